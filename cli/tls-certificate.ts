@@ -32,7 +32,7 @@ const ALWAYS = ['localhost', '127.0.0.1', '::1'];
 const EVERYWHERE = new Set(['0.0.0.0', '::']);
 
 /**
- * Key and certificate to serve with: the user's, or a self-signed pair that the data folder keeps. That one is made anew only
+ * Key and certificate to serve with: the user's, or a self-signed pair that the data folder keeps. That one is made again only
  * when it is about to expire or does not cover the host.
  *
  * @throws ScanwireError `MISCONFIGURED` for files that cannot be read or do not belong together, and for a pair to be made without the

@@ -17,11 +17,11 @@ export function batched<Item, Result>(
     limit: number,
     lanes = 1,
 ): (item: Item) => Promise<Result> {
-    return batchedInTurn(run, (waiting) => waiting.slice(0, limit), { lanes }).add;
+    return readyBatches(run, (waiting) => waiting.slice(0, limit), { lanes }).add;
 }
 
 /** Items that share statements as {@link batched} says, those together that may be run now. */
-export interface BatchedInTurn<Item, Result> {
+export interface ReadyBatches<Item, Result> {
     add(item: Item): Promise<Result>;
     /** Items that had to wait may be run now. */
     proceed(): void;
@@ -42,11 +42,11 @@ const ONE_LANE: Lanes = { lanes: 1 };
  * @param next Those of the items that wait which go into the next run, in their order there; none while all have to wait. If it throws, all of
  *     them are rejected. It is told which items other runs have.
  */
-export function batchedInTurn<Item, Result>(
+export function readyBatches<Item, Result>(
     run: (items: readonly Item[]) => Promise<readonly Result[]>,
     next: <Waiting extends { readonly item: Item }>(waiting: readonly Waiting[], underWay: Iterable<Waiting>) => readonly Waiting[],
     { lanes, silentAfter, most = lanes }: Lanes = ONE_LANE,
-): BatchedInTurn<Item, Result> {
+): ReadyBatches<Item, Result> {
     interface Call {
         readonly item: Item;
         resolve(result: Result): void;

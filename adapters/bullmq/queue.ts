@@ -113,7 +113,7 @@ interface BullmqJob {
 
 /** Those that are handed out with their claims together share a job: BullMQ's work is for the job. */
 function bullmqJobs(jobs: readonly DeliveryJob[]): readonly BullmqJob[] {
-    const bundled = jobs.filter(({ grant, singleAttempt }) => grant !== null && !singleAttempt);
+    const bundled = jobs.filter(({ reservation, singleAttempt }) => reservation !== null && !singleAttempt);
     const single = jobs.filter((job) => !bundled.includes(job));
     const size = Math.min(BUNDLE.max, Math.ceil(bundled.length / BUNDLE.spread));
     const bundles = Array.from({ length: Math.ceil(bundled.length / Math.max(1, size)) }, (_, index) => {
@@ -124,9 +124,9 @@ function bullmqJobs(jobs: readonly DeliveryJob[]): readonly BullmqJob[] {
 
 /** The same attempt has the same job id, so that adding it again while it waits changes nothing. */
 function singleJob(job: DeliveryJob): BullmqJob {
-    const { deliveryId, attempt, singleAttempt, grant } = job;
+    const { deliveryId, attempt, singleAttempt, reservation } = job;
     // One that has to be claimed must not be kept out by one whose claim nobody may use any more.
-    const jobId = `${deliveryId}-${attempt}${grant === null ? '' : `-${grant.token}`}`;
+    const jobId = `${deliveryId}-${attempt}${reservation === null ? '' : `-${reservation.token}`}`;
     return { name: 'attempt', data: dataOf(job), opts: { jobId, lifo: singleAttempt } };
 }
 
@@ -134,9 +134,15 @@ function bundle(jobs: readonly DeliveryJob[]): BullmqJob {
     const [first] = jobs;
     return jobs.length === 1
         ? singleJob(first as DeliveryJob)
-        : { name: 'attempts', data: { deliveries: jobs.map(dataOf) }, opts: { jobId: `bundle-${first?.grant?.token}` } };
+        : { name: 'attempts', data: { deliveries: jobs.map(dataOf) }, opts: { jobId: `bundle-${first?.reservation?.token}` } };
 }
 
-function dataOf({ deliveryId, exporterId, attempt, singleAttempt, grant }: DeliveryJob): object {
-    return { deliveryId, exporterId, attempt, ...(singleAttempt && { singleAttempt }), ...(grant !== null && { grant }) };
+function dataOf({ deliveryId, exporterId, attempt, singleAttempt, reservation }: DeliveryJob): object {
+    return {
+        deliveryId,
+        exporterId,
+        attempt,
+        ...(singleAttempt && { singleAttempt }),
+        ...(reservation !== null && { grant: reservation }),
+    };
 }

@@ -23,7 +23,7 @@ export const CONNECT_TIMEOUT = 5_000;
 export const retryStrategy = (times: number): number => Math.min(1_000, 50 * times);
 
 /**
- * A connection that has stayed with a server which a fail-over has made a replica is made anew: by itself it would never lead to the new
+ * A connection that has stayed with a server which a fail-over has made a replica is made again: by itself it would never lead to the new
  * master. What the replica refused is sent again where commands wait for a connection.
  */
 const reconnectOnError = ({ message }: Error): 2 | false => (message.includes('READONLY') ? 2 : false);

@@ -4,8 +4,8 @@ import type { Redis } from 'ioredis';
 import Joi from 'joi';
 import { checked, isObject } from '../../lib/checked.ts';
 import { ScanwireError } from '../../lib/errors.ts';
-import { GRANTS } from '../../lib/webhooks/grants.ts';
 import type { DeliveryQueue } from '../../lib/webhooks/queue.ts';
+import { RESERVATION_TIMES } from '../../lib/webhooks/reservations.ts';
 import { bullmqQueue } from './queue.ts';
 import {
     type ConnectionRole,
@@ -124,7 +124,7 @@ function redisServer(
 }
 
 /**
- * Finds that the server was emptied, or may have come back with less than it had: by a key that whoever finds it missing writes anew.
+ * Finds that the server was emptied, or may have come back with less than it had: by a key that whoever finds it missing writes again.
  */
 function lossDetector(connected: () => Promise<RedisClient>, keyName: () => string): () => Promise<boolean> {
     let known: string | null = null;
@@ -178,7 +178,7 @@ async function workerConnection(
 
     return {
         connection: redis,
-        isSteady: () => performance.now() - lostAt > GRANTS.beginWithin,
+        isSteady: () => performance.now() - lostAt > RESERVATION_TIMES.beginWithin,
 
         stopWaiting() {
             waits = false;

@@ -1,9 +1,9 @@
 import { type BackendFactory, type ConnectionOptions, type IQueueBackend, type Job, Worker } from 'bullmq';
 import { ScanwireError } from '../../lib/errors.ts';
 import { COLLECTOR_PATTERN } from '../../lib/webhooks/exporter.ts';
-import type { Grant } from '../../lib/webhooks/grants.ts';
 import { type JobsInHand, jobsInHand } from '../../lib/webhooks/jobs-in-hand.ts';
 import type { DeliveryJob, QueuePlace, QueueWorker, WorkOptions } from '../../lib/webhooks/queue.ts';
+import type { Reservation } from '../../lib/webhooks/reservations.ts';
 import { within } from '../../lib/within.ts';
 
 /**
@@ -166,22 +166,22 @@ function jobsIn(collector: string, { data, attemptsStarted, stalledCounter }: Jo
 }
 
 function deliveryJob(collector: string, data: unknown, first: boolean): DeliveryJob {
-    const { deliveryId, exporterId, attempt, singleAttempt, grant } = (data ?? {}) as Record<string, unknown>;
+    const { deliveryId, exporterId, attempt, singleAttempt, grant: reservation } = (data ?? {}) as Record<string, unknown>;
     if (typeof deliveryId !== 'string' || typeof attempt !== 'number') {
         throw new ScanwireError('INVALID_INPUT', `Job of collector ${collector} without its ids: does the server evict keys?`);
     }
 
     const ids = { deliveryId, ...(typeof exporterId === 'string' && { exporterId }) };
-    return { collector, ...ids, attempt, singleAttempt: singleAttempt === true, grant: first ? grantIn(grant) : null };
+    return { collector, ...ids, attempt, singleAttempt: singleAttempt === true, reservation: first ? reservationIn(reservation) : null };
 }
 
 /** What does not look like a claim is none: the server is not ours alone. */
-function grantIn(value: unknown): Grant | null {
-    const grant = (value ?? {}) as Record<keyof Grant, unknown>;
-    const { token, beginBy, generation, attemptSinceReplay, settings } = grant;
+function reservationIn(value: unknown): Reservation | null {
+    const reservation = (value ?? {}) as Record<keyof Reservation, unknown>;
+    const { token, beginBy, generation, attemptSinceReplay, settings } = reservation;
     const numbers = [beginBy, generation, attemptSinceReplay, settings];
-    const isGrant = typeof token === 'string' && numbers.every(Number.isFinite);
-    return isGrant ? (grant as Grant) : null;
+    const isReservation = typeof token === 'string' && numbers.every(Number.isFinite);
+    return isReservation ? (reservation as Reservation) : null;
 }
 
 /** What BullMQ's constructors need to reach the server. */

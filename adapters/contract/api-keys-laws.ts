@@ -179,7 +179,7 @@ export const apiKeyLaws: Laws<ApiKeyStoreFixture> = {
         assert.deepEqual(new Set(sealed.map(sealingKeyId)), new Set(['k1', 'k-2']));
     },
 
-    async 'shows page by page what other keys have sealed, where it can seal anew'({ store }) {
+    async 'shows page by page what other keys have sealed, where it can seal again'({ store }) {
         if (store.sealedByOthers === undefined) {
             return;
         }
@@ -194,7 +194,7 @@ export const apiKeyLaws: Laws<ApiKeyStoreFixture> = {
         assert.deepEqual(await store.sealedByOthers('new', first[1]?.id ?? null, 2), shown.slice(2));
     },
 
-    async 'replaces what is sealed of some keys, and nothing else, where it can seal anew'({ store }) {
+    async 'replaces what is sealed of some keys, and nothing else, where it can seal again'({ store }) {
         if (store.reseal === undefined) {
             return;
         }

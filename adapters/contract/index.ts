@@ -28,7 +28,6 @@ import { dispatchLaws } from './webhooks/dispatch-laws.ts';
 import { erasureLaws } from './webhooks/erasure-laws.ts';
 import { exporterLaws } from './webhooks/exporter-laws.ts';
 import { onBench } from './webhooks/fixture.ts';
-import { grantLaws } from './webhooks/grant-laws.ts';
 import { healthLaws, overviewLaws } from './webhooks/health-laws.ts';
 import { holdingLaws } from './webhooks/holding-laws.ts';
 import { idempotencyLaws, joinedIdempotencyLaws } from './webhooks/idempotency-laws.ts';
@@ -41,6 +40,7 @@ import { pauseLaws } from './webhooks/pause-laws.ts';
 import { type Queues, queueBench, queueLaws } from './webhooks/queue-laws.ts';
 import { deploymentRateLaws, rateLaws } from './webhooks/rate-laws.ts';
 import { replayLaws } from './webhooks/replay-laws.ts';
+import { reservationLaws } from './webhooks/reservation-laws.ts';
 import { responseLaws, retainedResponseLaws } from './webhooks/response-laws.ts';
 import { retentionLaws } from './webhooks/retention-laws.ts';
 import { settingsLaws } from './webhooks/settings-laws.ts';
@@ -149,7 +149,7 @@ export function webhookStoresContract(test: ContractTest, create: () => WebhookS
         ...pauseLaws,
         ...rateLaws,
         ...claimLaws,
-        ...grantLaws,
+        ...reservationLaws,
         ...begunLaws,
         ...outcomeLaws,
         ...sweepLaws,

@@ -1,5 +1,5 @@
-import type { HandOutOptions } from '../../lib/webhooks/grants.ts';
 import type { FormattedMessage, NewEvent, Recipients, StoredEvent } from '../../lib/webhooks/new-event.ts';
+import type { HandOutOptions } from '../../lib/webhooks/reservations.ts';
 import type { Acceptance, DeliveryStore, Dispatched } from '../../lib/webhooks/store.ts';
 import { storeRefusals } from '../../lib/webhooks/store-refusals.ts';
 import { roomFor } from './dispatch.ts';
@@ -114,7 +114,7 @@ function newRow(
         expiredClaims: 0,
         dueAt: event.createdAt,
         queuedAt: null,
-        grant: null,
+        reservation: null,
         takenBack: false,
         finishedAt: null,
         claim: null,

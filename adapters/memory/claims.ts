@@ -1,6 +1,6 @@
 import { FAULTS } from '../../lib/webhooks/breaker.ts';
-import { GRANTS } from '../../lib/webhooks/grants.ts';
 import { INTERRUPTIONS } from '../../lib/webhooks/outcome.ts';
+import { RESERVATION_TIMES } from '../../lib/webhooks/reservations.ts';
 import type { Claim, ClaimRequest, Dispatched, SweepOptions, SweepResult } from '../../lib/webhooks/store.ts';
 import {
     asExporter,
@@ -57,14 +57,18 @@ function claimableBytes(state: WebhookState, request: ClaimRequest): number {
 /** As `DeliveryStore.claim` says, for one delivery. */
 function claimOne(
     state: WebhookState,
-    { deliveryId, token, duration, grant, holds = false }: ClaimRequest,
+    { deliveryId, token, duration, reservation, keepsReservation = false }: ClaimRequest,
     session: string | null,
     current: boolean,
 ): Claim | null {
     const now = state.clock();
     const row = state.deliveries.get(deliveryId);
     const exporter = state.exporters.get(row?.exporterId ?? '');
-    if (row === undefined || exporter === undefined || !isClaimable(row, { holds, ...(grant !== undefined && { grant }) })) {
+    if (
+        row === undefined ||
+        exporter === undefined ||
+        !isClaimable(row, { keepsReservation, ...(reservation !== undefined && { reservation }) })
+    ) {
         return null;
     }
 
@@ -72,7 +76,7 @@ function claimOne(
     const allowed = current && (singleAttempt || isSentTo(exporter));
     const read = {
         deliveryId,
-        token: holds ? (grant as string) : token,
+        token: keepsReservation ? (reservation as string) : token,
         claimedAt: now,
         attempt: row.attempts + 1,
         attemptSinceReplay: row.attemptsSinceReplay + 1,
@@ -82,7 +86,7 @@ function claimOne(
         exporter: asExporter(exporter),
         generation: exporter.generation,
     };
-    if (holds) {
+    if (keepsReservation) {
         return allowed ? read : null;
     }
     if (!allowed) {
@@ -95,8 +99,11 @@ function claimOne(
     return read;
 }
 
-function isClaimable({ state, grant: held }: DeliveryRow, { grant, holds }: Pick<ClaimRequest, 'grant' | 'holds'>): boolean {
-    return state === 'queued' && (held === null ? holds !== true : held.token === grant);
+function isClaimable(
+    { state, reservation: held }: DeliveryRow,
+    { reservation, keepsReservation }: Pick<ClaimRequest, 'reservation' | 'keepsReservation'>,
+): boolean {
+    return state === 'queued' && (held === null ? keepsReservation !== true : held.token === reservation);
 }
 
 /** As `DeliveryStore.sweep` says. */
@@ -125,10 +132,10 @@ export function sweep(state: WebhookState, { requeueAfter, limit, endedOnly = fa
 }
 
 /** Whether nobody has begun it under the claim that it was handed out with, as all sessions have said that may have. */
-function isUnbegun({ sessions }: WebhookState, { grant }: DeliveryRow, endedOnly: boolean, now: Date): boolean {
+function isUnbegun({ sessions }: WebhookState, { reservation }: DeliveryRow, endedOnly: boolean, now: Date): boolean {
     const speaking = [...sessions.values()].filter(({ until }) => endedOnly || until > now);
     const spoken = Math.min(now.getTime(), ...speaking.map(({ spokenAt }) => spokenAt.getTime()));
-    return grant !== null && grant.beginBy + GRANTS.reportedAfter < spoken;
+    return reservation !== null && reservation.beginBy + RESERVATION_TIMES.reportedAfter < spoken;
 }
 
 function hasEnded({ sessions }: WebhookState, { session }: HeldClaim): boolean {
@@ -155,5 +162,5 @@ function requeue(state: WebhookState, row: DeliveryRow, now: Date): Dispatched {
     row.queuedAt = now;
     const collector = state.exporters.get(row.exporterId)?.collector ?? row.collector;
     const { id: deliveryId, exporterId, attempts, priority } = row;
-    return { deliveryId, exporterId, collector, attempt: attempts + 1, singleAttempt: priority === 0, grant: null };
+    return { deliveryId, exporterId, collector, attempt: attempts + 1, singleAttempt: priority === 0, reservation: null };
 }

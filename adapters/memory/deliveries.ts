@@ -1,9 +1,9 @@
 import type { SliceCounts, SliceOptions } from '../../lib/webhooks/activity.ts';
 import type { BreakerRules } from '../../lib/webhooks/breaker.ts';
 import type { DeliveryFilter, DeliveryQuery } from '../../lib/webhooks/deliveries.ts';
-import type { BegunAttempt } from '../../lib/webhooks/grants.ts';
 import type { DeliveryContent, EventSummary } from '../../lib/webhooks/new-event.ts';
 import { INTERRUPTIONS } from '../../lib/webhooks/outcome.ts';
+import type { BegunAttempt } from '../../lib/webhooks/reservations.ts';
 import type { ResponseStore } from '../../lib/webhooks/response-bodies.ts';
 import type { Delivery, DeliveryStore, RecordedOutcome } from '../../lib/webhooks/store.ts';
 import { DISCARDABLE, isReplayable, storeRefusals } from '../../lib/webhooks/store-refusals.ts';
@@ -23,8 +23,8 @@ import {
     later,
     move,
     openAttempt,
+    restartSchedule,
     retryAfterFault,
-    startAnew,
     unendedOf,
     type WebhookState,
 } from './webhook-state.ts';
@@ -180,7 +180,7 @@ function replay(state: WebhookState, id: string): Delivery {
         throw storeRefusals.notReplayable();
     }
 
-    startAnew(state, row, state.clock());
+    restartSchedule(state, row, state.clock());
     return asDelivery(state, row);
 }
 
@@ -200,7 +200,7 @@ function discard(state: WebhookState, id: string): Delivery {
 /** What goes on under a claim that was handed out is from now on like what was claimed. */
 function nameBegun(state: WebhookState, { deliveryId, token, claimedAt, duration }: BegunAttempt, session: string, now: Date): void {
     const row = state.deliveries.get(deliveryId);
-    if (row?.grant?.token === token) {
+    if (row?.reservation?.token === token) {
         const startedAt = claimedAt < now ? claimedAt : now;
         openAttempt(state, row, token, startedAt);
         row.claim = { token, session, expiresAt: later(startedAt, duration) };
@@ -211,7 +211,7 @@ function nameBegun(state: WebhookState, { deliveryId, token, claimedAt, duration
 function recordOutcomes(state: WebhookState, outcomes: readonly RecordedOutcome[], rules: BreakerRules): readonly boolean[] {
     return outcomes.map((recorded) => {
         const row = state.deliveries.get(recorded.deliveryId);
-        const unnamed = row !== undefined && recorded.begunAt !== null && row.grant?.token === recorded.token;
+        const unnamed = row !== undefined && recorded.begunAt !== null && row.reservation?.token === recorded.token;
         const attempt = unnamed
             ? openAttempt(state, row, recorded.token, startOf(recorded, state.clock()))
             : attemptOf(state, row, recorded);

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { HandOutOptions } from '../../lib/webhooks/grants.ts';
+import type { HandOutOptions } from '../../lib/webhooks/reservations.ts';
 import { type Pool, placesForRetries, poolsOf, SHARES } from '../../lib/webhooks/shares.ts';
 import type { DispatchOptions, DispatchResult } from '../../lib/webhooks/store.ts';
 import { turnsOf } from './order.ts';

@@ -66,8 +66,8 @@ export function memoryQueue(): DeliveryQueue {
 }
 
 /** What was handed out with a claim and taken back comes once more, perhaps while its first job is not done. */
-function keyOf({ deliveryId, attempt, grant }: DeliveryJob): string {
-    return `${deliveryId}/${attempt}/${grant?.token ?? ''}`;
+function keyOf({ deliveryId, attempt, reservation }: DeliveryJob): string {
+    return `${deliveryId}/${attempt}/${reservation?.token ?? ''}`;
 }
 
 function wake(lane: Lane): void {

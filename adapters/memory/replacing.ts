@@ -94,7 +94,7 @@ function names({ services = [], closed_ports = {} }: HostInput, { port, proto }:
     return services.some((told) => told.port === port && told.proto === proto) || holdPort(closed_ports[proto] ?? [], port);
 }
 
-/** Removes a service below which nothing is any more, and counts its host anew. */
+/** Removes a service below which nothing is any more, and counts its host again. */
 function removeService({ hosts, services, tombstones }: InventoryTables, id: number, at: Date): void {
     const { host_id } = existing(services.get(id), 'service');
     const host = existing(hosts.get(host_id), 'host');
@@ -103,7 +103,7 @@ function removeService({ hosts, services, tombstones }: InventoryTables, id: num
     tombstones.bury('services', id, [host.workspace_id, host_id]);
 }
 
-/** Removes a note or a vulnerability, and counts its host anew. */
+/** Removes a note or a vulnerability, and counts its host again. */
 function removeFinding(tables: InventoryTables, name: 'notes' | 'vulns', id: number, at: Date): void {
     const host = existing(tables.hosts.get(tables[name].parentOf(id) ?? ROOT), 'host');
     const counter = FINDING_COUNTS[name];

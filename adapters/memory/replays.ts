@@ -1,6 +1,6 @@
 import type { Replay, ReplayStore } from '../../lib/webhooks/replays.ts';
 import { storeRefusals } from '../../lib/webhooks/store-refusals.ts';
-import { type DeliveryRow, later, startAnew, type WebhookState } from './webhook-state.ts';
+import { type DeliveryRow, later, restartSchedule, type WebhookState } from './webhook-state.ts';
 
 /** A replay, and how far it is. */
 interface ReplayRow {
@@ -81,7 +81,7 @@ function advanceOne(state: WebhookState, row: ReplayRow, limit: number): void {
     const chosen = chosenDeliveries(state, replay, row).slice(0, room);
     row.position = Math.max(row.position, ...chosen.filter(({ state }) => state !== 'pending').map(({ seq }) => seq + 1));
     for (const delivery of chosen) {
-        startAnew(state, delivery, now);
+        restartSchedule(state, delivery, now);
     }
     const earliest = Math.max(row.paidUntil.getTime(), now.getTime() - 1_000);
     row.paidUntil = new Date(earliest + (chosen.length * 1_000) / replay.rate);

@@ -2,10 +2,10 @@ import type { Clock } from '../../lib/clock.ts';
 import { faultDelay } from '../../lib/webhooks/breaker.ts';
 import type { StoredExporter } from '../../lib/webhooks/exporter.ts';
 import type { ExporterHealth } from '../../lib/webhooks/exporter-health.ts';
-import type { Grant } from '../../lib/webhooks/grants.ts';
 import type { AcceptedEvent, FormattedMessage, StoredEvent } from '../../lib/webhooks/new-event.ts';
 import type { ExporterNotice } from '../../lib/webhooks/notices.ts';
 import { INTERRUPTIONS, interrupted } from '../../lib/webhooks/outcome.ts';
+import type { Reservation } from '../../lib/webhooks/reservations.ts';
 import type { ResponseBody } from '../../lib/webhooks/response-bodies.ts';
 import type { Session } from '../../lib/webhooks/session.ts';
 import type { Deployment } from '../../lib/webhooks/settings.ts';
@@ -111,8 +111,8 @@ export interface DeliveryRow extends Mutable<Omit<Delivery, 'eventId' | 'kind' |
     expiredClaims: number;
     queuedAt: Date | null;
     /** While it is queued with its claim. */
-    grant: Pick<Grant, 'token' | 'beginBy'> | null;
-    /** Its grant was taken back, and it has not been claimed since. */
+    reservation: Pick<Reservation, 'token' | 'beginBy'> | null;
+    /** Its reservation was taken back, and it has not been claimed since. */
     takenBack: boolean;
     claim: HeldClaim | null;
     readonly history: AttemptRow[];
@@ -135,7 +135,7 @@ export function move(state: WebhookState, row: DeliveryRow, next: DeliveryState,
     keepOrder(state, row, next, final);
     row.state = next;
     row.finishedAt = final ? at : null;
-    row.grant = null;
+    row.reservation = null;
     if (next !== 'sending') {
         row.claim = null;
     }
@@ -214,7 +214,7 @@ export function handOut(state: WebhookState, row: DeliveryRow, now: Date, beginW
     row.queuedAt = now;
     // What nobody was heard of who may have begun it has to be claimed, so that it is seen if it ends its processes.
     const toBeClaimed = beginWithin === undefined || row.takenBack || row.expiredClaims > 0;
-    row.grant = toBeClaimed ? null : { token: state.newId(), beginBy: now.getTime() + beginWithin };
+    row.reservation = toBeClaimed ? null : { token: state.newId(), beginBy: now.getTime() + beginWithin };
     const { id: exporterId, collector, generation } = exporter;
     const { generation: settings } = state.deployment;
     return {
@@ -223,7 +223,7 @@ export function handOut(state: WebhookState, row: DeliveryRow, now: Date, beginW
         collector,
         attempt: row.attempts + 1,
         singleAttempt: row.priority === 0,
-        grant: row.grant && { ...row.grant, generation, settings, attemptSinceReplay: row.attemptsSinceReplay + 1 },
+        reservation: row.reservation && { ...row.reservation, generation, settings, attemptSinceReplay: row.attemptsSinceReplay + 1 },
     };
 }
 
@@ -245,8 +245,8 @@ export function retryAfterFault(row: DeliveryRow, now: Date): void {
     row.dueAt = later(now, faultDelay(row.faults));
 }
 
-/** Starts the retry schedule of a delivery anew. */
-export function startAnew(state: WebhookState, row: DeliveryRow, now: Date): void {
+/** Restarts the retry schedule of a delivery. */
+export function restartSchedule(state: WebhookState, row: DeliveryRow, now: Date): void {
     move(state, row, 'pending', now);
     row.dueAt = now;
     Object.assign(row, { attemptsSinceReplay: 0, faults: 0, expiredClaims: 0 });

@@ -154,7 +154,7 @@ function exporterStore(state: WebhookState): ExporterStore {
             const before = { ...row };
             // What begins with `if` is a condition.
             const changes = Object.fromEntries(
-                Object.entries(patch).filter(([name, value]) => value !== undefined && !name.startsWith('if')),
+                Object.entries(patch).filter(([name, value]) => value !== undefined && !name.startsWith('expected')),
             );
             Object.assign(row, structuredClone(changes), { updatedAt: state.clock(), generation: row.generation + 1 });
             // The time for which it was paused is none for which it failed.

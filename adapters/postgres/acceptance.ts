@@ -1,6 +1,6 @@
 import type { Executor } from '../../lib/transaction.ts';
-import type { HandOutOptions } from '../../lib/webhooks/grants.ts';
 import type { NewEvent, Recipients, Subscriber } from '../../lib/webhooks/new-event.ts';
+import type { HandOutOptions } from '../../lib/webhooks/reservations.ts';
 import { SHARES } from '../../lib/webhooks/shares.ts';
 import type { Acceptance, Dispatched } from '../../lib/webhooks/store.ts';
 import { storeRefusals } from '../../lib/webhooks/store-refusals.ts';
@@ -141,8 +141,8 @@ export async function acceptJoined(
 /** As a dispatcher gets it. */
 export function dispatchedFromRow(row: Omit<DispatchRow, 'waitsFor'>): Dispatched {
     const { deliveryId, collector, attempt, singleAttempt, token, beginBy, exporterId, generation, settings, round } = row;
-    const grant = token === null || beginBy === null ? null : { token, beginBy, generation, settings, attemptSinceReplay: round };
-    return { deliveryId, exporterId, collector, attempt, singleAttempt, grant };
+    const reservation = token === null || beginBy === null ? null : { token, beginBy, generation, settings, attemptSinceReplay: round };
+    return { deliveryId, exporterId, collector, attempt, singleAttempt, reservation };
 }
 
 type EventParameter = ReturnType<typeof eventParameter>;

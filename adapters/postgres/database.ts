@@ -141,7 +141,7 @@ export function patiently(pool: PoolLike, patience: Patience = {}, { prepare = t
 export function guarded(executor: Executor, { statement = 25_000, signal }: Patience = {}): Executor {
     const late = (): Error => silent(`has not answered within ${statement} ms`);
     return {
-        // Query builders return what runs its statement anew each time that it is waited for.
+        // Query builders return what runs its statement again each time that it is waited for.
         query: <Row>(text: string, values?: unknown[]) =>
             within(Promise.resolve(executor.query<Row>(text, values)), { timeout: statement, late, signal }).catch(rethrow),
     };

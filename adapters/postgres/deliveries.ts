@@ -1,8 +1,8 @@
 import type { Executor } from '../../lib/transaction.ts';
 import { type BreakerRules, FAULTS, STOPPED_FAILING } from '../../lib/webhooks/breaker.ts';
-import { GRANTS } from '../../lib/webhooks/grants.ts';
 import type { DeliveryContent, EventSummary } from '../../lib/webhooks/new-event.ts';
 import { INTERRUPTIONS, interrupted } from '../../lib/webhooks/outcome.ts';
+import { RESERVATION_TIMES } from '../../lib/webhooks/reservations.ts';
 import type { ResponseBody, ResponseStore } from '../../lib/webhooks/response-bodies.ts';
 import type { Session } from '../../lib/webhooks/session.ts';
 import { SHARES } from '../../lib/webhooks/shares.ts';
@@ -82,10 +82,10 @@ export function deliveries(db: Executor, notifications?: Notifications): Deliver
 
         async sweep({ requeueAfter, limit, endedOnly = false }) {
             const outcome = JSON.stringify(interrupted(0, INTERRUPTIONS.expired));
-            const parameters = [requeueAfter, limit, FAULTS.poisonedAfter, outcome, endedOnly, GRANTS.reportedAfter];
+            const parameters = [requeueAfter, limit, FAULTS.poisonedAfter, outcome, endedOnly, RESERVATION_TIMES.reportedAfter];
             const { rows } = await db.query<SweptRow>(SWEEP, parameters);
             return {
-                lost: rows.filter((row) => !row.poisoned).map(({ poisoned, ...row }) => ({ ...row, grant: null })),
+                lost: rows.filter((row) => !row.poisoned).map(({ poisoned, ...row }) => ({ ...row, reservation: null })),
                 poisoned: rows.filter((row) => row.poisoned).map(({ deliveryId }) => deliveryId),
             };
         },
@@ -165,8 +165,8 @@ async function claim(
     session: string | null,
     maxBytes?: number,
 ): Promise<readonly (Claim | null)[]> {
-    const parameters = requests.map(({ deliveryId, token, duration, grant = null, holds = false }, index) => {
-        return { index, id: uuidOrNull(deliveryId), token, duration, grant, holds };
+    const parameters = requests.map(({ deliveryId, token, duration, reservation = null, keepsReservation = false }, index) => {
+        return { index, id: uuidOrNull(deliveryId), token, duration, grant: reservation, holds: keepsReservation };
     });
     const { rows } = await db.query<ClaimRow>(CLAIM, [JSON.stringify(parameters), session, maxBytes ?? null]);
     const claims = new Map(rows.map((row) => [row.index, claimFromRow(row)]));

@@ -111,7 +111,7 @@ from scanwire.take_back_grants($2, $6 * interval '1 millisecond', $5) t
 cross join lateral scanwire.sweep_and_tell($1 * interval '1 millisecond', $2 + 0 * t, $3, $4, $5) s`);
 
 /** A delivery of {@link SWEEP}; one that is set aside has nothing but its id. */
-export interface SweptRow extends Omit<Dispatched, 'grant'> {
+export interface SweptRow extends Omit<Dispatched, 'reservation'> {
     readonly poisoned: boolean;
 }
 
@@ -234,7 +234,7 @@ export const STAGES: { readonly [State in DeliveryState]: string } = {
 
 /**
  * `$1` is a JSON array of `{ index, id, token, duration, grant, holds }`, `$2` the session, or null, `$3` the bytes that all bodies
- * together may have, or null. Planned anew each time, since it joins tables that grow.
+ * together may have, or null. Planned again each time, since it joins tables that grow.
  */
 export const CLAIM: string = `
 select

@@ -152,7 +152,8 @@ export function exporters(db: Executor): ExporterStore {
         overview: (limit) => countedIn(db, limit),
 
         async update(id, asked) {
-            const { ifType, ifSecret, ifHeaders, ifFormatSecret, ifAuthentication, ifUrl, ...patch } = asked;
+            const { expectedType, expectedSecret, expectedHeaders, expectedFormatSecret, expectedAuthentication, expectedUrl, ...patch } =
+                asked;
             const values = columnValues(patch);
             const assignments = [
                 'updated_at = scanwire.now()',
@@ -168,15 +169,15 @@ export function exporters(db: Executor): ExporterStore {
                 returning ${EXPORTER_COLUMNS}`,
                 [
                     uuidOrNull(id),
-                    ifType ?? null,
-                    ifSecret ?? null,
-                    ifHeaders !== undefined,
-                    ifHeaders ?? null,
-                    ifUrl ?? null,
-                    ifAuthentication !== undefined,
-                    ifAuthentication ?? null,
-                    ifFormatSecret !== undefined,
-                    ifFormatSecret ?? null,
+                    expectedType ?? null,
+                    expectedSecret ?? null,
+                    expectedHeaders !== undefined,
+                    expectedHeaders ?? null,
+                    expectedUrl ?? null,
+                    expectedAuthentication !== undefined,
+                    expectedAuthentication ?? null,
+                    expectedFormatSecret !== undefined,
+                    expectedFormatSecret ?? null,
                     ...Object.values(values),
                 ],
             );

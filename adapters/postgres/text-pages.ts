@@ -83,7 +83,7 @@ export function textPages<Row extends { readonly id: number }>(
                 behind = part.at(-1)?.id ?? behind;
                 yield part;
             }
-            batches.askAnew(behind, isLast);
+            batches.askAgain(behind, isLast);
         }
     };
 }
@@ -190,7 +190,7 @@ function batchesAhead(reading: TextReading, path: readonly number[]) {
         },
 
         /** The same where rows were read, perhaps others than those of the batch: what was asked for ahead may begin elsewhere. */
-        askAnew(behind: number, isLast: boolean): void {
+        askAgain(behind: number, isLast: boolean): void {
             bounds = [];
             asked = isLast ? [] : [reading.further(path, behind)];
         },

@@ -4,7 +4,7 @@ import { connect as connectTls, type TLSSocket } from 'node:tls';
 /*
  * Strangers without a key, for so many seconds: `silent` and `slow` keep so many connections to a port of 127.0.0.1 open and make a new
  * one for each that is closed; `keys` sends so many requests with wrong keys a second. Prints a line when they are all there, and
- * another when the time is over. What is open then stays so until the process is ended, and nothing is made anew.
+ * another when the time is over. What is open then stays so until the process is ended, and nothing is made again.
  */
 const [kind = '', port = 0, count = 0, seconds = 0] = process.argv.slice(2).map((text) => (/^\d/.test(text) ? Number(text) : text)) as [
     string,

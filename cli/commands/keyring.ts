@@ -5,12 +5,12 @@ import { type Call, command } from '../command.ts';
 const MAX_ROUNDS = 5;
 
 export function define(keyring: Command): void {
-    command(keyring, 'rotate', 'seal everything anew with the current key of the ring', async ({ json, perform }) => {
+    command(keyring, 'rotate', 'seal everything again with the current key of the ring', async ({ json, perform }) => {
         let sealed = 0;
         for (let round = 0; round < MAX_ROUNDS; round++) {
             const done = await rotated(perform, (more) => {
                 if (!json && process.stderr.isTTY) {
-                    process.stderr.write(`Sealed anew: ${sealed + more}\n`);
+                    process.stderr.write(`Sealed again: ${sealed + more}\n`);
                 }
             });
             sealed += done.sealed;
@@ -49,6 +49,6 @@ async function rotated(
 
 function text(sealed: number, unopened: readonly string[]): string {
     const left = unopened.map((context) => `Cannot be opened: ${context}`);
-    const done = `Sealed anew: ${sealed}. ${left.length === 0 ? 'The current key is the only one that is needed' : 'Other keys are still needed'}`;
+    const done = `Sealed again: ${sealed}. ${left.length === 0 ? 'The current key is the only one that is needed' : 'Other keys are still needed'}`;
     return [done, ...left].join('\n');
 }

@@ -42,7 +42,7 @@ type Config = Partial<WebhookExporterOptions>;
 
 /**
  * Sends for collectors until it is told to stop, and then finishes what it has in hand. When the host changes its settings, it finishes
- * as well, and begins anew with the new ones.
+ * as well, and begins again with the new ones.
  *
  * @throws ScanwireError `MISCONFIGURED` without `DATABASE_URL`, a key ring or `REDIS_URL` where they are needed, and for settings other
  *     than the host's.
@@ -97,16 +97,16 @@ async function worker({ data, options, json }: Call): Promise<undefined> {
 /** The webhook exporter of a worker between two changes of the settings. */
 interface Sending {
     begin(): Promise<void>;
-    /** Milliseconds that it has to finish what it holds when it begins anew: no claim holds longer. */
+    /** Milliseconds that it has to finish what it holds when it begins again: no claim holds longer. */
     readonly reloadTimeout: number;
     /** Within so many milliseconds, or what is left of those that an earlier call has given. */
     close(timeout: number): Promise<void>;
 }
 
-/** Milliseconds between the tries to begin anew while a server is away. */
+/** Milliseconds between the tries to begin again while a server is away. */
 const RETRY_DELAY = 1_000;
 
-/** Begins anew whenever the settings are outdated, until the process is stopped. */
+/** Begins again whenever the settings are outdated, until the process is stopped. */
 async function reloading(
     { undo, stopped, isStopping }: Running,
     onError: (error: unknown) => void,

@@ -110,7 +110,7 @@ const CHUNK = 2 * MAX_LINE_BYTES;
 
 /**
  * {@link keptLines} for a gzip file that holds each record in a member of its own: so what was cut is one record, and the rest need
- * not be written anew. The members are told apart here, since the gunzip of Node does not say where one ends.
+ * not be written again. The members are told apart here, since the gunzip of Node does not say where one ends.
  */
 async function keptMembers(file: FileHandle, onRecord: (record: HttpsRecord) => void): Promise<void> {
     let held = Buffer.alloc(0);

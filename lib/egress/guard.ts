@@ -17,7 +17,7 @@ export interface EgressPolicy {
 
 /** Decides which addresses may be called. Public ones only, unless the operator opened others; trust settings do not matter here. */
 export interface EgressGuard {
-    /** What the policy opens; absent where that cannot be told. */
+    /** What the policy opens; absent where that cannot be known. */
     readonly allow?: readonly string[];
     /** The same to owners who have something of their own. */
     readonly owners?: Readonly<Record<string, readonly string[]>>;

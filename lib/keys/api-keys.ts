@@ -5,10 +5,10 @@ import { batched } from '../batched.ts';
 import { checked, objectWith } from '../checked.ts';
 import { type Clock, systemClock } from '../clock.ts';
 import { ScanwireError } from '../errors.ts';
-import { assertOpens, type KeyRing, type SealedAnew } from './key-ring.ts';
+import { assertOpens, type KeyRing, type Resealed } from './key-ring.ts';
 import { assertKept, isOver, type NewKeyOptions, newKeySchema, workspacesOf } from './limits.ts';
 import { type ApiKeyScope, DEFAULT_SCOPES, scopesOf } from './scopes.ts';
-import { sealedKeys, sealingContext, sealKeysAnew } from './sealed-keys.ts';
+import { resealKeys, sealedKeys, sealingContext } from './sealed-keys.ts';
 import type { ApiKeyStore, StoredApiKey } from './store.ts';
 
 /** What {@link apiKeys} and its plugin (`plugins/token-auth`) have in common. */
@@ -145,7 +145,7 @@ export interface ApiKeys {
      * @param after `next` of the batch before; from the beginning when absent.
      * @throws ScanwireError `MISCONFIGURED` when the store cannot replace what is sealed.
      */
-    sealAnew(after?: string | null): Promise<SealedAnew>;
+    sealAnew(after?: string | null): Promise<Resealed>;
 }
 
 const TOUCH_INTERVAL_MS = 60_000;
@@ -230,7 +230,7 @@ export function apiKeys(options: ApiKeysOptions): ApiKeys {
             }
         },
 
-        sealAnew: (after = null) => sealKeysAnew(store, keyRing, after),
+        sealAnew: (after = null) => resealKeys(store, keyRing, after),
     };
 }
 

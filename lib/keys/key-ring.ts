@@ -126,8 +126,8 @@ export function isOutdated(sealed: string, { current }: Pick<KeyRing, 'current'>
     return key !== null && key !== current;
 }
 
-/** What sealing anew has come to, batch by batch. */
-export interface SealedAnew {
+/** What sealing again, with the current key, has come to, batch by batch. */
+export interface Resealed {
     /** How many keys or exporters are sealed with the current key now and were not before. */
     readonly sealed: number;
     /** What stays as it is because the ring cannot open it, by what it is sealed for, for example `api-key:<id>`. */
@@ -137,15 +137,15 @@ export interface SealedAnew {
 }
 
 /** Outdated texts as the current key seals them, by what they were, and what each of the others that cannot be opened was sealed for. */
-export function sealedAnew(
+export function reseal(
     ring: KeyRing,
     texts: readonly SealedText[],
-): { readonly anew: ReadonlyMap<string, string>; readonly unopened: readonly string[] } {
-    const anew = new Map<string, string>();
+): { readonly resealed: ReadonlyMap<string, string>; readonly unopened: readonly string[] } {
+    const resealed = new Map<string, string>();
     const unopened: string[] = [];
     for (const { sealed, context } of texts.filter((text) => isOutdated(text.sealed, ring))) {
         try {
-            anew.set(sealed, ring.seal(ring.open(sealed, context), context));
+            resealed.set(sealed, ring.seal(ring.open(sealed, context), context));
         } catch (error) {
             if (!(error instanceof ScanwireError && error.code === 'UNSEALABLE')) {
                 throw error;
@@ -153,7 +153,7 @@ export function sealedAnew(
             unopened.push(context);
         }
     }
-    return { anew, unopened };
+    return { resealed, unopened };
 }
 
 function assertUsable(current: string, ring: ReadonlyMap<string, Uint8Array>): void {

@@ -1,5 +1,5 @@
 import { ScanwireError } from '../errors.ts';
-import { type KeyRing, type SealedAnew, type SealedText, sealedAnew } from './key-ring.ts';
+import { type KeyRing, type Resealed, reseal, type SealedText } from './key-ring.ts';
 import type { ApiKeyStore, StoredApiKey } from './store.ts';
 
 /** What a key is sealed for. */
@@ -20,19 +20,19 @@ function textsOf(keys: readonly Pick<StoredApiKey, 'id' | 'sealed'>[]): readonly
 const MAX_RESEALED = 500;
 
 /** A batch of them, see `ApiKeys.sealAnew`. Without a key ring nothing is sealed. */
-export async function sealKeysAnew(store: ApiKeyStore, ring: KeyRing | undefined, after: string | null): Promise<SealedAnew> {
+export async function resealKeys(store: ApiKeyStore, ring: KeyRing | undefined, after: string | null): Promise<Resealed> {
     if (ring === undefined) {
         return { sealed: 0, unopened: [], next: null };
     }
     if (store.sealedByOthers === undefined || store.reseal === undefined) {
-        throw new ScanwireError('MISCONFIGURED', 'The store of the API keys cannot seal anew: it has no sealedByOthers and reseal', {
+        throw new ScanwireError('MISCONFIGURED', 'The store of the API keys cannot seal again: it has no sealedByOthers and reseal', {
             field: 'store',
         });
     }
 
     const keys = await store.sealedByOthers(ring.current, after, MAX_RESEALED);
-    const { anew, unopened } = sealedAnew(ring, textsOf(keys));
-    const opened = keys.filter(({ sealed }) => sealed !== null && anew.has(sealed));
-    await store.reseal(opened.map(({ id, sealed }) => ({ id, sealed: anew.get(sealed as string) as string })));
+    const { resealed, unopened } = reseal(ring, textsOf(keys));
+    const opened = keys.filter(({ sealed }) => sealed !== null && resealed.has(sealed));
+    await store.reseal(opened.map(({ id, sealed }) => ({ id, sealed: resealed.get(sealed as string) as string })));
     return { sealed: opened.length, unopened, next: keys.length < MAX_RESEALED ? null : (keys.at(-1)?.id ?? null) };
 }

@@ -50,7 +50,7 @@ export interface ApiKeyStore {
     sealedSamples?(): Promise<readonly Pick<StoredApiKey, 'id' | 'sealed'>[]>;
     /**
      * Keys that another sealing key than the named one has sealed, in the form `v1.<id>.…`, by their ids, from behind `after` on. Optional, with
-     * {@link reseal}; without both no key is sealed anew.
+     * {@link reseal}; without both no key is sealed again.
      */
     sealedByOthers?(current: string, after: string | null, limit: number): Promise<readonly Pick<StoredApiKey, 'id' | 'sealed'>[]>;
     /** Replaces what is sealed of these keys, and nothing else of them. */

@@ -27,7 +27,7 @@ export interface SignedLicenseOptions {
 
 /** A licence source that can tell what its licence says. */
 export interface SignedLicense extends LicenseSource {
-    /** The licence as it is now, read anew; rejects only when it cannot be read. */
+    /** The licence as it is now, read again; rejects only when it cannot be read. */
     inspect(): Promise<LicenseStatus>;
 }
 

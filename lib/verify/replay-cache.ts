@@ -24,7 +24,7 @@ const MAX = 100_000;
 /**
  * A cache for {@link verify}, in the memory of this process; one for each sender, as what one sends in excess is at the expense of all. Only
  * messages that were verified get in. When there are more than `max` within the tolerance, the oldest are forgotten and whatever is as old
- * as them is refused from then on: no replay gets through, and the sender signs its next try anew.
+ * as them is refused from then on: no replay gets through, and the sender signs its next try again.
  *
  * @throws ScanwireError `MISCONFIGURED`, field `max`.
  */

@@ -42,18 +42,18 @@ type TokenWay = Pick<Authentication, 'ca' | 'proxy'> & Pick<TokenUse, 'owner'>;
 /** What tokens are made with. */
 export interface AccessTokensOptions {
     /** Opens a connection to a token server, vetted and secured as one to a receiver. */
-    readonly open: (url: URL, way: TokenWay, signal: AbortSignal) => Promise<Connection>;
+    readonly connect: (url: URL, way: TokenWay, signal: AbortSignal) => Promise<Connection>;
     /** Milliseconds for the whole request. */
     readonly timeout: number;
     readonly monotonic?: () => number;
 }
 
-interface HeldToken {
+interface CachedToken {
     /** All that it was asked for with, and for whom. */
     readonly use: string;
     readonly token: string;
     readonly endsAt: number;
-    /** From then on a new one is asked for, while this one still holds. */
+    /** From then on a new one is asked for, while this one is still valid. */
     renewAt: number;
     /** Whether the receiver has taken it. */
     accepted: boolean;
@@ -61,40 +61,40 @@ interface HeldToken {
 }
 
 /** Exporters whose tokens are kept; beyond them, those that were asked for first are forgotten. */
-const MAX_HELD = 1_000;
+const MAX_CACHED = 1_000;
 
-/** What a token that says nothing of its end is taken to hold for, and what one is taken to hold for at most. Milliseconds. */
+/** What a token that says nothing of its end is taken to be valid for, and what one is taken to be valid for at most. Milliseconds. */
 const DEFAULT_LIFE = 300_000;
 const MAX_LIFE = 24 * 3_600_000;
 
 /** The last part of its life, and at most so many milliseconds, in which a token is replaced before it ends. */
 const RENEWED_IN = { part: 0.2, most: 60_000 };
 
-/** Milliseconds before an attempt asks again for a token that could not be renewed, but still holds. */
+/** Milliseconds before an attempt asks again for a token that could not be renewed, but is still valid. */
 const RENEW_AGAIN = 10_000;
 
 /** A token that the receiver refuses without ever having taken it is not replaced before it is so old: the next one would fare no better. */
 const REPLACED_AFTER = 60_000;
 
 /** The tokens of a process. */
-export function accessTokens({ open, timeout, monotonic = () => performance.now() }: AccessTokensOptions): AccessTokens {
-    const held = new Map<string, HeldToken>();
-    const asked = new Map<string, Promise<HeldToken>>();
+export function accessTokens({ connect, timeout, monotonic = () => performance.now() }: AccessTokensOptions): AccessTokens {
+    const cached = new Map<string, CachedToken>();
+    const asked = new Map<string, Promise<CachedToken>>();
 
-    function keep(exporterId: string, token: HeldToken): HeldToken {
-        held.delete(exporterId);
-        held.set(exporterId, token);
-        const [oldest] = held.keys();
-        if (held.size > MAX_HELD && oldest !== undefined) {
-            held.delete(oldest);
+    function keep(exporterId: string, token: CachedToken): CachedToken {
+        cached.delete(exporterId);
+        cached.set(exporterId, token);
+        const [oldest] = cached.keys();
+        if (cached.size > MAX_CACHED && oldest !== undefined) {
+            cached.delete(oldest);
         }
         return token;
     }
 
-    async function ask({ exporterId, owner = null, authentication }: TokenUse, use: string): Promise<HeldToken> {
+    async function ask({ exporterId, owner = null, authentication }: TokenUse, use: string): Promise<CachedToken> {
         const { token, life } = await requestToken(
             authentication.oauth,
-            (url, signal) => open(url, { ...wayOf(authentication), owner }, signal),
+            (url, signal) => connect(url, { ...wayOf(authentication), owner }, signal),
             timeout,
         );
         const since = monotonic();
@@ -103,15 +103,15 @@ export function accessTokens({ open, timeout, monotonic = () => performance.now(
         return keep(exporterId, { use, token, since, endsAt, renewAt, accepted: false });
     }
 
-    function askOnce(asking: TokenUse, use: string): Promise<HeldToken> {
+    function askOnce(asking: TokenUse, use: string): Promise<CachedToken> {
         const answer = asked.get(use) ?? ask(asking, use).finally(() => asked.delete(use));
         asked.set(use, answer);
         return answer;
     }
 
-    async function current(asking: TokenUse, signal: AbortSignal): Promise<HeldToken> {
+    async function current(asking: TokenUse, signal: AbortSignal): Promise<CachedToken> {
         const use = createHash('sha256').update(JSON.stringify(asking)).digest('base64');
-        const known = held.get(asking.exporterId);
+        const known = cached.get(asking.exporterId);
         const usable = known?.use === use && monotonic() < known.endsAt ? known : null;
         if (usable !== null && monotonic() < usable.renewAt) {
             return usable;
@@ -136,8 +136,8 @@ export function accessTokens({ open, timeout, monotonic = () => performance.now(
                 answered(status) {
                     if (status !== 401) {
                         one.accepted ||= status !== null && status < 400;
-                    } else if (held.get(asking.exporterId) === one && (one.accepted || monotonic() - one.since > REPLACED_AFTER)) {
-                        held.delete(asking.exporterId);
+                    } else if (cached.get(asking.exporterId) === one && (one.accepted || monotonic() - one.since > REPLACED_AFTER)) {
+                        cached.delete(asking.exporterId);
                     }
                 },
             };
@@ -167,12 +167,12 @@ const REFUSALS: ReadonlySet<unknown> = new Set([
     'invalid_target',
 ]);
 
-type OpenTokenServer = (url: URL, signal: AbortSignal) => Promise<Connection>;
+type ConnectTokenServer = (url: URL, signal: AbortSignal) => Promise<Connection>;
 
 /** Asks for a token. @returns It, and the milliseconds for which it holds. @throws AttemptFailure, or what is a fault of this side. */
 async function requestToken(
     { tokenUrl, clientId, clientSecret, scope, audience, authMethod }: OAuthClient,
-    open: OpenTokenServer,
+    connect: ConnectTokenServer,
     timeout: number,
 ): Promise<{ readonly token: string; readonly life: number }> {
     const oauth = await import('oauth4webapi');
@@ -186,7 +186,7 @@ async function requestToken(
     try {
         const response = await oauth.clientCredentialsGrantRequest(server, client, proof, wanted, {
             [oauth.customFetch]: async (_url: string, { headers, body }: TokenRequest) => {
-                const answer = await post(await open(url, signal), url, headers, body.toString(), signal);
+                const answer = await post(await connect(url, signal), url, headers, body.toString(), signal);
                 status = answer.status;
                 return answer;
             },

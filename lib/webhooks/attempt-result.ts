@@ -32,7 +32,7 @@ function codeOfFailure(error: unknown): OutcomeCode {
         return error.code;
     }
 
-    // A rule that the exporter breaks is its own fault; a secret that cannot be opened may be this worker's.
+    // A rule that the exporter breaks is its own fault; a secret that cannot be unsealed may be this worker's.
     return error instanceof ScanwireError && error.code === 'INVALID_INPUT' ? 'invalid_exporter' : 'interrupted';
 }
 

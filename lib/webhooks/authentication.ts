@@ -147,14 +147,14 @@ export function storedAuthentication(
     return { authentication: all.map(([name]) => name as AuthenticationPart), sealedAuthentication: sealed };
 }
 
-/** What is to be stored of a change. @throws ScanwireError `UNSEALABLE` where part of what there is stays and this key ring cannot open it. */
+/** What is to be stored of a change. @throws ScanwireError `UNSEALABLE` where part of what there is stays and this key ring cannot unseal it. */
 export function authenticationPatch(before: StoredExporter, given: AuthenticationSettings, keyRing: KeyRing): ExporterPatch {
     if (Object.keys(given).length === 0) {
         return {};
     }
 
-    const kept = before.authentication.some((part) => given[part] === undefined) ? openAuthentication(before, keyRing) : null;
-    return { ...storedAuthentication(before.id, kept, given, keyRing), ifAuthentication: before.sealedAuthentication };
+    const kept = before.authentication.some((part) => given[part] === undefined) ? unsealAuthentication(before, keyRing) : null;
+    return { ...storedAuthentication(before.id, kept, given, keyRing), expectedAuthentication: before.sealedAuthentication };
 }
 
 /** The first of its credentials of which a change says nothing, and which so would go wherever it leads. */
@@ -168,7 +168,7 @@ export function sealedAuthentication({ id, sealedAuthentication: sealed }: Store
 }
 
 /** What an exporter authenticates by, null for nothing. @throws ScanwireError `UNSEALABLE`. */
-export function openAuthentication(exporter: StoredExporter, keyRing: KeyRing): Authentication | null {
+export function unsealAuthentication(exporter: StoredExporter, keyRing: KeyRing): Authentication | null {
     const [text] = sealedAuthentication(exporter);
     return text === undefined ? null : JSON.parse(keyRing.open(text.sealed, text.context));
 }
@@ -179,7 +179,7 @@ export function openAuthentication(exporter: StoredExporter, keyRing: KeyRing): 
  * @throws ScanwireError `INVALID_INPUT` with the field, never with a value; `UNSEALABLE`.
  */
 export function checkAuthentication(exporter: StoredExporter, { keyRing, guard }: Pick<WebhooksContext, 'keyRing' | 'guard'>): void {
-    const all = openAuthentication(exporter, keyRing);
+    const all = unsealAuthentication(exporter, keyRing);
     if (all === null) {
         return;
     }

@@ -8,7 +8,7 @@ export interface ByteBudget {
      */
     allowance(exporterId: string, expected?: number): number;
     /** The bytes that an exporter holds. */
-    held(exporterId: string): number;
+    bytesOf(exporterId: string): number;
     take(exporterId: string, bytes: number): void;
     /** Takes them for nobody yet, only if no more than half are taken then: the other half is for who waits. */
     tryTake(bytes: number): boolean;
@@ -38,24 +38,24 @@ export function byteBudget({ limit, largest }: ByteBudgetOptions): ByteBudget {
     let freed = (): void => {};
 
     function change(account: string | null, bytes: number): void {
-        const held = (accounts.get(account) ?? 0) + bytes;
+        const taken = (accounts.get(account) ?? 0) + bytes;
         total += bytes;
-        if (held === 0) {
+        if (taken === 0) {
             accounts.delete(account);
         } else {
-            accounts.set(account, held);
+            accounts.set(account, taken);
         }
     }
 
     return {
         allowance(exporterId, expected = 0) {
-            const held = accounts.get(exporterId) ?? 0;
-            const free = limit - total - expected - (held > 0 ? largest : 0);
-            const waits = total + expected > 0 && (free < largest || held >= free);
-            return waits ? 0 : Math.max(Math.floor((free - held) / 2), largest);
+            const taken = accounts.get(exporterId) ?? 0;
+            const free = limit - total - expected - (taken > 0 ? largest : 0);
+            const waits = total + expected > 0 && (free < largest || taken >= free);
+            return waits ? 0 : Math.max(Math.floor((free - taken) / 2), largest);
         },
 
-        held: (exporterId) => accounts.get(exporterId) ?? 0,
+        bytesOf: (exporterId) => accounts.get(exporterId) ?? 0,
         take: change,
 
         tryTake(bytes) {

@@ -24,7 +24,7 @@ function pemBlocks(pem: string): readonly string[] {
 const PLAIN: tls.SecureContextOptions = { minVersion: 'TLSv1.2' };
 
 /**
- * What connections are secured with: the authorities and the certificate of an exporter, if it has any. Made anew for each, so that none is
+ * What connections are secured with: the authorities and the certificate of an exporter, if it has any. Made for each connection, so that none is
  * secured with another's.
  *
  * @throws AttemptFailure `invalid_exporter` when one of them cannot be used: nothing goes out without it.

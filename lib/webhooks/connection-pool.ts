@@ -4,7 +4,7 @@ import type { Connection } from './connection.ts';
 export interface ConnectionPoolOptions {
     /** Maximum number of idle connections of all keys together. */
     readonly maxIdle: number;
-    /** Milliseconds after which a connection is not used again, so that its address is vetted anew. */
+    /** Milliseconds after which a connection is not used again, so that its address is vetted again. */
     readonly maxAge: number;
 }
 
@@ -22,8 +22,8 @@ export interface Lease {
  * handed out, and a second limit would count our own waiting as the receiver's slowness.
  */
 export interface ConnectionPool {
-    /** The idle connection of this key that was used last, or what `open` opens. */
-    lease(key: string, open: () => Promise<Connection>): Promise<Lease>;
+    /** The idle connection of this key that was used last, or what `connect` makes. */
+    lease(key: string, connect: () => Promise<Connection>): Promise<Lease>;
     /** Closes idle connections, now and as they come back. */
     close(): void;
 }
@@ -35,8 +35,8 @@ export function connectionPool({ maxIdle, maxAge }: ConnectionPoolOptions): Conn
     const byKey = new Map<string, Connection[]>();
     let closed = false;
 
-    const isReusable = ({ socket, openedAt }: Connection): boolean =>
-        !closed && !socket.destroyed && socket.writableLength === 0 && performance.now() - openedAt < maxAge;
+    const isReusable = ({ socket, connectedAt }: Connection): boolean =>
+        !closed && !socket.destroyed && socket.writableLength === 0 && performance.now() - connectedAt < maxAge;
 
     /** The connection is idle no longer. */
     function forget(connection: Connection): void {
@@ -67,8 +67,8 @@ export function connectionPool({ maxIdle, maxAge }: ConnectionPoolOptions): Conn
         return null;
     }
 
-    async function opened(open: () => Promise<Connection>): Promise<Connection> {
-        const connection = await open();
+    async function connected(connect: () => Promise<Connection>): Promise<Connection> {
+        const connection = await connect();
         connection.socket.once('close', () => forget(connection));
         return connection;
     }
@@ -90,8 +90,8 @@ export function connectionPool({ maxIdle, maxAge }: ConnectionPoolOptions): Conn
     }
 
     return {
-        async lease(key, open) {
-            const connection = takeIdle(key) ?? (await opened(open));
+        async lease(key, connect) {
+            const connection = takeIdle(key) ?? (await connected(connect));
             return { connection, release: () => release(key, connection) };
         },
 

@@ -14,7 +14,7 @@ export interface Connection {
     readonly address: string | null;
     readonly fingerprint: string | null;
     /** By `performance.now()`. */
-    readonly openedAt: number;
+    readonly connectedAt: number;
     /** Requests sent over it so far. */
     requests: number;
     /** The first error of the socket. An alert of a TLS peer is seen here only: the socket goes on and just ends after it. */
@@ -60,7 +60,7 @@ export function connection({ socket, address, fingerprint, origin }: ConnectedSo
         responses: filterInterim(socket),
         address,
         fingerprint,
-        openedAt: performance.now(),
+        connectedAt: performance.now(),
         requests: 0,
         socketError: null,
         destroy() {
@@ -90,7 +90,7 @@ export interface ResponseWatch {
  */
 function filterInterim(socket: Socket): ResponseWatch {
     const read = socket.read.bind(socket);
-    let held: Buffer = EMPTY;
+    let unread: Buffer = EMPTY;
     let firstByte: (() => void) | null = null;
     let watching = false;
 
@@ -102,10 +102,10 @@ function filterInterim(socket: Socket): ResponseWatch {
         for (let chunk = read(); chunk !== null; chunk = read()) {
             firstByte?.();
             firstByte = null;
-            held = withoutInterim(Buffer.concat([held, chunk]));
-            if (!mayBeInterim(held)) {
-                const rest = held;
-                held = EMPTY;
+            unread = withoutInterim(Buffer.concat([unread, chunk]));
+            if (!mayBeInterim(unread)) {
+                const rest = unread;
+                unread = EMPTY;
                 watching = false;
                 return rest;
             }
@@ -116,7 +116,7 @@ function filterInterim(socket: Socket): ResponseWatch {
 
     return {
         expect(onFirstByte) {
-            held = EMPTY;
+            unread = EMPTY;
             firstByte = onFirstByte;
             watching = true;
         },

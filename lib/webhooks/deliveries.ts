@@ -5,11 +5,11 @@ import { type Activity, type ActivityQuery, activityOf } from './activity.ts';
 import type { HeaderPairs } from './exporter.ts';
 import { MAX_COUNTED } from './exporter-health.ts';
 import { maskedBody, maskedMessage } from './formatting.ts';
-import { GRANTS } from './grants.ts';
 import type { EventSummary } from './new-event.ts';
 import type { WebhooksContext } from './options.ts';
 import { OUTCOME_CODES, type OutcomeCode, type Timings } from './outcome.ts';
 import { type Replays, replaysOf } from './replays.ts';
+import { RESERVATION_TIMES } from './reservations.ts';
 import { type AnsweredAttempt, answeredAttempts } from './response-bodies.ts';
 import { DELIVERY_STATES, type Delivery, type DeliveryState, type DeliveryStore } from './store.ts';
 import { storeRefusals } from './store-refusals.ts';
@@ -248,9 +248,9 @@ export function eventsOf(context: WebhooksContext): Events {
         async erase(id) {
             const event = await store.erase(id);
             await kept.erase(id);
-            // Another process that accepted the event holds its deliveries with their claims, and may begin to send them for so long (see grants.ts).
+            // Another process that accepted the event holds its deliveries with their claims, and may begin to send them for so long (see reservations.ts).
             if (event.ended > 0 && (await session.hasOthers().catch(() => true))) {
-                await sleep(GRANTS.beginWithin);
+                await sleep(RESERVATION_TIMES.beginWithin);
             }
 
             return event as ErasedEvent;

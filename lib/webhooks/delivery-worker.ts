@@ -1,21 +1,21 @@
-import { type BatchedInTurn, batchedInTurn, type Lanes } from '../batched.ts';
+import { type Lanes, type ReadyBatches, readyBatches } from '../batched.ts';
 import { type KeyRing, rememberingRing } from '../keys/key-ring.ts';
 import { resultOfError } from './attempt-result.ts';
-import { openAuthentication } from './authentication.ts';
+import { unsealAuthentication } from './authentication.ts';
 import type { RefusedResponse } from './exchange.ts';
 import type { StoredExporter } from './exporter.ts';
 import { outgoingBody } from './formatting.ts';
-import type { Grant } from './grants.ts';
-import { messageHeaders, openHeaders } from './headers.ts';
+import { messageHeaders, unsealHeaders } from './headers.ts';
 import { type DeliveryEvent, deliveryEvent } from './host-events.ts';
 import type { Message } from './http-sender.ts';
 import { bodyBytes } from './kept-messages.ts';
 import type { WebhooksContext } from './options.ts';
 import { newProgress, type Outcome, outcomeOf } from './outcome.ts';
 import type { DeliveryJob, QueueWorker } from './queue.ts';
-import { DEFAULT_SCHEDULE, nextStep } from './schedule.ts';
-import { knownUrl, openUrl } from './sealed-url.ts';
-import { openSecrets, type Vendor } from './signature.ts';
+import type { Reservation } from './reservations.ts';
+import { DEFAULT_SCHEDULE, nextState } from './schedule.ts';
+import { knownUrl, unsealUrl } from './sealed-url.ts';
+import { unsealSecrets, type Vendor } from './signature.ts';
 import type { Claim, ClaimRequest, RecordedOutcome } from './store.ts';
 import { type Post, untraced } from './tracing.ts';
 
@@ -36,7 +36,7 @@ interface WaitingClaim {
     readonly request: ClaimRequest;
     /** Empty where it is not known. */
     readonly exporterId: string;
-    /** Whether to give up waiting: its grant has run out, or will before there is room. It is taken back then and handed out again. */
+    /** Whether to give up waiting: its reservation has run out, or will before there is room. It is taken back then and handed out again. */
     givesUp(): boolean;
 }
 
@@ -45,64 +45,66 @@ interface WaitingClaim {
  * whose delivery cannot be claimed is somebody else's or done.
  */
 export function deliveryWorker(context: WebhooksContext): (collector: string, concurrency: number) => Promise<QueueWorker> {
-    const { queue, newId, claimDuration, dispatcher, session, grants, kept, bodies, responses, random, onError } = context;
-    const claims = claimsInTurn(context);
+    const { queue, newId, claimDuration, dispatcher, session, reservations, kept, bodies, responses, random, onError } = context;
+    const claims = claimBatches(context);
     const ringOf = ringsOf(context.keyRing);
-    const outcomes = outcomesInTurn(context);
+    const outcomes = outcomeBatches(context);
 
     async function deliver(job: DeliveryJob): Promise<void> {
-        const { deliveryId, exporterId = '', grant } = job;
+        const { deliveryId, exporterId = '', reservation } = job;
         // A queue that hands out twice what it must not.
-        if (grant !== null && grants.hasBegun(grant)) {
+        if (reservation !== null && reservations.hasBegun(reservation)) {
             return;
         }
 
-        const granted = grant === null || !mayBegin(grant) ? null : await claimGranted({ ...job, grant });
-        if (granted !== null) {
-            session.begins(granted);
-            await send(granted, granted.claimedAt);
-            grants.end(granted.token);
+        const reserved = reservation === null || !mayBegin(reservation) ? null : await claimReserved({ ...job, reservation });
+        if (reserved !== null) {
+            session.attemptBegan(reserved);
+            await send(reserved, reserved.claimedAt);
+            reservations.end(reserved.token);
             return;
         }
 
+        const replaced = reservation === null ? {} : { reservation: reservation.token };
         const claimed = await claims.add({
-            request: { deliveryId, token: newId(), duration: claimDuration, ...(grant !== null && { grant: grant.token }) },
+            request: { deliveryId, token: newId(), duration: claimDuration, ...replaced },
             exporterId,
-            givesUp: () => grant !== null && bodies.allowance(exporterId) === 0,
+            givesUp: () => reservation !== null && bodies.allowance(exporterId) === 0,
         });
         if (claimed === null) {
-            await context.member.look();
+            await context.member.checkSettings();
         } else {
             await send(claimed, null);
         }
     }
 
-    function mayBegin(grant: Grant): boolean {
-        return grant.settings === context.member.generation() && grants.inTime(grant);
+    function mayBegin(reservation: Reservation): boolean {
+        return reservation.settings === context.member.generation() && reservations.inTime(reservation);
     }
 
-    /** What is needed to send under a claim that was handed out; null when that cannot be begun, or not any more. */
-    async function claimGranted(job: DeliveryJob & { readonly grant: Grant }): Promise<Claim | null> {
-        const atHand = kept.take(job, grants.now() as Date);
+    /** What is needed to send under a reservation; null when that cannot be begun, or not any more. */
+    async function claimReserved(job: DeliveryJob & { readonly reservation: Reservation }): Promise<Claim | null> {
+        const atHand = kept.take(job, reservations.now() as Date);
         if (atHand !== null) {
             return atHand;
         }
 
-        const { deliveryId, exporterId = '', grant } = job;
-        const request = { deliveryId, token: grant.token, duration: claimDuration, grant: grant.token, holds: true };
-        const read = await claims.add({ request, exporterId, givesUp: () => !mayBegin(grant) });
+        const { deliveryId, exporterId = '', reservation } = job;
+        const { token } = reservation;
+        const request = { deliveryId, token, duration: claimDuration, reservation: token, keepsReservation: true };
+        const read = await claims.add({ request, exporterId, givesUp: () => !mayBegin(reservation) });
         if (read === null) {
             return null;
         }
-        if (!mayBegin(grant)) {
+        if (!mayBegin(reservation)) {
             bodies.giveBack(read.exporter.id, bodyBytes(read));
             return null;
         }
         kept.learn(read);
-        return { ...read, claimedAt: grants.now() as Date };
+        return { ...read, claimedAt: reservations.now() as Date };
     }
 
-    /** @param begunAt When it begins under a claim that was handed out, else null. */
+    /** @param begunAt When it begins under a reservation, else null. */
     async function send(claim: Claim, begunAt: Date | null): Promise<void> {
         try {
             const keyRing = ringOf(claim.exporter);
@@ -112,7 +114,7 @@ export function deliveryWorker(context: WebhooksContext): (collector: string, co
                 await responses.keep(claim, heard.refused, keyRing);
             }
             const recorded = { ...outcomeToRecord(claim, outcome, { keyRing, random }), begunAt };
-            const held = await record(recorded);
+            const isInTime = await record(recorded);
             // Another of its key may be due by this.
             if (claim.exporter.ordered) {
                 dispatcher.wake();
@@ -120,8 +122,8 @@ export function deliveryWorker(context: WebhooksContext): (collector: string, co
                 dispatcher.freed(claim.exporter.id);
             }
             context.notices.recorded(recorded);
-            if (held) {
-                tell(deliveryEvent(claim, recorded)).catch(onError);
+            if (isInTime) {
+                emit(deliveryEvent(claim, recorded)).catch(onError);
             }
         } finally {
             bodies.giveBack(claim.exporter.id, bodyBytes(claim));
@@ -130,7 +132,7 @@ export function deliveryWorker(context: WebhooksContext): (collector: string, co
     }
 
     /** What the application does with it is no part of sending. */
-    async function tell(event: DeliveryEvent): Promise<void> {
+    async function emit(event: DeliveryEvent): Promise<void> {
         await context.onEvent(event);
     }
 
@@ -151,7 +153,7 @@ export function deliveryWorker(context: WebhooksContext): (collector: string, co
 }
 
 /** Claims share statements. One whose exporter holds as many bytes as it may waits, and keeps no other waiting. */
-function claimsInTurn({ deliveries, session, kept, bodies, traces }: WebhooksContext): BatchedInTurn<WaitingClaim, Claim | null> {
+function claimBatches({ deliveries, session, kept, bodies, traces }: WebhooksContext): ReadyBatches<WaitingClaim, Claim | null> {
     /** The bytes that statements under way may bring, at most. */
     let expected = 0;
 
@@ -169,7 +171,7 @@ function claimsInTurn({ deliveries, session, kept, bodies, traces }: WebhooksCon
         const ready = waiting.filter(
             ({ item: { request, exporterId } }) => !busy.has(request.deliveryId) && bodies.allowance(exporterId, expected) > 0,
         );
-        return ready.sort((a, b) => bodies.held(a.item.exporterId) - bodies.held(b.item.exporterId)).slice(0, BATCH);
+        return ready.sort((a, b) => bodies.bytesOf(a.item.exporterId) - bodies.bytesOf(b.item.exporterId)).slice(0, BATCH);
     }
 
     /** How long a body is, is not known before it is read: all together get the smallest allowance of their exporters. */
@@ -195,14 +197,14 @@ function claimsInTurn({ deliveries, session, kept, bodies, traces }: WebhooksCon
         return await traces.known(claimed);
     }
 
-    const claims = batchedInTurn<WaitingClaim, Claim | null>(claim, next, LANES);
+    const claims = readyBatches<WaitingClaim, Claim | null>(claim, next, LANES);
     bodies.whenFreed(claims.proceed);
     return claims;
 }
 
 /** Outcomes share statements; of a delivery one at a time is recorded. */
-function outcomesInTurn({ deliveries, breaker }: WebhooksContext): BatchedInTurn<RecordedOutcome, boolean> {
-    return batchedInTurn<RecordedOutcome, boolean>(
+function outcomeBatches({ deliveries, breaker }: WebhooksContext): ReadyBatches<RecordedOutcome, boolean> {
+    return readyBatches<RecordedOutcome, boolean>(
         (outcomes) => deliveries.recordOutcomes(outcomes, breaker),
         (waiting, underWay) => {
             const busy = new Set(Array.from(underWay, ({ item }) => item.deliveryId));
@@ -212,7 +214,7 @@ function outcomesInTurn({ deliveries, breaker }: WebhooksContext): BatchedInTurn
     );
 }
 
-/** What is sealed for an exporter is opened once, and kept for as long as its settings are. */
+/** What is sealed for an exporter is unsealed once, and kept for as long as its settings are. */
 function ringsOf(keyRing: KeyRing): (exporter: StoredExporter) => KeyRing {
     const rings = new WeakMap<StoredExporter, KeyRing>();
     return (exporter) => {
@@ -270,14 +272,14 @@ function messageOf(
     const signing = {
         vendor,
         forms: exporter.signatures,
-        secrets: openSecrets(exporter, keyRing, claimedAt),
+        secrets: unsealSecrets(exporter, keyRing, claimedAt),
         body,
         id: event.id,
         timestamp: claimedAt,
     };
-    const headers = messageHeaders(event.kind, signing, format, openHeaders(exporter, keyRing));
-    const url = openUrl(exporter, keyRing);
-    const authentication = openAuthentication(exporter, keyRing);
+    const headers = messageHeaders(event.kind, signing, format, unsealHeaders(exporter, keyRing));
+    const url = unsealUrl(exporter, keyRing);
+    const authentication = unsealAuthentication(exporter, keyRing);
     const { id: exporterId, owner, trust } = exporter;
     return { exporterId, owner, url, trust, headers, authentication, body, newConnection: singleAttempt, onRefused };
 }
@@ -295,7 +297,7 @@ function outcomeToRecord(
         exporterId: exporter.id,
         token,
         outcome,
-        next: nextStep({ outcome, url, schedule, attemptSinceReplay, singleAttempt, random }),
+        next: nextState({ outcome, url, schedule, attemptSinceReplay, singleAttempt, random }),
         ...(singleAttempt ? NOTHING_LEARNED : whatWasLearned(outcome)),
     };
 }

@@ -1,9 +1,9 @@
 import { COLLECTOR_PATTERN } from './exporter.ts';
-import { GRANTS, type HandOutOptions } from './grants.ts';
-import { tellPoisoned } from './host-events.ts';
+import { emitPoisoned } from './host-events.ts';
 import type { WebhooksContext } from './options.ts';
 import { newProgress, outcomeOf } from './outcome.ts';
 import type { DeliveryJob } from './queue.ts';
+import { type HandOutOptions, RESERVATION_TIMES } from './reservations.ts';
 import type { Dispatched, Listening, SweepResult } from './store.ts';
 
 /**
@@ -49,14 +49,14 @@ const REQUEUE_AFTER = 10_000;
  */
 const REPLAY_EVERY = 100;
 const REPLAY_SLOWLY_EVERY = 500;
-const LOOK_FOR_REPLAYS_EVERY = 10_000;
+const FIND_REPLAYS_EVERY = 10_000;
 
 /** Deliveries moved per statement. */
 const BATCH = 500;
 
 /** A dispatcher that is stopped. What fails is reported and tried again at the next poll. */
 export function dispatcher(context: DispatcherContext): Dispatcher {
-    const { begin, handOut, sweepNext, replayNext, enqueue, isBehind, ended } = handingOut(context);
+    const { start, handOut, sweepNext, replayNext, enqueue, isBehind, ended } = handingOut(context);
     const { window, rate, breakerAfter, onError } = context;
     const adding = new Set<Promise<void>>();
     let running: Promise<void> | null = null;
@@ -117,7 +117,7 @@ export function dispatcher(context: DispatcherContext): Dispatcher {
 
         // Acceptance knows of no rate, so that nothing is handed out by it.
         handOutOptions: () =>
-            stopped || isBehind() || rate !== null ? undefined : { window, breakerAfter, beginWithin: GRANTS.beginWithin },
+            stopped || isBehind() || rate !== null ? undefined : { window, breakerAfter, beginWithin: RESERVATION_TIMES.beginWithin },
 
         add(handedOut) {
             const added = enqueue(handedOut)
@@ -128,7 +128,7 @@ export function dispatcher(context: DispatcherContext): Dispatcher {
 
         start() {
             stopped = false;
-            begin();
+            start();
             poll = setInterval(wake, POLL_EVERY);
             listening = context.deliveries.listen?.(wake, context.onError);
             wake();
@@ -147,12 +147,12 @@ export function dispatcher(context: DispatcherContext): Dispatcher {
 
 type DispatcherContext = Omit<
     WebhooksContext,
-    'dispatcher' | 'session' | 'grants' | 'bodies' | 'kept' | 'subscriptions' | 'traces' | 'responses' | 'tests' | 'notices'
+    'dispatcher' | 'session' | 'reservations' | 'bodies' | 'kept' | 'subscriptions' | 'traces' | 'responses' | 'tests' | 'notices'
 >;
 
 interface HandingOut {
     /** To be called when the process starts, which has not watched the store before. */
-    begin(): void;
+    start(): void;
     /** @returns After how many milliseconds to do so again, should nobody ask for it sooner than the poll; else null. */
     handOut(): Promise<number | null>;
     /** The next hand-out sweeps. */
@@ -174,9 +174,9 @@ function handingOut(context: DispatcherContext): HandingOut {
     let graceEnds = Number.POSITIVE_INFINITY;
     /** Marked queued in their rows, not yet in the queue. */
     let unqueued: readonly DeliveryJob[] = [];
-    const { looks, leaves, ended } = awaitedEnds();
+    const { dispatchBegins, dispatchEnds, ended } = awaitedEnds();
     const replays = replaying(context);
-    const options = { window, breakerAfter, beginWithin: GRANTS.beginWithin, limit: BATCH, ...(rate !== null && { rate }) };
+    const options = { window, breakerAfter, beginWithin: RESERVATION_TIMES.beginWithin, limit: BATCH, ...(rate !== null && { rate }) };
 
     async function fromStore<T>(answer: Promise<T>): Promise<T> {
         try {
@@ -203,7 +203,7 @@ function handingOut(context: DispatcherContext): HandingOut {
         let swept: SweepResult;
         do {
             swept = await fromStore(deliveries.sweep({ requeueAfter, limit: BATCH, endedOnly: monotonic() < graceEnds }));
-            await tellPoisoned(swept.poisoned, context);
+            await emitPoisoned(swept.poisoned, context);
             await enqueue(swept.lost);
         } while (swept.lost.length === BATCH);
     }
@@ -213,9 +213,9 @@ function handingOut(context: DispatcherContext): HandingOut {
         let count = 0;
         let again: boolean;
         do {
-            looks();
+            dispatchBegins();
             const { handedOut, waitsFor } = await fromStore(deliveries.dispatch(options));
-            again = leaves(waitsFor) || handedOut.length === BATCH;
+            again = dispatchEnds(waitsFor) || handedOut.length === BATCH;
             count += handedOut.length;
             await enqueue(handedOut);
         } while (again);
@@ -233,7 +233,7 @@ function handingOut(context: DispatcherContext): HandingOut {
         if (jobs.length > 0) {
             await queue.add(jobs).catch((error: unknown) => {
                 // They may have got there all the same.
-                unqueued = [...jobs.map((job) => ({ ...job, grant: null })), ...unqueued];
+                unqueued = [...jobs.map((job) => ({ ...job, reservation: null })), ...unqueued];
                 throw error;
             });
         }
@@ -244,7 +244,7 @@ function handingOut(context: DispatcherContext): HandingOut {
         isBehind: () => unqueued.length > 0,
         ended,
 
-        begin() {
+        start() {
             graceEnds = monotonic() + GRACE;
         },
 
@@ -269,7 +269,7 @@ function handingOut(context: DispatcherContext): HandingOut {
 /** Lets replays go on when it is time. */
 function replaying({ deliveries: { replays }, monotonic }: DispatcherContext) {
     let next = Number.NEGATIVE_INFINITY;
-    let isOpen = false;
+    let isUnfinished = false;
     return {
         now(): void {
             next = Number.NEGATIVE_INFINITY;
@@ -282,17 +282,17 @@ function replaying({ deliveries: { replays }, monotonic }: DispatcherContext) {
             }
 
             // First tries of others go on when this fails.
-            next = monotonic() + LOOK_FOR_REPLAYS_EVERY;
-            isOpen = false;
-            isOpen = await replays.advance(2 * BATCH);
-            next = isOpen ? monotonic() + REPLAY_EVERY : next;
+            next = monotonic() + FIND_REPLAYS_EVERY;
+            isUnfinished = false;
+            isUnfinished = await replays.advance(2 * BATCH);
+            next = isUnfinished ? monotonic() + REPLAY_EVERY : next;
             return true;
         },
 
-        /** In milliseconds; null while none is open. */
+        /** In milliseconds; null when none is unfinished. */
         goOnAfter(nothingCame: boolean): number | null {
-            next += isOpen && nothingCame ? REPLAY_SLOWLY_EVERY - REPLAY_EVERY : 0;
-            return isOpen ? Math.max(0, next - monotonic()) : null;
+            next += isUnfinished && nothingCame ? REPLAY_SLOWLY_EVERY - REPLAY_EVERY : 0;
+            return isUnfinished ? Math.max(0, next - monotonic()) : null;
         },
     };
 }
@@ -304,12 +304,12 @@ function awaitedEnds() {
     const unseen = new Set<string>();
     return {
         /** A dispatch begins. */
-        looks(): void {
+        dispatchBegins(): void {
             unseen.clear();
         },
 
         /** It has left what waits for these. Whether one of them has ended meanwhile. */
-        leaves(waitsFor: readonly string[]): boolean {
+        dispatchEnds(waitsFor: readonly string[]): boolean {
             awaited = new Set(waitsFor);
             return waitsFor.some((exporterId) => unseen.has(exporterId));
         },
@@ -324,8 +324,8 @@ function awaitedEnds() {
 
 /** Rows can be changed with SQL, past all checks. One that nobody can send ends with a reason and holds nobody up. */
 async function refuse(dispatched: readonly Dispatched[], { deliveries, claimDuration, newId, breaker }: DispatcherContext): Promise<void> {
-    const requests = dispatched.map(({ deliveryId, grant }) => {
-        return { deliveryId, token: newId(), duration: claimDuration, ...(grant !== null && { grant: grant.token }) };
+    const requests = dispatched.map(({ deliveryId, reservation }) => {
+        return { deliveryId, token: newId(), duration: claimDuration, ...(reservation !== null && { reservation: reservation.token }) };
     });
     const claims = (await deliveries.claim(requests, null)).filter((claim) => claim !== null);
     const result = {

@@ -14,7 +14,7 @@ import type { Attempt } from './store.ts';
 
 /** What was found of one part. */
 export interface Finding {
-    /** What was looked at. Only the command line adds `disk`. Of a receiver step by step: `resolve`, `connect`, `tls`, `first byte`, `answer`. */
+    /** What was looked at. Only the command line adds `disk`. Of a receiver phase by phase: `resolve`, `connect`, `tls`, `first byte`, `answer`. */
     readonly part: FindingPart;
     readonly state: (typeof FINDING_STATES)[number];
     /** One sentence for people, without secrets. */
@@ -212,18 +212,18 @@ async function receiverFindings(exporter: Exporter, test: Exporters['test']): Pr
             ? ok('exporter', `It runs, for ${url}`)
             : warning('exporter', `It is ${state}, for ${url}`, 'Start it: it gets nothing but tests');
     const { attempt } = await test(id);
-    return [own, ...stepsOf(attempt, collector)];
+    return [own, ...phaseFindings(attempt, collector)];
 }
 
-const STEPS = [
+const PHASES = [
     ['dns', 'resolve'],
     ['connect', 'connect'],
     ['tls', 'tls'],
     ['firstByte', 'first byte'],
 ] as const satisfies readonly (readonly [keyof Timings, FindingPart])[];
 
-/** What the attempt of a test says of each step; those behind the one that failed were not reached, and are not listed. */
-function stepsOf(attempt: Attempt | null, collector: string): readonly Finding[] {
+/** What the attempt of a test says of each phase; those behind the one that failed were not reached, and are not listed. */
+function phaseFindings(attempt: Attempt | null, collector: string): readonly Finding[] {
     if (attempt === null || attempt.outcome === null) {
         const advice = `Start a process that sends for the collector ${collector}, or wait for those that do`;
         return [wrong('answer', 'The test was not sent in time', advice)];
@@ -231,9 +231,9 @@ function stepsOf(attempt: Attempt | null, collector: string): readonly Finding[]
 
     const { outcome } = attempt;
     const { code, status, detail, timings } = outcome;
-    const failed = code === 'delivered' || status !== null ? STEPS.length : STEPS.findIndex(([phase]) => phase === failedPhase(outcome));
-    const reached = STEPS.slice(0, failed).map(([phase, part]) => reachedStep(part, timings[phase], outcome));
-    const [, part = 'answer'] = STEPS[failed] ?? [];
+    const failed = code === 'delivered' || status !== null ? PHASES.length : PHASES.findIndex(([phase]) => phase === failedPhase(outcome));
+    const reached = PHASES.slice(0, failed).map(([phase, part]) => reachedPhase(part, timings[phase], outcome));
+    const [, part = 'answer'] = PHASES[failed] ?? [];
     const { advice } = outcomeWords(code, status);
     return [...reached, advice === null ? ok(part, detail) : wrong(part, detail, `${advice}; see ${code} in docs/outcomes.md`)];
 }
@@ -241,7 +241,7 @@ function stepsOf(attempt: Attempt | null, collector: string): readonly Finding[]
 const CONNECTING = /^(?:address|connect|proxy)_/;
 
 /** A phase has a time however it ended; of a handshake that came to its end there is a certificate. */
-function failedPhase({ code, timings, fingerprint }: Outcome): (typeof STEPS)[number][0] {
+function failedPhase({ code, timings, fingerprint }: Outcome): (typeof PHASES)[number][0] {
     if (code.startsWith('dns_')) {
         return 'dns';
     }
@@ -251,7 +251,7 @@ function failedPhase({ code, timings, fingerprint }: Outcome): (typeof STEPS)[nu
     return timings.tls !== null && fingerprint === null ? 'tls' : 'firstByte';
 }
 
-function reachedStep(part: FindingPart, milliseconds: number | null, { address, fingerprint, certificate }: Outcome): Finding {
+function reachedPhase(part: FindingPart, milliseconds: number | null, { address, fingerprint, certificate }: Outcome): Finding {
     const about = part === 'connect' ? address : part === 'tls' ? fingerprint : null;
     const note = about === null ? '' : ` (${about})`;
     const text = milliseconds === null ? 'Not needed' : `Took ${milliseconds} ms${note}`;

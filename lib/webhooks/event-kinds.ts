@@ -73,7 +73,7 @@ export const investigationCreated: EventKind = frequent(
     [RESOURCE_NAME],
 );
 
-/** What becomes of an exporter, told to those that name the kind and are not the exporter itself. */
+/** What becomes of an exporter, published to those that name the kind and are not the exporter itself. */
 const exporterSchema = Joi.object({
     timestamp: timestamp().required(),
     exporterId: Joi.string().guid().required(),

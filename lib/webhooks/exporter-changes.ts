@@ -109,9 +109,9 @@ async function urlPatch(
 
     return {
         ...patch,
-        ifAuthentication: before.sealedAuthentication,
-        ifFormatSecret: before.sealedFormatSecret,
-        ...(headers === undefined && { ifHeaders: before.sealedHeaders }),
+        expectedAuthentication: before.sealedAuthentication,
+        expectedFormatSecret: before.sealedFormatSecret,
+        ...(headers === undefined && { expectedHeaders: before.sealedHeaders }),
     };
 }
 
@@ -132,7 +132,7 @@ async function secretPatch(
     { keyRing, deliveries }: WebhooksContext,
 ): Promise<ExporterPatch> {
     const changed = changeSecret(before, secret, keyRing, await deliveries.now(), overlap);
-    return changed === null ? {} : { ...changed, ifSecret: before.sealedSecret };
+    return changed === null ? {} : { ...changed, expectedSecret: before.sealedSecret };
 }
 
 function typePatch(before: StoredExporter, type: ExportType): ExporterPatch {
@@ -145,5 +145,5 @@ function typePatch(before: StoredExporter, type: ExportType): ExporterPatch {
         throw new ScanwireError('CONFLICT', `Cannot change the type of a legacy exporter but ${allowed}`, { field: 'type' });
     }
 
-    return { type, ifType: before.type };
+    return { type, expectedType: before.type };
 }

@@ -12,7 +12,7 @@ import { type MessagePreview, previewOf } from './formatting.ts';
 import type { WebhooksContext } from './options.ts';
 import { type PublishOptions, publishableKind } from './publisher.ts';
 import { checkSecret, generateSecret } from './signature.ts';
-import { type Choice, choiceOf, formatInput, type UnaddressedEvent } from './subscriptions.ts';
+import { type Choice, choiceOf, formatInput, type UnroutedEvent } from './subscriptions.ts';
 
 /** What can be asked about an exporter and an event. */
 export interface ExporterQuestions {
@@ -50,7 +50,7 @@ const NOWHERE = 'https://example.com/';
 
 /** What can be asked about the exporters of a store. */
 export function exporterQuestions(stored: (id: string) => Promise<StoredExporter>, context: WebhooksContext): ExporterQuestions {
-    function unpublished(kindName: string, body: unknown, about: Pick<UnaddressedEvent, 'rules' | 'owner'>): UnaddressedEvent {
+    function unpublished(kindName: string, body: unknown, about: Pick<UnroutedEvent, 'rules' | 'owner'>): UnroutedEvent {
         const kind = publishableKind(context.kinds, kindName);
         return { id: context.newId(), kind, body: eventBody(kind, body, context.maxBodyBytes), ...about };
     }

@@ -7,7 +7,7 @@ import type { ExporterNotice } from './notices.ts';
 
 /** Exporters. All methods reject with ScanwireError `UNAVAILABLE` when the store cannot be reached. */
 export interface ExporterStore {
-    /** What the rows are in: stores that name different ones are refused together. Absent where that cannot be told. */
+    /** What the rows are in: stores that name different ones are refused together. Absent where that cannot be known. */
     readonly database?: object;
     insert(exporter: StoredExporter): Promise<void>;
     get(id: string): Promise<StoredExporter | null>;
@@ -37,7 +37,7 @@ export interface ExporterStore {
      * store that keeps none.
      */
     notices?(limit: number): Promise<readonly ExporterNotice[]>;
-    /** Those that were told. */
+    /** Those that were published. */
     forgetNotices?(ids: readonly string[]): Promise<void>;
     /**
      * The exporter after the change. Starting one (`state: 'running'`) also resets its failures and its breaker; for one that is resumed the time

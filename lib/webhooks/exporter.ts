@@ -87,17 +87,17 @@ export interface StoredExporter extends Exporter, StoredSettings {
 /** What an exporter's settings are changed to; what is absent stays. */
 export type ExporterPatch = Partial<Omit<StoredExporter, 'id' | 'createdAt' | 'updatedAt' | 'consecutiveFailures' | 'legacy' | 'owner'>> & {
     /** Only when it still has this type; else `CONFLICT`. */
-    readonly ifType?: ExportType;
+    readonly expectedType?: ExportType;
     /** Only when its `sealedSecret` is still this text; else `CONFLICT`. */
-    readonly ifSecret?: string;
+    readonly expectedSecret?: string;
     /** Only when its `sealedHeaders` is still this, null for none; else `CONFLICT`. */
-    readonly ifHeaders?: string | null;
+    readonly expectedHeaders?: string | null;
     /** Only when its `sealedFormatSecret` is still this, null for none; else `CONFLICT`. */
-    readonly ifFormatSecret?: string | null;
+    readonly expectedFormatSecret?: string | null;
     /** Only when its `sealedAuthentication` is still this, null for none; else `CONFLICT`. */
-    readonly ifAuthentication?: string | null;
+    readonly expectedAuthentication?: string | null;
     /** Only when its `url` is still this text; else `CONFLICT`. */
-    readonly ifUrl?: string;
+    readonly expectedUrl?: string;
 };
 
 /** A secret that was changed, and that still signs until its end in the forms that can carry several. */

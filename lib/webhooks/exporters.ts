@@ -1,6 +1,6 @@
 import { checked } from '../checked.ts';
 import { ScanwireError } from '../errors.ts';
-import type { KeyRing, SealedAnew } from '../keys/key-ring.ts';
+import type { KeyRing, Resealed } from '../keys/key-ring.ts';
 import { eventBody } from './event-body.ts';
 import { testEvent } from './event-kinds.ts';
 import {
@@ -16,14 +16,14 @@ import { type ShownExporter, withHealth } from './exporter-health.ts';
 import { type ExporterLists, exporterLists } from './exporter-page.ts';
 import { type ExporterQuestions, exporterQuestions } from './exporter-questions.ts';
 import { messageMaker } from './formatting.ts';
-import { GRANTS } from './grants.ts';
 import type { WebhooksContext } from './options.ts';
 import { insertWithin } from './owners.ts';
 import { type ReceiverWarning, receiverWarnings } from './receiver-url.ts';
+import { RESERVATION_TIMES } from './reservations.ts';
 import { type AnsweredAttempt, answeredAttempts } from './response-bodies.ts';
-import { sealExportersAnew } from './sealed-exporters.ts';
-import { knownUrl, openUrl, shownUrl, shownUrls } from './sealed-url.ts';
-import { checkSecret, generateSecret, openSecrets } from './signature.ts';
+import { resealExporters } from './sealed-exporters.ts';
+import { knownUrl, shownUrl, shownUrls, unsealUrl } from './sealed-url.ts';
+import { checkSecret, generateSecret, unsealSecrets } from './signature.ts';
 import { storeRefusals } from './store-refusals.ts';
 import { formatInput } from './subscriptions.ts';
 
@@ -99,7 +99,7 @@ export interface Exporters extends ExporterLists, ExporterQuestions {
      *
      * @param after `next` of the batch before; from the beginning when absent.
      */
-    sealAnew(after?: string | null): Promise<SealedAnew>;
+    sealAnew(after?: string | null): Promise<Resealed>;
 }
 
 /** How long the outcome of a `test` is waited for on stop, which nothing may delay. Milliseconds. */
@@ -163,7 +163,7 @@ export function exporters(context: WebhooksContext): Exporters {
 
         async show(id, { showUrl = false } = {}) {
             const found = await stored(id);
-            const exporter = { ...visible(found, keyRing), ...(showUrl && { url: openUrl(found, keyRing) }) };
+            const exporter = { ...visible(found, keyRing), ...(showUrl && { url: unsealUrl(found, keyRing) }) };
             const health = await store.health(id);
             if (health === null) {
                 throw storeRefusals.unknownExporter();
@@ -173,7 +173,7 @@ export function exporters(context: WebhooksContext): Exporters {
         },
 
         async secret(id) {
-            const [secret] = openSecrets(await stored(id), keyRing, await deliveries.now());
+            const [secret] = unsealSecrets(await stored(id), keyRing, await deliveries.now());
             return secret;
         },
 
@@ -205,7 +205,7 @@ export function exporters(context: WebhooksContext): Exporters {
             await superseded(id, context);
         },
 
-        sealAnew: (after = null) => sealExportersAnew(context, after),
+        sealAnew: (after = null) => resealExporters(context, after),
     };
 }
 
@@ -229,8 +229,8 @@ function pausing(stored: (id: string) => Promise<StoredExporter>, context: Webho
 }
 
 /**
- * What is doubtful about its receiver. Which exporters have the same URL is told once these are open: a digest of it beside the row would
- * tell so to everybody.
+ * What is doubtful about its receiver. Which exporters have the same URL is found once these are unsealed: a digest of it beside the row would
+ * show that to everybody.
  */
 async function warningsOf(
     exporter: StoredExporter,
@@ -244,13 +244,13 @@ async function warningsOf(
 }
 
 /**
- * Resolves once no attempt begins any more with settings of the exporter from before: this process has forgotten them, and the grants that
+ * Resolves once no attempt begins any more with settings of the exporter from before: this process has forgotten them, and the reservations that
  * other processes have with them have run out. Attempts that are under way finish with the settings that they began with.
  */
 async function superseded(id: string, { kept, session, sleep }: WebhooksContext): Promise<void> {
     await kept.forget(id);
     if (await session.hasOthers().catch(() => true)) {
-        await sleep(GRANTS.beginWithin);
+        await sleep(RESERVATION_TIMES.beginWithin);
     }
 }
 

@@ -310,7 +310,7 @@ export interface FailedCondition {
     readonly found: number;
 }
 
-/** Every condition that is why a filter does not let a body pass; none when it does. Values of the body are not among what is told. */
+/** Every condition that is why a filter does not let a body pass; none when it does. Values of the body are not part of it. */
 export function failedConditions(filter: Filter, body: unknown): readonly FailedCondition[] {
     return failuresOf(filter, body, 'filter', true);
 }

@@ -1,13 +1,13 @@
 import { ScanwireError } from '../errors.ts';
 import type { KeyRing, SealedText } from '../keys/key-ring.ts';
-import { authorizationOf, openAuthentication } from './authentication.ts';
+import { authorizationOf, unsealAuthentication } from './authentication.ts';
 import type { HeaderPairs, StoredExporter } from './exporter.ts';
 import { native } from './formats/envelopes.ts';
 import { checkFormat, type FormatEvent, type Formatter, formatterOf, withFormatSecret, withMaskedSecret } from './formats/index.ts';
-import { messageHeaders, openHeaders } from './headers.ts';
+import { messageHeaders, unsealHeaders } from './headers.ts';
 import type { FormattedMessage, StoredEvent } from './new-event.ts';
 import type { WebhooksContext } from './options.ts';
-import { openSecrets } from './signature.ts';
+import { unsealSecrets } from './signature.ts';
 
 import { checkSubscription, type Subscription } from './subscription.ts';
 
@@ -94,9 +94,9 @@ export function maskedMessage(
     { keyRing, vendor }: Pick<WebhooksContext, 'keyRing' | 'vendor'>,
 ): { readonly headers: HeaderPairs; readonly bytes: number } {
     const { bytes, ...format } = outgoingBody(event, message, exporter, keyRing);
-    const secrets = openSecrets(exporter, keyRing, time);
+    const secrets = unsealSecrets(exporter, keyRing, time);
     const signing = { vendor, forms: exporter.signatures, secrets, body: bytes, id: event.id, timestamp: time };
-    const additional = [...openHeaders(exporter, keyRing), ...authorizationOf(openAuthentication(exporter, keyRing), MASK)];
+    const additional = [...unsealHeaders(exporter, keyRing), ...authorizationOf(unsealAuthentication(exporter, keyRing), MASK)];
     const masked = additional.map(([name]) => [name, MASK] as const);
     return { headers: messageHeaders(event.kind, signing, format, masked), bytes: bytes.length };
 }

@@ -184,7 +184,7 @@ export function sealedHeaders({ id, sealedHeaders: sealed }: StoredExporter): re
 }
 
 /** The additional headers of an exporter with their values. @throws ScanwireError `UNSEALABLE`. */
-export function openHeaders(exporter: StoredExporter, keyRing: KeyRing): HeaderPairs {
+export function unsealHeaders(exporter: StoredExporter, keyRing: KeyRing): HeaderPairs {
     const [text] = sealedHeaders(exporter);
     return text === undefined ? [] : JSON.parse(keyRing.open(text.sealed, text.context));
 }

@@ -3,8 +3,8 @@ import type { Outcome, OutcomeCode } from './outcome.ts';
 import type { Claim, RecordedOutcome } from './store.ts';
 
 /**
- * Told by the process that has recorded the outcome of an attempt: `failed` is tried again, `exhausted` is not. `poisoned` is told by the
- * process that has set the delivery aside, after attempts whose processes ended. Nothing is told of what came too late, and nothing twice;
+ * Emitted by the process that has recorded the outcome of an attempt: `failed` is tried again, `exhausted` is not. `poisoned` is emitted by the
+ * process that has set the delivery aside, after attempts whose processes ended. Nothing is emitted for what came too late, and nothing twice;
  * what must not be missed is in the rows.
  */
 export interface DeliveryEvent extends Pick<Outcome, 'code' | 'status' | 'detail' | 'certificate'> {
@@ -28,7 +28,7 @@ export interface DeliveryEvent extends Pick<Outcome, 'code' | 'status' | 'detail
     readonly latency: number | null;
 }
 
-/** What became of an exporter: told by one process of the deployment, the first that finds it noted in the store. */
+/** What became of an exporter: emitted by one process of the deployment, the first that finds it noted in the store. */
 export interface ExporterEvent {
     readonly type: (typeof EXPORTER_EVENTS)[number];
     readonly exporterId: string;
@@ -47,7 +47,7 @@ export interface ExporterEvent {
 
 export const EXPORTER_EVENTS = ['exporter.failing', 'exporter.stopped', 'exporter.recovered'] as const;
 
-/** What is told of an event that was accepted for the first time, by the process that published it. */
+/** What is emitted for an event that was accepted for the first time, by the process that published it. */
 export interface AcceptedNotice {
     readonly type: 'event.accepted';
     readonly eventId: string;
@@ -58,14 +58,14 @@ export interface AcceptedNotice {
     readonly inTransaction: boolean;
 }
 
-/** What `onEvent` is told, a function of the application; it is sent to no receiver. */
+/** What is emitted to `onEvent`, a function of the application; it is sent to no receiver. */
 export type WebhookEvent = DeliveryEvent | AcceptedNotice | ExporterEvent;
 
 export const DELIVERY_EVENTS = ['delivery.delivered', 'delivery.failed', 'delivery.exhausted', 'delivery.poisoned'] as const;
 
 const EVENT_TYPES = { delivered: 'delivery.delivered', exhausted: 'delivery.exhausted', pending: 'delivery.failed' } as const;
 
-/** What is told of an outcome that was recorded. */
+/** What is emitted for an outcome that was recorded. */
 export function deliveryEvent(claim: Claim, { outcome, next }: RecordedOutcome): DeliveryEvent {
     const { deliveryId, event, exporter, attempt, attemptSinceReplay, singleAttempt, claimedAt } = claim;
     const { code, status, detail, timings, certificate } = outcome;
@@ -87,14 +87,14 @@ export function deliveryEvent(claim: Claim, { outcome, next }: RecordedOutcome):
     };
 }
 
-type TellingContext = Pick<WebhooksContext, 'deliveries' | 'onEvent' | 'onError'>;
+type EmittingContext = Pick<WebhooksContext, 'deliveries' | 'onEvent' | 'onError'>;
 
-/** Tells the application of deliveries that this process has set aside. So few are that each is read, and a sweep returns no more than ids. */
-export async function tellPoisoned(ids: readonly string[], context: TellingContext): Promise<void> {
-    await Promise.all(ids.map((id) => tell(id, context).catch(context.onError)));
+/** Emits an event for each delivery that this process has set aside. So few are that each is read, and a sweep returns no more than ids. */
+export async function emitPoisoned(ids: readonly string[], context: EmittingContext): Promise<void> {
+    await Promise.all(ids.map((id) => emit(id, context).catch(context.onError)));
 }
 
-async function tell(id: string, { deliveries, onEvent }: TellingContext): Promise<void> {
+async function emit(id: string, { deliveries, onEvent }: EmittingContext): Promise<void> {
     const event = await poisonedEvent(id, deliveries);
     if (event !== null) {
         await onEvent(event);
@@ -102,7 +102,7 @@ async function tell(id: string, { deliveries, onEvent }: TellingContext): Promis
 }
 
 /** Null when it is not set aside any more: a success was heard of late, or somebody has replayed it. */
-async function poisonedEvent(id: string, deliveries: TellingContext['deliveries']): Promise<DeliveryEvent | null> {
+async function poisonedEvent(id: string, deliveries: EmittingContext['deliveries']): Promise<DeliveryEvent | null> {
     const [delivery, attempts] = await Promise.all([deliveries.get(id), deliveries.attempts(id)]);
     const outcome = attempts.at(-1)?.outcome;
     if (delivery?.state !== 'poisoned' || !outcome) {

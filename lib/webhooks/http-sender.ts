@@ -45,7 +45,7 @@ export interface Message {
 export interface Sender {
     /** No `send` takes longer, in milliseconds. Claims are made to hold longer than this. */
     readonly attemptTimeout: number;
-    /** What all processes of a deployment must have in common; absent where that cannot be told. */
+    /** What all processes of a deployment must have in common; absent where that cannot be known. */
     readonly limits?: SharedLimits;
     /** Never rejects: whatever happens is an {@link Outcome}. */
     send(message: Message): Promise<Outcome>;
@@ -67,7 +67,7 @@ export interface SenderLimits {
     readonly maxResponseBytes: number;
     /** Maximum number of idle connections of all exporters together. 256 by default. */
     readonly maxIdleConnections: number;
-    /** After this a connection is not used again, so that its address is vetted anew. 60,000 by default. */
+    /** After this a connection is not used again, so that its address is vetted again. 60,000 by default. */
     readonly socketMaxAge: number;
 }
 
@@ -231,7 +231,7 @@ function poster(limits: SenderLimits, connect: ConnectVetted, clock: Clock) {
     const { connectTimeout, maxResponseBytes, maxIdleConnections, socketMaxAge } = limits;
     const pool = connectionPool({ maxIdle: maxIdleConnections, maxAge: socketMaxAge });
 
-    async function open(
+    async function connectTo(
         url: URL,
         { owner = null, trust, authentication = null }: Pick<Message, 'owner' | 'trust' | 'authentication'>,
         signal: AbortSignal,
@@ -251,9 +251,9 @@ function poster(limits: SenderLimits, connect: ConnectVetted, clock: Clock) {
         async post(url: URL, message: Message, signal: AbortSignal, progress: AttemptProgress) {
             const { headers, body, newConnection = false, onRefused = null } = message;
             const key = connectionKey(url, message);
-            const openNew = (): Promise<Connection> => open(url, message, signal, progress);
+            const connectNew = (): Promise<Connection> => connectTo(url, message, signal, progress);
             for (;;) {
-                const lease = newConnection ? await unpooled(openNew) : await pool.lease(key, openNew);
+                const lease = newConnection ? await unpooled(connectNew) : await pool.lease(key, connectNew);
                 try {
                     const { connection: used } = lease;
                     progress.address = used.address;
@@ -274,8 +274,8 @@ function poster(limits: SenderLimits, connect: ConnectVetted, clock: Clock) {
         },
 
         tokens: accessTokens({
-            open: (url, { owner = null, ...authentication }, signal) =>
-                open(url, { owner, trust: 'strict', authentication }, signal, newProgress()),
+            connect: (url, { owner = null, ...authentication }, signal) =>
+                connectTo(url, { owner, trust: 'strict', authentication }, signal, newProgress()),
             timeout: Math.ceil(limits.attemptTimeout / 2),
         }),
 
@@ -294,8 +294,8 @@ function digest(value: unknown): string {
     return createHash('sha256').update(JSON.stringify(value)).digest('base64');
 }
 
-async function unpooled(open: () => Promise<Connection>): Promise<Lease> {
-    const connection = await open();
+async function unpooled(connect: () => Promise<Connection>): Promise<Lease> {
+    const connection = await connect();
     return { connection, release: () => connection.destroy() };
 }
 

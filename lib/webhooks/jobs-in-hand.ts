@@ -64,7 +64,7 @@ export function jobsInHand(handler: (job: DeliveryJob) => Promise<void>, concurr
         return running.size - slow;
     }
 
-    async function beginInTurn(job: DeliveryJob): Promise<void> {
+    async function beginOnceFree(job: DeliveryJob): Promise<void> {
         if (running.size >= concurrency) {
             await new Promise<void>((resolve) => waiting.push(resolve));
         }
@@ -76,7 +76,7 @@ export function jobsInHand(handler: (job: DeliveryJob) => Promise<void>, concurr
     return {
         takes(job) {
             const hasRoom = !closed && running.size < Math.ceil(concurrency * OWN.part) && quick() < OWN.quick;
-            const taken = hasRoom && job.grant !== null;
+            const taken = hasRoom && job.reservation !== null;
             if (taken) {
                 void begin(job);
             }
@@ -84,7 +84,7 @@ export function jobsInHand(handler: (job: DeliveryJob) => Promise<void>, concurr
         },
 
         async begin(handedOut) {
-            await Promise.all(handedOut.map((one) => (one.grant === null ? begin(one) : beginInTurn(one))));
+            await Promise.all(handedOut.map((one) => (one.reservation === null ? begin(one) : beginOnceFree(one))));
         },
 
         mayFetch: () => waiting.length === 0,

@@ -1,8 +1,8 @@
 import type { ByteBudget } from './byte-budget.ts';
 import type { StoredExporter } from './exporter.ts';
-import type { Grant } from './grants.ts';
 import type { FormattedMessage, StoredEvent } from './new-event.ts';
 import type { DeliveryJob } from './queue.ts';
+import type { Reservation } from './reservations.ts';
 import type { Claim } from './store.ts';
 
 /** Events that this process has just accepted, and settings of exporters, so that what is at hand need not be read. */
@@ -10,7 +10,7 @@ export interface KeptMessages {
     /** Keeps the event of deliveries that were just accepted, and what is sent in its place, as far as there is room. */
     keep(deliveries: readonly string[], event: StoredEvent, message?: FormattedMessage | null): void;
     /** What is needed to send, once, when all of it is at hand; its body then is on the exporter's account, the taker's to give back. */
-    take(job: DeliveryJob & { readonly grant: Grant }, now: Date): Claim | null;
+    take(job: DeliveryJob & { readonly reservation: Reservation }, now: Date): Claim | null;
     /** Settings that were read. */
     learn(claim: Claim): void;
     /** Settings are being read. */
@@ -84,16 +84,16 @@ export function keptMessages(bodies: ByteBudget): KeptMessages {
             }
         },
 
-        take({ deliveryId, exporterId = '', attempt, singleAttempt, grant }, now) {
+        take({ deliveryId, exporterId = '', attempt, singleAttempt, reservation }, now) {
             const kept = events.get(deliveryId);
             const known = exporters.get(exporterId);
-            if (kept === undefined || known?.generation !== grant.generation) {
+            if (kept === undefined || known?.generation !== reservation.generation) {
                 return null;
             }
 
             events.delete(deliveryId);
             bodies.assign(exporterId, kept.bytes);
-            const { token, attemptSinceReplay } = grant;
+            const { token, attemptSinceReplay } = reservation;
             const { event, message } = kept;
             return { deliveryId, token, claimedAt: now, attempt, attemptSinceReplay, singleAttempt, event, message, ...known };
         },

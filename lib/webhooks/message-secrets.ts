@@ -1,10 +1,10 @@
 import type { KeyRing } from '../keys/key-ring.ts';
-import { isAuthorization, openAuthentication } from './authentication.ts';
+import { isAuthorization, unsealAuthentication } from './authentication.ts';
 import type { HeaderPairs } from './exporter.ts';
 import { sealedFormatSecret } from './formatting.ts';
-import { openHeaders } from './headers.ts';
-import { openUrl } from './sealed-url.ts';
-import { openSecrets, type Vendor } from './signature.ts';
+import { unsealHeaders } from './headers.ts';
+import { unsealUrl } from './sealed-url.ts';
+import { unsealSecrets, type Vendor } from './signature.ts';
 import type { Claim } from './store.ts';
 
 /** What is told of a message everywhere; the values of all its other headers are secret. */
@@ -24,18 +24,18 @@ export function messageSecrets(
     sent: HeaderPairs,
     { keyRing, vendor }: { readonly keyRing: KeyRing; readonly vendor: Vendor },
 ): readonly string[] {
-    const additional = new Set(openHeaders(exporter, keyRing).map(([name]) => name.toLowerCase()));
+    const additional = new Set(unsealHeaders(exporter, keyRing).map(([name]) => name.toLowerCase()));
     const shown = new Set([...SHOWN_HEADERS, `${vendor.headerPrefix}-event`, ...(message?.headers ?? []).map(([name]) => name)].map(lower));
     const headers = sent.filter(([name]) => additional.has(lower(name)) || !shown.has(lower(name)));
     const formatSecrets = sealedFormatSecret(exporter).map(({ sealed, context }) => keyRing.open(sealed, context));
-    const { basic, oauth, proxy } = openAuthentication(exporter, keyRing) ?? {};
+    const { basic, oauth, proxy } = unsealAuthentication(exporter, keyRing) ?? {};
     const credentials = [basic?.username, basic?.password, oauth?.clientId, oauth?.clientSecret].filter((text) => text !== undefined);
     const all = [
         ...headers.flatMap(([name, value]) => partsOfHeader(name, value)),
-        ...openSecrets(exporter, keyRing, claimedAt).flatMap((secret) => [secret, secret.replace(/^whsec_/, '')]),
+        ...unsealSecrets(exporter, keyRing, claimedAt).flatMap((secret) => [secret, secret.replace(/^whsec_/, '')]),
         ...formatSecrets,
         ...credentials,
-        ...partsOfUrl(openUrl(exporter, keyRing)),
+        ...partsOfUrl(unsealUrl(exporter, keyRing)),
         ...(proxy === undefined ? [] : partsOfUrl(proxy.url)),
     ];
     return [...new Set(all)].filter((text) => text !== '');

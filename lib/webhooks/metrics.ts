@@ -25,7 +25,7 @@ export interface MetricsOptions {
     readonly perExporter?: boolean | undefined;
     /** Whether memory, processor time, event loop and garbage collection of the process are shown as well. Default false. */
     readonly processMetrics?: boolean | undefined;
-    /** Told why what is in the store could not be counted. */
+    /** Called with why what is in the store could not be counted. */
     readonly onError?: ((error: Error) => void) | undefined;
     /** Milliseconds that only go forward, as `performance.now`. */
     readonly monotonic?: (() => number) | undefined;
@@ -139,7 +139,7 @@ function heardBy(client: Client, registry: Prometheus.Registry, perExporter: boo
     };
 }
 
-/** A receiver that gets something is connected to anew every minute. One that has not been for so long, in milliseconds, may be gone. */
+/** A receiver that gets something is connected to again every minute. One that has not been for so long, in milliseconds, may be gone. */
 const CERTIFICATES_FOR = 24 * 60 * 60_000;
 
 /** When the certificates end that receivers have presented to this process. */

@@ -9,7 +9,7 @@ export interface StoredEvent {
     /** The exact text that is signed and sent, UTF-8. */
     readonly body: string;
     readonly createdAt: Date;
-    /** The step of a trace that published it, as W3C Trace Context writes it; absent where none is known. */
+    /** The span that published it, as W3C Trace Context writes it; absent where none is known. */
     readonly traceparent?: string;
 }
 

@@ -4,11 +4,11 @@ import { type ExporterKind, exporterKinds } from './event-kinds.ts';
 import type { WebhooksContext } from './options.ts';
 import type { Outcome } from './outcome.ts';
 import type { RecordedOutcome } from './store.ts';
-import type { UnaddressedEvent } from './subscriptions.ts';
+import type { UnroutedEvent } from './subscriptions.ts';
 
-/** What became of an exporter while its outcomes were recorded, to be told to those who subscribe to it. */
+/** What became of an exporter while its outcomes were recorded, to be published to those who subscribe to it. */
 export interface ExporterNotice {
-    /** UUID, the id of the event that tells it: told twice, it is one event. */
+    /** UUID, the id of the event that it becomes: published twice, it is one event. */
     readonly id: string;
     readonly exporterId: string;
     readonly kind: ExporterKind;
@@ -26,104 +26,95 @@ export interface ExporterNotice {
     readonly lastOutcome: Pick<Outcome, 'code' | 'detail'> | null;
 }
 
-/** Tells what becomes of exporters as events, in every process that may look at the store. */
+/** Publishes what becomes of exporters as events, in every process that reads the store. */
 export interface Notices {
-    begin(): void;
-    /** What an outcome may have made of its exporter is looked for now. */
+    start(): void;
+    /** Reads now what an outcome may have made of its exporter. */
     recorded(outcome: Pick<RecordedOutcome, 'exporterId' | 'health' | 'stopReason'>): void;
-    /** Resolves once what is being told is told. */
-    end(): Promise<void>;
+    /** Resolves once what is being published is published. */
+    stop(): Promise<void>;
 }
 
-/** How often notices are looked for that another process, or one that has died, has caused; and the least time between two looks. In milliseconds. */
+/** How often notices are read that another process, or one that has died, has caused; and the least time between two readings. In milliseconds. */
 const POLL_EVERY = 5_000;
 const QUIET = 500;
 
-/** Notices of one look. */
+/** Notices of one reading. */
 const BATCH = 100;
 
-type TellingContext = Pick<
+type NoticesContext = Pick<
     WebhooksContext,
     'exporters' | 'deliveries' | 'subscriptions' | 'dispatcher' | 'stopAfter' | 'onError' | 'onEvent'
 >;
 
 /** The notices of a store, none in one that makes none. What fails is reported and tried again at the next poll. */
-export function noticesOf(context: TellingContext): Notices {
+export function noticesOf(context: NoticesContext): Notices {
     const { exporters, onError, onEvent } = context;
     const failing = new Set<string>();
     let poll: NodeJS.Timeout | undefined;
     let quiet: NodeJS.Timeout | undefined;
     let wanted = false;
-    let telling: Promise<void> = Promise.resolve();
+    let publishing: Promise<void> = Promise.resolve();
 
-    /** What the application does with it is no part of telling. */
-    async function announce({
-        kind,
-        exporterId,
-        collector,
-        at,
-        failures,
-        failingSince,
-        reason,
-        lastOutcome,
-    }: ExporterNotice): Promise<void> {
+    /** What the application does with it is no part of publishing. */
+    async function emit({ kind, exporterId, collector, at, failures, failingSince, reason, lastOutcome }: ExporterNotice): Promise<void> {
         const code = lastOutcome?.code ?? null;
         await onEvent({ type: EVENT_TYPES[kind], exporterId, collector, at, failures, failingSince, reason, code });
     }
 
-    async function tellAll(): Promise<void> {
+    async function publishAll(): Promise<void> {
         let found: readonly ExporterNotice[];
         do {
             found = (await exporters.notices?.(BATCH)) ?? [];
             for (const notice of found) {
-                if (await tell(notice, context)) {
-                    announce(notice).catch(onError);
+                if (await publishNotice(notice, context)) {
+                    emit(notice).catch(onError);
                 }
             }
         } while (found.length === BATCH);
     }
 
-    /** At once, and no more often than the quiet between two looks. */
-    function look(): void {
+    /** At once, and no more often than the quiet between two readings. */
+    function readSoon(): void {
         wanted = true;
         if (poll === undefined || quiet !== undefined) {
             return;
         }
         wanted = false;
-        telling = telling.then(tellAll).catch(onError);
+        publishing = publishing.then(publishAll).catch(onError);
         quiet = setTimeout(() => {
             quiet = undefined;
             if (wanted) {
-                look();
+                readSoon();
             }
         }, QUIET);
         quiet.unref();
     }
 
     return {
-        begin() {
+        start() {
             if (poll === undefined && exporters.notices !== undefined) {
-                poll = setInterval(look, POLL_EVERY);
+                poll = setInterval(readSoon, POLL_EVERY);
                 poll.unref();
-                look();
+                readSoon();
             }
         },
 
         recorded({ exporterId, health, stopReason }) {
             if (health === 'failure' || stopReason !== null) {
                 failing.add(exporterId);
-                look();
+                readSoon();
             } else if (health === 'success' && failing.delete(exporterId)) {
-                look();
+                readSoon();
             }
         },
 
-        async end() {
+        async stop() {
             clearInterval(poll);
             clearTimeout(quiet);
             poll = undefined;
             quiet = undefined;
-            await telling;
+            await publishing;
         },
     };
 }
@@ -135,18 +126,18 @@ const EVENT_TYPES = {
 } as const;
 
 /**
- * A crash between the event and the end of its notice tells it once more, as the same event.
+ * A crash between the event and the end of its notice publishes it once more, as the same event.
  *
- * @returns Whether it was told by this, and not before.
+ * @returns Whether it was published by this, and not before.
  */
-async function tell(
+async function publishNotice(
     notice: ExporterNotice,
-    { exporters, deliveries, subscriptions, dispatcher, stopAfter }: TellingContext,
+    { exporters, deliveries, subscriptions, dispatcher, stopAfter }: NoticesContext,
 ): Promise<boolean> {
     const event = noticeEvent(notice, stopAfter);
     let first = true;
     try {
-        const [accepted] = await subscriptions.addressed([event], (newEvents, revision) => deliveries.accept(newEvents, revision));
+        const [accepted] = await subscriptions.route([event], (newEvents, revision) => deliveries.accept(newEvents, revision));
         if (accepted !== undefined && accepted.deliveries.length > 0) {
             dispatcher.wake();
         }
@@ -160,8 +151,8 @@ async function tell(
     return first;
 }
 
-/** The event that tells a notice; never to the exporter that it is about. */
-function noticeEvent(notice: ExporterNotice, stopAfter: number): UnaddressedEvent {
+/** The event of a notice; never to the exporter that it is about. */
+function noticeEvent(notice: ExporterNotice, stopAfter: number): UnroutedEvent {
     const { id, exporterId, owner, failingSince, reason, lastOutcome } = notice;
     const kind = exporterKinds[notice.kind];
     const stops = notice.kind === 'exporter_failing' && failingSince !== null;

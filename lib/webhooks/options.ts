@@ -12,13 +12,13 @@ import type { EventKind, EventKinds } from './event-kinds.ts';
 import { collectorSchema, DEFAULT_COLLECTOR } from './exporter.ts';
 import type { ExporterStore } from './exporter-store.ts';
 import type { Format, Formats } from './formats/index.ts';
-import type { Grants } from './grants.ts';
 import type { WebhookEvent } from './host-events.ts';
 import type { Sender } from './http-sender.ts';
 import type { KeptMessages } from './kept-messages.ts';
 import type { Notices } from './notices.ts';
 import { type OwnerSettings, ownerSettingSchemas } from './owners.ts';
 import type { DeliveryQueue } from './queue.ts';
+import type { Reservations } from './reservations.ts';
 import type { Responses } from './response-bodies.ts';
 import { KEEP_FOR } from './retention.ts';
 import type { ClaimingSession } from './session.ts';
@@ -87,7 +87,7 @@ export interface WebhooksOptions extends WebhookStores, WebhooksSettings {
     /** Receives every failure of store and queue that is tried again later. */
     readonly onError?: (error: Error) => void;
     /**
-     * Told of every event that this process has accepted, of every outcome that it has recorded, and of what became of exporters. What it throws
+     * Called with every event that this process has accepted, every outcome that it has recorded, and what became of exporters. What it throws
      * goes to `onError`.
      */
     readonly onEvent?: (event: WebhookEvent) => void | Promise<void>;
@@ -206,7 +206,7 @@ export interface WebhooksContext extends Required<Omit<WebhooksOptions, 'vendor'
     readonly breaker: BreakerRules;
     readonly dispatcher: Pick<Dispatcher, 'wake' | 'replay' | 'freed' | 'handOutOptions' | 'add'>;
     readonly session: ClaimingSession;
-    readonly grants: Grants;
+    readonly reservations: Reservations;
     /** Room for the bodies that are sent, or kept to be. */
     readonly bodies: ByteBudget;
     readonly kept: KeptMessages;

@@ -85,7 +85,7 @@ export async function insertWithin(
 }
 
 /**
- * What loosens how receivers are told apart is the operator's to give: an owner who changes an exporter may leave it, and not ask for it.
+ * What loosens how receivers are identified is the operator's to give: an owner who changes an exporter may leave it, and not ask for it.
  *
  * @param before The exporter that is changed; absent for a new one.
  * @throws ScanwireError `INVALID_INPUT` with the field.

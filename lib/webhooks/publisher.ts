@@ -13,7 +13,7 @@ import type { AcceptedEvent, NewEvent } from './new-event.ts';
 import type { WebhooksContext } from './options.ts';
 import type { Acceptance, DeliveryStore } from './store.ts';
 import { isOperational } from './subscription.ts';
-import type { UnaddressedEvent } from './subscriptions.ts';
+import type { UnroutedEvent } from './subscriptions.ts';
 
 /** What may be said about an event besides its body. */
 export interface PublishOptions {
@@ -45,7 +45,7 @@ export interface PublishOptions {
 export interface PublishedEvent extends AcceptedEvent {
     /**
      * Tells this process to look for it now; to be called after the commit of `tx`, by a host whose commits the store does not
-     * tell of (`listen` of the store), since that is switched off or impossible. Without the call it is found within a second.
+     * notify of (`listen` of the store), since that is switched off or impossible. Without the call it is found within a second.
      */
     readonly wake: () => void;
 }
@@ -94,19 +94,19 @@ const namesSchema: Joi.ObjectSchema<{ owner?: string; idempotencyKey?: string; o
 
 /** Publishes the kinds of an event table into a store. */
 export function publisher(context: WebhooksContext): Publisher {
-    const { kinds, deliveries, maxBodyBytes, newId, dispatcher, session, grants, kept, subscriptions } = context;
+    const { kinds, deliveries, maxBodyBytes, newId, dispatcher, session, reservations, kept, subscriptions } = context;
     const published = publishing(context);
     const traced = tracedBy(context);
-    const acceptTogether = (events: readonly UnaddressedEvent[]) => subscriptions.addressed(events, accept);
-    const acceptBatched = batched<UnaddressedEvent, Acceptance>(acceptTogether, BATCH, LANES);
+    const acceptTogether = (events: readonly UnroutedEvent[]) => subscriptions.route(events, accept);
+    const acceptBatched = batched<UnroutedEvent, Acceptance>(acceptTogether, BATCH, LANES);
     // In statements of their own: they may wait for others of their keys, and must not keep others waiting.
-    const acceptOrdered = batched<UnaddressedEvent, Acceptance>(acceptTogether, BATCH, LANES);
+    const acceptOrdered = batched<UnroutedEvent, Acceptance>(acceptTogether, BATCH, LANES);
 
     /** Those who publish wait for the rows and not for the queue. */
     async function accept(newEvents: readonly NewEvent[], revision: { readonly revision?: number }): Promise<readonly Acceptance[]> {
         const handOut = dispatcher.handOutOptions();
         const accepted = await deliveries.accept(newEvents, handOut === undefined ? revision : { handOut, ...revision });
-        const createdAt = grants.now();
+        const createdAt = reservations.now();
         if (createdAt !== null && session.offers()) {
             for (const [index, one] of accepted.entries()) {
                 keepMessages(kept, newEvents[index] as NewEvent, one, createdAt);
@@ -123,7 +123,7 @@ export function publisher(context: WebhooksContext): Publisher {
     }
 
     /** Checked, and frozen as bytes. */
-    function unaddressed(kindName: string, body: unknown, { rules, ...names }: Omit<PublishOptions, 'tx'>): UnaddressedEvent {
+    function unrouted(kindName: string, body: unknown, { rules, ...names }: Omit<PublishOptions, 'tx'>): UnroutedEvent {
         const kind = publishableKind(kinds, kindName);
         if (rules !== undefined && !RULE_SETS.includes(rules)) {
             throw new ScanwireError('INVALID_INPUT', `Rules must be ${RULE_SETS.join(' or ')}`, { field: 'rules' });
@@ -141,13 +141,13 @@ export function publisher(context: WebhooksContext): Publisher {
         return { ...event, owner, ...idempotency, ...(orderKey !== undefined && { orderKey }) };
     }
 
-    function acceptIn(tx: Executor | undefined, events: readonly UnaddressedEvent[]): Promise<readonly Acceptance[]> {
+    function acceptIn(tx: Executor | undefined, events: readonly UnroutedEvent[]): Promise<readonly Acceptance[]> {
         return tx === undefined
-            ? subscriptions.addressed(events, accept)
-            : subscriptions.addressed(events, (newEvents, revision) => deliveries.accept(newEvents, { tx, ...revision }), tx);
+            ? subscriptions.route(events, accept)
+            : subscriptions.route(events, (newEvents, revision) => deliveries.accept(newEvents, { tx, ...revision }), tx);
     }
 
-    function acceptOne(tx: Executor | undefined, event: UnaddressedEvent): Promise<Acceptance> {
+    function acceptOne(tx: Executor | undefined, event: UnroutedEvent): Promise<Acceptance> {
         // A key that is refused must refuse nothing else.
         const shared = tx === undefined && event.idempotency === undefined;
         const together = event.orderKey === undefined ? acceptBatched : acceptOrdered;
@@ -156,9 +156,9 @@ export function publisher(context: WebhooksContext): Publisher {
 
     return {
         async publish(kind, body, { tx, ...options } = {}) {
-            const event = unaddressed(kind, body, options);
+            const event = unrouted(kind, body, options);
             assertJoinable(tx);
-            const [accepted] = await traced([event], async ([one]) => [await acceptOne(tx, one as UnaddressedEvent)]);
+            const [accepted] = await traced([event], async ([one]) => [await acceptOne(tx, one as UnroutedEvent)]);
             return published(event, accepted as Acceptance, tx !== undefined);
         },
 
@@ -168,10 +168,10 @@ export function publisher(context: WebhooksContext): Publisher {
             }
 
             assertJoinable(tx);
-            const all = events.map(({ kind, body, ...options }, index) => atIndex(index, () => unaddressed(kind, body, options)));
+            const all = events.map(({ kind, body, ...options }, index) => atIndex(index, () => unrouted(kind, body, options)));
             assertTogether(all);
             const accepted = all.length === 0 ? [] : await traced(all, (events) => acceptIn(tx, events));
-            return accepted.map((one, index) => published(all[index] as UnaddressedEvent, one, tx !== undefined));
+            return accepted.map((one, index) => published(all[index] as UnroutedEvent, one, tx !== undefined));
         },
     };
 }
@@ -202,13 +202,13 @@ function keepMessages(
     }
 }
 
-/** Accepts events as a step of the application's trace, which they carry to where they are sent. */
+/** Accepts events in a span of the application's trace, which they carry to where they are sent. */
 function tracedBy({ tracing, traces }: Pick<WebhooksContext, 'tracing' | 'traces'>) {
     type Accepted = Promise<readonly Acceptance[]>;
-    type Accept = (events: readonly UnaddressedEvent[]) => Accepted;
+    type Accept = (events: readonly UnroutedEvent[]) => Accepted;
 
     /** Never in the application's transaction, which a trace must not end; nor waited for, since that may have the only connection. */
-    function acceptIn(traceparent: string | null, events: readonly UnaddressedEvent[], accept: Accept): Accepted {
+    function acceptIn(traceparent: string | null, events: readonly UnroutedEvent[], accept: Accept): Accepted {
         if (traceparent === null) {
             return accept(events);
         }
@@ -220,7 +220,7 @@ function tracedBy({ tracing, traces }: Pick<WebhooksContext, 'tracing' | 'traces
         return accept(events.map((event) => ({ ...event, traceparent })));
     }
 
-    return (events: readonly UnaddressedEvent[], accept: Accept): Accepted =>
+    return (events: readonly UnroutedEvent[], accept: Accept): Accepted =>
         tracing === null
             ? accept(events)
             : tracing.publishing(
@@ -229,17 +229,17 @@ function tracedBy({ tracing, traces }: Pick<WebhooksContext, 'tracing' | 'traces
               );
 }
 
-/** What an acceptance is for the caller; it is told to the application as well, and what that does with it is no part of publishing. */
+/** What an acceptance is for the caller; it is emitted to the application as well, and what that does with it is no part of publishing. */
 function publishing({ dispatcher, onEvent, onError }: WebhooksContext) {
-    async function tell({ id, kind }: UnaddressedEvent, { eventId, deliveries }: Acceptance, inTransaction: boolean): Promise<void> {
+    async function emitAccepted({ id, kind }: UnroutedEvent, { eventId, deliveries }: Acceptance, inTransaction: boolean): Promise<void> {
         // One that was accepted before is no news.
         if (eventId === id) {
             await onEvent({ type: 'event.accepted', eventId, kind: kind.name, deliveries: deliveries.length, inTransaction });
         }
     }
 
-    return (event: UnaddressedEvent, acceptance: Acceptance, inTransaction: boolean): PublishedEvent => {
-        tell(event, acceptance, inTransaction).catch(onError);
+    return (event: UnroutedEvent, acceptance: Acceptance, inTransaction: boolean): PublishedEvent => {
+        emitAccepted(event, acceptance, inTransaction).catch(onError);
         return { eventId: acceptance.eventId, deliveries: acceptance.deliveries, wake: dispatcher.wake };
     };
 }
@@ -261,7 +261,7 @@ function assertJoinable(tx: Executor | undefined): void {
 }
 
 /** What may not be stored in one statement. */
-function assertTogether(events: readonly UnaddressedEvent[]): void {
+function assertTogether(events: readonly UnroutedEvent[]): void {
     const keys = events.flatMap(({ owner, idempotency }) => (idempotency === undefined ? [] : [JSON.stringify([owner, idempotency.key])]));
     if (new Set(keys).size < keys.length) {
         throw new ScanwireError('INVALID_INPUT', 'Events must each have an idempotency key of their own', { field: 'idempotencyKey' });

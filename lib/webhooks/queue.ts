@@ -1,5 +1,5 @@
 import { ScanwireError } from '../errors.ts';
-import type { Grant } from './grants.ts';
+import type { Reservation } from './reservations.ts';
 
 /** One delivery handed to the workers of a collector. Holds ids only: whoever can read the queue learns nothing else. */
 export interface DeliveryJob {
@@ -15,7 +15,7 @@ export interface DeliveryJob {
      * The claim that the delivery was handed out with: for whoever gets the job first. Null when there is none, and where the job may have
      * been handed out before: added once more, taken again from a worker that died, or taken after the connection was lost.
      */
-    readonly grant: Grant | null;
+    readonly reservation: Reservation | null;
 }
 
 /** A worker that takes jobs until it is closed. */
@@ -60,7 +60,7 @@ export interface DeliveryQueue {
     ready(): Promise<void>;
 
     /**
-     * Adds jobs; one that was added before and is not done stays as it is. One with a grant may be begun at once instead, by a worker
+     * Adds jobs; one that was added before and is not done stays as it is. One with a reservation may be begun at once instead, by a worker
      * of this process, past the server: that this resolves does not show that the server is there, for which there is `lostJobs`.
      *
      * @throws ScanwireError `UNAVAILABLE` without waiting for a reconnect.
@@ -87,9 +87,9 @@ export interface FirstContact {
      *
      * @throws ScanwireError `MISCONFIGURED` for a server that is there and would lose jobs or refuses the connection.
      */
-    begin(reached: () => void): Promise<void>;
+    start(reached: () => void): Promise<void>;
     /** Tries no more. */
-    end(): void;
+    stop(): void;
 }
 
 /** Milliseconds between the tries to reach a server that was away, doubled each time. */
@@ -121,7 +121,7 @@ export function firstContact(queue: DeliveryQueue, onError: (error: Error) => vo
     }
 
     return {
-        async begin(reached) {
+        async start(reached) {
             wanted = true;
             try {
                 await queue.ready();
@@ -142,7 +142,7 @@ export function firstContact(queue: DeliveryQueue, onError: (error: Error) => vo
             }
         },
 
-        end() {
+        stop() {
             wanted = false;
             clearTimeout(retry);
         },

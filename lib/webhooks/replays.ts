@@ -37,11 +37,11 @@ export interface ReplayStore {
     /** Newest first; of these exporters only, where some, or none, are named. A store may not heed that: then some may be missed. */
     list(limit: number, exporterIds?: readonly string[]): Promise<readonly Replay[]>;
     /**
-     * Makes the deliveries of all that are open `pending` and due as their rates allow by now, a second's worth and `limit` of each at most: those
-     * that have ended before those that wait. Each starts its retry schedule anew, with the same bytes and message id. What fails again after the
+     * Makes the deliveries of all that are unfinished `pending` and due as their rates allow by now, a second's worth and `limit` of each at most: those
+     * that have ended before those that wait. Each restarts its retry schedule, with the same bytes and message id. What fails again after the
      * replay was planned is none of it. Any number of processes may do so at once.
      *
-     * @returns Whether any is left open.
+     * @returns Whether any is unfinished.
      */
     advance(limit: number): Promise<boolean>;
     /** What has been replayed by now goes on. One that has ended stays as it is. */

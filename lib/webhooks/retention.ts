@@ -12,7 +12,7 @@ export const KEEP_FOR: { readonly byDefault: number; readonly min: number } = { 
  */
 export const EVENT_MARGIN: number = DAY;
 
-/** What a step has removed. */
+/** What a batch has removed. */
 export interface Expired {
     readonly deliveries: number;
     readonly events: number;
@@ -20,76 +20,76 @@ export interface Expired {
 
 /** Removes what was kept long enough. */
 export interface RetentionStore {
-    /** Takes the next turn, a run that removes what is old: true, and it has begun, unless one has begun in any process within so many milliseconds. */
+    /** Takes on the next run, which removes what is old: true, and it has begun, unless one has begun in any process within so many milliseconds. */
     begin(every: number): Promise<boolean>;
     /**
-     * Removes what is older than so many milliseconds, in steps that each hold nobody up, for as long as steps are asked for: deliveries
+     * Removes what is older than so many milliseconds, in batches that each hold nobody up, for as long as batches are asked for: deliveries
      * that ended before, or are `held` of events from before, with their attempts; and events from {@link EVENT_MARGIN} before that of
      * which no delivery is left, with the caller's keys that they were accepted under. A delivery that has not ended stays, and so does its event.
      */
     expire(keepFor: number): AsyncIterable<Expired>;
 }
 
-/** The turns of this process. */
+/** The runs of this process. */
 export interface Retention {
-    begin(): void;
-    /** Resolves once the step that is being made is done. */
-    end(): Promise<void>;
+    start(): void;
+    /** Resolves once the batch that is being removed is gone. */
+    stop(): Promise<void>;
 }
 
-/** How often a turn is due in all processes together, and how often each of them looks; how long a turn rests after a step. In milliseconds. */
-const TURN_EVERY = 6 * 60 * 60_000;
-const LOOK_EVERY = 10 * 60_000;
-const REST = 200;
+/** How often a run is due in all processes together, and how often each of them checks; how long a run pauses after a batch. In milliseconds. */
+const RUN_EVERY = 6 * 60 * 60_000;
+const CHECK_EVERY = 10 * 60_000;
+const PAUSE = 200;
 
-/** Keeps a store from growing for ever. A turn that is cut short leaves the rest to the next one. */
+/** Keeps a store from growing for ever. A run that is cut short leaves the rest to the next one. */
 export function retentionOf({
     deliveries: { retention },
     keepFor,
     onError,
 }: Pick<WebhooksContext, 'deliveries' | 'keepFor' | 'onError'>): Retention {
-    let looking: NodeJS.Timeout | undefined;
+    let checks: NodeJS.Timeout | undefined;
     let wake = (): void => {};
-    let turn: Promise<void> = Promise.resolve();
+    let running: Promise<void> = Promise.resolve();
 
-    /** Until the next step, or the end. */
-    function rest(): Promise<void> {
+    /** Until the next batch, or the end. */
+    function pause(): Promise<void> {
         return new Promise((resolve) => {
             wake = resolve;
-            setTimeout(resolve, REST).unref();
+            setTimeout(resolve, PAUSE).unref();
         });
     }
 
-    async function take(store: RetentionStore, kept: number): Promise<void> {
-        if (looking === undefined || !(await store.begin(TURN_EVERY))) {
+    async function run(store: RetentionStore, kept: number): Promise<void> {
+        if (checks === undefined || !(await store.begin(RUN_EVERY))) {
             return;
         }
         for await (const _ of store.expire(kept)) {
-            await rest();
-            if (looking === undefined) {
+            await pause();
+            if (checks === undefined) {
                 return;
             }
         }
     }
 
     return {
-        begin() {
-            if (looking !== undefined || retention === undefined || keepFor === null) {
+        start() {
+            if (checks !== undefined || retention === undefined || keepFor === null) {
                 return;
             }
-            const look = (): void => {
-                turn = turn.then(() => take(retention, keepFor)).catch(onError);
+            const check = (): void => {
+                running = running.then(() => run(retention, keepFor)).catch(onError);
             };
-            looking = setInterval(look, LOOK_EVERY);
-            looking.unref();
-            look();
+            checks = setInterval(check, CHECK_EVERY);
+            checks.unref();
+            check();
         },
 
-        async end() {
-            clearInterval(looking);
-            looking = undefined;
+        async stop() {
+            clearInterval(checks);
+            checks = undefined;
             wake();
-            await turn;
+            await running;
         },
     };
 }

@@ -25,7 +25,7 @@ const SHORT_RETRIES = 4;
 const JITTER = 0.2;
 
 /** What becomes of the delivery after an attempt. */
-export type NextStep =
+export type NextState =
     | { readonly state: 'delivered' }
     | { readonly state: 'exhausted' }
     /** Tried again when so many milliseconds have passed. */
@@ -39,7 +39,7 @@ export type NextStep =
 /** An attempt that has ended, and what its delivery may still expect. */
 export interface EndedAttempt {
     readonly outcome: Pick<Outcome, 'code' | 'status' | 'retryAfter'>;
-    /** The exporter's, empty where it could not be opened. */
+    /** The exporter's, empty where it could not be unsealed. */
     readonly url: string;
     /** The exporter's, or the default one. */
     readonly schedule: readonly number[];
@@ -52,7 +52,7 @@ export interface EndedAttempt {
 }
 
 /** What becomes of a delivery after an attempt. The receiver's `Retry-After` is a floor for the next try. */
-export function nextStep({ outcome, url, schedule, attemptSinceReplay, singleAttempt, random }: EndedAttempt): NextStep {
+export function nextState({ outcome, url, schedule, attemptSinceReplay, singleAttempt, random }: EndedAttempt): NextState {
     if (outcome.code === 'delivered') {
         return { state: 'delivered' };
     }

@@ -1,5 +1,5 @@
 import { ScanwireError } from '../errors.ts';
-import { isOutdated, type SealedAnew, type SealedText, sealedAnew } from '../keys/key-ring.ts';
+import { isOutdated, type Resealed, reseal, type SealedText } from '../keys/key-ring.ts';
 import { sealedAuthentication } from './authentication.ts';
 import type { ExporterPatch, StoredExporter } from './exporter.ts';
 import type { ExporterStore } from './exporter-store.ts';
@@ -32,10 +32,10 @@ const FIELDS = ['url', 'sealedSecret', 'sealedHeaders', 'sealedFormatSecret', 's
 const MAX_RESEALED = 50;
 
 /** A batch of them, see `Exporters.sealAnew`. */
-export async function sealExportersAnew(
+export async function resealExporters(
     { exporters: store, deliveries, keyRing }: Pick<WebhooksContext, 'exporters' | 'deliveries' | 'keyRing'>,
     after: string | null,
-): Promise<SealedAnew> {
+): Promise<Resealed> {
     const now = await deliveries.now();
     const hasOutdated = (exporter: StoredExporter): boolean =>
         [...FIELDS.map((field) => exporter[field] ?? ''), ...exporter.previousSecrets.map(({ sealed }) => sealed)].some((sealed) =>
@@ -48,25 +48,25 @@ export async function sealExportersAnew(
     const unopened: string[] = [];
     let sealed = 0;
     for (const exporter of batch) {
-        const done = sealedAnew(keyRing, sealedFor(exporter, now));
+        const done = reseal(keyRing, sealedFor(exporter, now));
         unopened.push(...done.unopened);
-        sealed += (await isPatched(store, exporter, patchOf(exporter, done.anew, now))) && done.unopened.length === 0 ? 1 : 0;
+        sealed += (await isPatched(store, exporter, patchOf(exporter, done.resealed, now))) && done.unopened.length === 0 ? 1 : 0;
     }
     return { sealed, unopened, next: outdated.length > MAX_RESEALED ? (batch.at(-1)?.id ?? null) : null };
 }
 
 /** Secrets of before that have ended go. Nothing of it is stored where somebody has changed what is sealed meanwhile. */
-function patchOf(exporter: StoredExporter, anew: ReadonlyMap<string, string>, now: Date): ExporterPatch {
-    const texts = FIELDS.map((field) => [field, anew.get(exporter[field] ?? '')] as const).filter(([, text]) => text !== undefined);
+function patchOf(exporter: StoredExporter, resealed: ReadonlyMap<string, string>, now: Date): ExporterPatch {
+    const texts = FIELDS.map((field) => [field, resealed.get(exporter[field] ?? '')] as const).filter(([, text]) => text !== undefined);
     const valid = exporter.previousSecrets.filter(({ until }) => until > now);
     return {
         ...Object.fromEntries(texts),
-        previousSecrets: valid.map(({ sealed, until }) => ({ sealed: anew.get(sealed) ?? sealed, until })),
-        ifUrl: exporter.url,
-        ifSecret: exporter.sealedSecret,
-        ifHeaders: exporter.sealedHeaders,
-        ifFormatSecret: exporter.sealedFormatSecret,
-        ifAuthentication: exporter.sealedAuthentication,
+        previousSecrets: valid.map(({ sealed, until }) => ({ sealed: resealed.get(sealed) ?? sealed, until })),
+        expectedUrl: exporter.url,
+        expectedSecret: exporter.sealedSecret,
+        expectedHeaders: exporter.sealedHeaders,
+        expectedFormatSecret: exporter.sealedFormatSecret,
+        expectedAuthentication: exporter.sealedAuthentication,
     };
 }
 

@@ -18,16 +18,16 @@ export function sealedUrl({ id, url }: Pick<StoredExporter, 'id' | 'url'>): read
     return SCHEME.test(url) ? [] : [{ sealed: url, context: urlContext(id) }];
 }
 
-/** The whole URL of an exporter's receiver. @throws ScanwireError `UNSEALABLE`: this key ring cannot open it. */
-export function openUrl(exporter: Pick<StoredExporter, 'id' | 'url'>, keyRing: KeyRing): string {
+/** The whole URL of an exporter's receiver. @throws ScanwireError `UNSEALABLE`: this key ring cannot unseal it. */
+export function unsealUrl(exporter: Pick<StoredExporter, 'id' | 'url'>, keyRing: KeyRing): string {
     const [text] = sealedUrl(exporter);
     return text === undefined ? exporter.url : keyRing.open(text.sealed, text.context);
 }
 
-/** The same, for who can do without: null where this key ring cannot open it. */
+/** The same, for who can do without: null where this key ring cannot unseal it. */
 export function knownUrl(exporter: Pick<StoredExporter, 'id' | 'url'>, keyRing: KeyRing): string | null {
     try {
-        return openUrl(exporter, keyRing);
+        return unsealUrl(exporter, keyRing);
     } catch (error) {
         if (error instanceof ScanwireError && error.code === 'UNSEALABLE') {
             return null;
@@ -48,7 +48,7 @@ export function shownUrl(url: string | null): string {
     return `${origin}${pathname === '/' && search === '' ? '/' : '/…'}`;
 }
 
-/** The same of many at once, again and again: what is sealed is opened when it is new, which takes longer than all else of a list. */
+/** The same of many at once, again and again: what is sealed is unsealed when it is new, which takes longer than all else of a list. */
 export function shownUrls(keyRing: KeyRing): (exporters: readonly Pick<StoredExporter, 'id' | 'url'>[]) => readonly string[] {
     let known = new Map<string, string>();
     return (exporters) => {
@@ -68,14 +68,14 @@ function urlContext(exporterId: string): string {
     return `exporter:${exporterId}:url`;
 }
 
-/** Whether every process that sends can open a sealed URL: those of versions before would take it for a URL that is not valid. */
-async function isOpenedByAll({ deliveries }: SealingContext): Promise<boolean> {
+/** Whether every process that sends can unseal a sealed URL: those of versions before would take it for a URL that is not valid. */
+async function canAllUnseal({ deliveries }: SealingContext): Promise<boolean> {
     return (await deliveries.sessions()).every(({ opensUrls }) => opensUrls);
 }
 
 /** The URL of an exporter's receiver as it is to be stored now. */
 export async function urlToStore(id: string, url: string, context: SealingContext): Promise<string> {
-    return (await isOpenedByAll(context)) ? sealUrl(context.keyRing, id, url) : url;
+    return (await canAllUnseal(context)) ? sealUrl(context.keyRing, id, url) : url;
 }
 
 /** Whether it is sealed, and with the key that seals now. */
@@ -94,14 +94,14 @@ function isWellSealed(exporter: StoredExporter, keyRing: KeyRing): boolean {
  * @returns Whether none is left, and none will come.
  */
 async function sealUrls(context: SealingContext): Promise<boolean> {
-    if (!(await isOpenedByAll(context))) {
+    if (!(await canAllUnseal(context))) {
         return false;
     }
 
     const { exporters: store, keyRing } = context;
     for (const exporter of (await store.list()).filter((one) => !isWellSealed(one, keyRing))) {
         const { id, url: before } = exporter;
-        await store.update(id, { url: sealUrl(keyRing, id, openUrl(exporter, keyRing)), ifUrl: before }).catch((error: unknown) => {
+        await store.update(id, { url: sealUrl(keyRing, id, unsealUrl(exporter, keyRing)), expectedUrl: before }).catch((error: unknown) => {
             // Somebody has just changed or removed it.
             if (!(error instanceof ScanwireError && ['CONFLICT', 'NOT_FOUND'].includes(error.code))) {
                 throw error;
@@ -111,33 +111,33 @@ async function sealUrls(context: SealingContext): Promise<boolean> {
     return true;
 }
 
-/** Milliseconds between two looks whether processes of the version before still send. */
+/** Milliseconds between two checks whether processes of the version before still send. */
 const SEAL_EVERY = 15_000;
 
 /** Seals the URLs of exporters, as soon as that can be. */
-export function urlSealing(context: SealingContext): { begin(): Promise<void>; end(): Promise<void> } {
+export function urlSealing(context: SealingContext): { start(): Promise<void>; stop(): Promise<void> } {
     let timer: NodeJS.Timeout | undefined;
     let work: Promise<void> = Promise.resolve();
 
-    async function look(): Promise<void> {
+    async function seal(): Promise<void> {
         if (await sealUrls(context)) {
             clearInterval(timer);
         }
     }
 
-    function lookOnce(): Promise<void> {
-        work = look().catch(context.onError);
+    function sealOnce(): Promise<void> {
+        work = seal().catch(context.onError);
         return work;
     }
 
     return {
-        async begin() {
+        async start() {
             clearInterval(timer);
-            timer = setInterval(() => void lookOnce(), SEAL_EVERY).unref();
-            await lookOnce();
+            timer = setInterval(() => void sealOnce(), SEAL_EVERY).unref();
+            await sealOnce();
         },
 
-        async end() {
+        async stop() {
             clearInterval(timer);
             await work;
         },

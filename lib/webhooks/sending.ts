@@ -23,7 +23,7 @@ export function sendingOf(context: WebhooksContext, onFreed: () => void): Sendin
     const workers: QueueWorker[] = [];
     let claiming = false;
     let stops = 0;
-    /** Until everything that was told to begin has begun or failed. */
+    /** Until everything that was asked to begin has begun or failed. */
     let beginning: Promise<unknown> = Promise.resolve();
 
     async function begin(collectors: Iterable<string>, concurrency: number): Promise<void> {

@@ -1,8 +1,8 @@
 import { readlinkSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { isAlive, ownIdentity, type ProcessIdentity } from '../process-identity.ts';
-import { GRANTS, type Grants } from './grants.ts';
 import type { WebhooksContext } from './options.ts';
+import { RESERVATION_TIMES, type Reservations } from './reservations.ts';
 import type { Claim } from './store.ts';
 
 /** A process that claims, for as long as it keeps itself alive in the store. */
@@ -15,7 +15,7 @@ export interface Session {
     readonly slots: Readonly<Record<string, number>>;
     /** Generation of the settings that it sends with: once the deployment's is another one, it claims nothing. Any when absent. */
     readonly generation?: number;
-    /** Whether its process can open the sealed URL of an exporter; earlier releases do not say so. */
+    /** Whether its process can unseal the URL of an exporter; earlier releases do not say so. */
     readonly opensUrls?: boolean;
 }
 
@@ -25,15 +25,15 @@ export interface ClaimingSession {
     /**
      * Ends the sessions of processes of this machine that have ended, then begins.
      *
-     * @param onFreed Called when deliveries that those held, by claims or by grants, may be free for others, several times where there were any.
+     * @param onFreed Called when deliveries that were theirs, by claims or by reservations, may be free for others, several times where there were any.
      */
     begin(onFreed: () => void): Promise<void>;
     /** Says how many attempts for a collector this process can make at once. */
     offer(collector: string, slots: number): Promise<void>;
     /** Whether it makes attempts for any. */
     offers(): boolean;
-    /** An attempt begins under a grant: should it go on for long, it is reported. */
-    begins(claim: Claim): void;
+    /** An attempt has begun under a reservation: should it go on for long, it is reported. */
+    attemptBegan(claim: Claim): void;
     /** Whether other processes claim, too. */
     hasOthers(): Promise<boolean>;
     /** Says that it makes no more attempts: what it has claimed stays its own. */
@@ -47,10 +47,10 @@ const ALIVE_FOR = 7_500;
 const SIGN_EVERY = 2_000;
 
 /**
- * Milliseconds after the end of a process until its grants that it has not reported can be handed out again, provided that every living
+ * Milliseconds after the end of a process until its reservations that it has not reported can be handed out again, provided that every living
  * session has given a sign of life since.
  */
-const HELD_FOR = GRANTS.beginWithin + GRANTS.reportedAfter;
+const RESERVED_FOR = RESERVATION_TIMES.beginWithin + RESERVATION_TIMES.reportedAfter;
 /** Milliseconds between signs of life meanwhile, so that the wait is short. */
 const FREED_EVERY = 250;
 
@@ -60,7 +60,7 @@ const REPORTED_TOGETHER = 50;
 /** A session of this process that has not begun. */
 export function claimingSession(
     { deliveries, newId, onError, member, monotonic }: Pick<WebhooksContext, 'deliveries' | 'newId' | 'onError' | 'member' | 'monotonic'>,
-    grants: Grants,
+    reservations: Reservations,
 ): ClaimingSession {
     const id = newId();
     const process = JSON.stringify({ ...ownIdentity(), machine: ownMachine() });
@@ -78,9 +78,9 @@ export function claimingSession(
 
     async function keepAlive(): Promise<void> {
         const asked = monotonic();
-        const report = grants.report();
-        grants.heard(await deliveries.keepAlive(own(), ALIVE_FOR, report), asked);
-        grants.reported(report);
+        const report = reservations.report();
+        reservations.heard(await deliveries.keepAlive(own(), ALIVE_FOR, report), asked);
+        reservations.reported(report);
         nameInTime();
     }
 
@@ -99,7 +99,7 @@ export function claimingSession(
 
     /** Once something has gone on for too long to remain unreported. */
     function nameInTime(): void {
-        const wait = grants.nextReport();
+        const wait = reservations.nextReport();
         if (naming !== undefined || wait === null) {
             return;
         }
@@ -131,8 +131,8 @@ export function claimingSession(
 
         offers: () => Object.keys(slots).length > 0,
 
-        begins(claim) {
-            grants.begin(claim);
+        attemptBegan(claim) {
+            reservations.begin(claim);
             nameInTime();
         },
 
@@ -158,9 +158,9 @@ export function claimingSession(
     };
 }
 
-/** Does not wait for the next ordinary sign: all that is held up meanwhile could be sent. */
+/** Does not wait for the next ordinary sign: all that waits meanwhile could be sent. */
 function speakUntilFreed(speak: () => void, onSpoken: () => void): NodeJS.Timeout {
-    let signs = Math.ceil(HELD_FOR / FREED_EVERY) + 1;
+    let signs = Math.ceil(RESERVED_FOR / FREED_EVERY) + 1;
     onSpoken();
     const timer = setInterval(() => {
         speak();
@@ -173,7 +173,7 @@ function speakUntilFreed(speak: () => void, onSpoken: () => void): NodeJS.Timeou
     return timer.unref();
 }
 
-/** Only of a process of this machine, whose ids mean the same here, can that be told; others end when they are silent. */
+/** Only of a process of this machine, whose ids mean the same here, can that be known; others end when they are silent. */
 function hasEnded({ process }: Pick<Session, 'process'>): boolean {
     const { machine, ...identity } = identityIn(process);
     return machine === ownMachine() && !isAlive(identity);

@@ -40,7 +40,7 @@ export interface Deployment {
 
 /** Keeps the settings of the deployment. Rejects with ScanwireError `UNAVAILABLE` when the store cannot be reached. */
 export interface SettingsStore {
-    /** What the rows are in: stores that name different ones are refused together. Absent where that cannot be told. */
+    /** What the rows are in: stores that name different ones are refused together. Absent where that cannot be known. */
     readonly database?: object;
     /** The deployment, which begins when it is first asked for. */
     read(): Promise<Deployment>;
@@ -77,12 +77,12 @@ export interface Membership {
     join(role: Role): Promise<void>;
     /** That of the settings of this process; 0 before it has joined. */
     generation(): number;
-    /** Looks now whether the settings have changed, which is also done every two seconds. */
-    look(): Promise<void>;
+    /** Checks now whether the settings have changed, which is also done every two seconds. */
+    checkSettings(): Promise<void>;
     leave(): void;
 }
 
-const LOOK_EVERY = 2_000;
+const CHECK_EVERY = 2_000;
 
 /** @param outdated Called once when another process has changed the settings since this one joined; it is no member any more. */
 export function membership(parts: Parts, outdated: () => void): Membership {
@@ -90,7 +90,7 @@ export function membership(parts: Parts, outdated: () => void): Membership {
     let generation = 0;
     let joined: DeploymentSettings | null = null;
     let asHost = false;
-    let looking: Promise<void> | null = null;
+    let checking: Promise<void> | null = null;
     let timer: NodeJS.Timeout | undefined;
 
     async function compare(): Promise<void> {
@@ -103,13 +103,13 @@ export function membership(parts: Parts, outdated: () => void): Membership {
         }
     }
 
-    function look(): Promise<void> {
-        looking ??= compare()
+    function checkSettings(): Promise<void> {
+        checking ??= compare()
             .catch(onError)
             .finally(() => {
-                looking = null;
+                checking = null;
             });
-        return looking;
+        return checking;
     }
 
     function leave(): void {
@@ -119,7 +119,7 @@ export function membership(parts: Parts, outdated: () => void): Membership {
 
     return {
         generation: () => generation,
-        look,
+        checkSettings,
         leave,
 
         async join(role) {
@@ -135,7 +135,7 @@ export function membership(parts: Parts, outdated: () => void): Membership {
             joined = deployment.settings ?? own;
             asHost = role === 'host';
             clearInterval(timer);
-            timer = setInterval(() => void look(), LOOK_EVERY);
+            timer = setInterval(() => void checkSettings(), CHECK_EVERY);
             timer.unref();
         },
     };

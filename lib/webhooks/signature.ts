@@ -15,7 +15,7 @@ export interface Signing {
     readonly body: Uint8Array;
     /** The message id, the same on every try. */
     readonly id: string;
-    /** When this attempt is made. Receivers of Standard Webhooks refuse what is older than five minutes, so a retry is signed anew. */
+    /** When this attempt is made. Receivers of Standard Webhooks refuse what is older than five minutes, so a retry is signed again. */
     readonly timestamp: Date;
 }
 
@@ -167,7 +167,7 @@ export function sealedSecrets(exporter: StoredExporter, now: Date): readonly [cu
 }
 
 /** The secrets that sign now, the current one first. @throws ScanwireError `UNSEALABLE`. */
-export function openSecrets(exporter: StoredExporter, keyRing: KeyRing, now: Date): Secrets {
+export function unsealSecrets(exporter: StoredExporter, keyRing: KeyRing, now: Date): Secrets {
     const [current, ...previous] = sealedSecrets(exporter, now);
     const open = ({ sealed, context }: SealedText): string => keyRing.open(sealed, context);
     return [open(current), ...previous.map(open)];

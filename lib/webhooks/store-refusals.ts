@@ -9,7 +9,7 @@ export function waitsAgain({ state, attempts }: Pick<Delivery, 'state' | 'attemp
     return state === 'pending' && attempts > 0;
 }
 
-/** Whether a store starts a delivery anew: one that has ended, is held, or was tried in vain and waits. */
+/** Whether a store replays a delivery: one that has ended, is held, or was tried in vain and waits. */
 export function isReplayable(delivery: Pick<Delivery, 'state' | 'attempts'>): boolean {
     return REPLAYABLE.includes(delivery.state) || waitsAgain(delivery);
 }
@@ -56,14 +56,14 @@ export const storeRefusals = {
 
 /** Why a patch is refused for an exporter that is not as it says any more; null where it is. */
 export function patchRefusal(exporter: StoredExporter, patch: ExporterPatch): ScanwireError | null {
-    const { ifType, ifSecret, ifHeaders, ifFormatSecret, ifAuthentication, ifUrl } = patch;
+    const { expectedType, expectedSecret, expectedHeaders, expectedFormatSecret, expectedAuthentication, expectedUrl } = patch;
     const expected = [
-        [ifType, exporter.type, storeRefusals.exporterTypeChanged],
-        [ifSecret, exporter.sealedSecret, storeRefusals.exporterSecretChanged],
-        [ifHeaders, exporter.sealedHeaders, storeRefusals.exporterHeadersChanged],
-        [ifFormatSecret, exporter.sealedFormatSecret, storeRefusals.exporterFormatSecretChanged],
-        [ifAuthentication, exporter.sealedAuthentication, storeRefusals.exporterAuthenticationChanged],
-        [ifUrl, exporter.url, storeRefusals.exporterUrlChanged],
+        [expectedType, exporter.type, storeRefusals.exporterTypeChanged],
+        [expectedSecret, exporter.sealedSecret, storeRefusals.exporterSecretChanged],
+        [expectedHeaders, exporter.sealedHeaders, storeRefusals.exporterHeadersChanged],
+        [expectedFormatSecret, exporter.sealedFormatSecret, storeRefusals.exporterFormatSecretChanged],
+        [expectedAuthentication, exporter.sealedAuthentication, storeRefusals.exporterAuthenticationChanged],
+        [expectedUrl, exporter.url, storeRefusals.exporterUrlChanged],
     ] as const;
     const [, , refusal] = expected.find(([wanted, found]) => wanted !== undefined && wanted !== found) ?? [];
     return refusal?.() ?? null;

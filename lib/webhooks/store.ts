@@ -3,13 +3,13 @@ import type { SliceCounts, SliceOptions } from './activity.ts';
 import type { BreakerRules } from './breaker.ts';
 import type { DeliveryFilter, DeliveryQuery } from './deliveries.ts';
 import type { StoredExporter } from './exporter.ts';
-import type { BegunAttempts, Grant, HandOutOptions } from './grants.ts';
 import type { AcceptedEvent, DeliveryContent, EventSummary, FormattedMessage, NewEvent, StoredEvent } from './new-event.ts';
 import type { Outcome, OutcomeCode } from './outcome.ts';
 import type { ReplayStore } from './replays.ts';
+import type { BegunAttempts, HandOutOptions, Reservation } from './reservations.ts';
 import type { ResponseStore } from './response-bodies.ts';
 import type { RetentionStore } from './retention.ts';
-import type { NextStep } from './schedule.ts';
+import type { NextState } from './schedule.ts';
 import type { Session } from './session.ts';
 import type { TraceStore } from './traces.ts';
 
@@ -47,7 +47,7 @@ export interface Delivery {
     readonly exporterId: string;
     readonly collector: string;
     readonly state: DeliveryState;
-    /** Attempts claimed so far. A replay starts the retry schedule anew but goes on counting. */
+    /** Attempts claimed so far. A replay restarts the retry schedule but goes on counting. */
     readonly attempts: number;
     readonly dueAt: Date;
     readonly createdAt: Date;
@@ -82,7 +82,7 @@ export interface Dispatched {
     /** True for a `test`, which waits for nothing else. */
     readonly singleAttempt: boolean;
     /** Null for one that whoever sends it has to claim first. */
-    readonly grant: Grant | null;
+    readonly reservation: Reservation | null;
 }
 
 /** What a dispatch has done. */
@@ -125,10 +125,10 @@ export interface ClaimRequest {
     readonly token: string;
     /** Milliseconds after which the claim runs out, if no outcome was recorded until then. */
     readonly duration: number;
-    /** Token of the {@link Grant} of the job, absent when it has none. A delivery that has another one by now is not claimed. */
-    readonly grant?: string;
-    /** Whether the attempt goes on under `grant`: then nothing is written, and what is needed to send is read. Else a claim with `token` replaces it. */
-    readonly holds?: boolean;
+    /** Token of the {@link Reservation} of the job, absent when it has none. A delivery that has another one by now is not claimed. */
+    readonly reservation?: string;
+    /** Whether the attempt goes on under `reservation`: then nothing is written, and what is needed to send is read. Else a claim with `token` replaces it. */
+    readonly keepsReservation?: boolean;
 }
 
 /** A claimed attempt, with all that its holder needs to send. */
@@ -150,7 +150,7 @@ export interface Claim {
     /** What is sent in place of the event's body; null for that. */
     readonly message: FormattedMessage | null;
     readonly exporter: StoredExporter;
-    /** How often the settings of `exporter` had been changed: {@link Grant.generation}. */
+    /** How often the settings of `exporter` had been changed: {@link Reservation.generation}. */
     readonly generation: number;
 }
 
@@ -160,12 +160,12 @@ export interface RecordedOutcome {
     readonly exporterId: string;
     readonly token: string;
     /**
-     * When it began, in the store's time, under a {@link Grant}: the store may not know yet. Null for one that was claimed, whose beginning the
+     * When it began, in the store's time, under a {@link Reservation}: the store may not know yet. Null for one that was claimed, whose beginning the
      * store has written.
      */
     readonly begunAt: Date | null;
     readonly outcome: Outcome;
-    readonly next: NextStep;
+    readonly next: NextState;
     /**
      * Counts for the exporter's breaker: `success` closes it, `failure` counts up, `none` does not count: a `test`, a fault of ours, and a
      * receiver that wants to be left alone. The last, which comes with `pause`, still begins {@link ExporterHealth.failingSince}.
@@ -181,7 +181,7 @@ export interface RecordedOutcome {
 export interface Listening {
     /** Resolves once it listens, could not at the first try, or was closed before. Never rejects. */
     readonly ready: Promise<void>;
-    /** Hears nothing more from now on; resolves once what it held is free. */
+    /** Hears nothing more from now on; resolves once what it used is free. */
     close(): Promise<void>;
 }
 
@@ -194,7 +194,7 @@ export interface Listening {
  * process asked. Processes whose clocks differ, or are set, change nothing.
  */
 export interface DeliveryStore {
-    /** What the rows are in: stores that name different ones are refused together. Absent where that cannot be told. */
+    /** What the rows are in: stores that name different ones are refused together. Absent where that cannot be known. */
     readonly database?: object;
     /** What the rows are in, for people: `PostgreSQL`. */
     readonly name?: string;
@@ -250,7 +250,7 @@ export interface DeliveryStore {
      * hundreds a second, once for several. A hint, which may be lost: rows are looked for all the same. Absent where commits cannot be heard.
      *
      * @param heard Called after a commit, and whenever one may have been missed, as at the beginning.
-     * @param onError Told once why it cannot listen any more, or not yet; it is tried again until it is closed.
+     * @param onError Called once with why it cannot listen any more, or not yet; it is tried again until it is closed.
      */
     listen?(heard: () => void, onError: (error: Error) => void): Listening;
 
@@ -265,7 +265,7 @@ export interface DeliveryStore {
     /**
      * Finds what queue or workers have lost. Claims that ran out, or whose session has ended: their attempts end as `interrupted`, the deliveries
      * are `pending` and due after {@link faultDelay}, `poisoned` when that has happened {@link FAULTS.poisonedAfter} times in a row, or `exhausted`
-     * when they have a single attempt. Grants that nobody has begun in time, whose `beginBy` plus {@link GRANTS.reportedAfter} is before the
+     * when they have a single attempt. Reservations that nobody has begun in time, whose `beginBy` plus {@link RESERVATION_TIMES.reportedAfter} is before the
      * {@link BegunAttempts.upTo} of every living session that has one, and which none has reported: the deliveries are `pending` and due as before.
      * Jobs queued too long ago: resolves with them, still `queued`, as if they had been queued now, to be claimed.
      */
@@ -284,7 +284,7 @@ export interface DeliveryStore {
      * Says that a session is alive, for so many milliseconds from now; its claims are lost unless it is said again in time. A session
      * that is not known (any more) begins.
      *
-     * @param begun Makes what the session has begun under claims that were handed out its own claims.
+     * @param begun Makes what the session has begun under reservations its own claims.
      * @returns The store's time.
      */
     keepAlive(session: Session, duration: number, begun?: BegunAttempts): Promise<Date>;
@@ -295,7 +295,7 @@ export interface DeliveryStore {
     endSessions(ids: readonly string[]): Promise<void>;
 
     /**
-     * Records outcomes. Resolves, for each, with whether its token still held the claim; where not, the attempt is completed (`late`)
+     * Records outcomes. Resolves, for each, with whether its token was still that of the claim; where not, the attempt is completed (`late`)
      * and by a `delivered` the delivery becomes `delivered` all the same, also one that is `poisoned`, but none that has ended otherwise; nothing
      * else changes.
      */
@@ -315,7 +315,7 @@ export interface DeliveryStore {
     activity?(bounds: readonly Date[], options: SliceOptions): Promise<readonly SliceCounts[]>;
 
     /**
-     * Starts the retry schedule anew (a `test` gets a single attempt again) for a delivery that is `delivered`, `exhausted`, `poisoned` or `held`, or
+     * Restarts the retry schedule (a `test` gets a single attempt again) for a delivery that is `delivered`, `exhausted`, `poisoned` or `held`, or
      * `pending` after an attempt: `pending`, due now, the same body and message id.
      *
      * @throws ScanwireError `NOT_FOUND`, `CONFLICT` when it is on its way or waits for its first try, its exporter was removed or its event was erased.

@@ -8,8 +8,8 @@ import type { FormattedMessage, IdempotencyKey, NewEvent, Subscriber } from './n
 import type { WebhooksContext } from './options.ts';
 import { type CompiledSubscription, compileSubscription, explainSubscription, isOperational } from './subscription.ts';
 
-/** An event before it is known who gets it. */
-export interface UnaddressedEvent {
+/** An event before it is routed: nobody has chosen yet which exporters get it. */
+export interface UnroutedEvent {
     readonly id: string;
     readonly kind: EventKind;
     /** Exact text. */
@@ -20,7 +20,7 @@ export interface UnaddressedEvent {
     readonly idempotency?: IdempotencyKey;
     /** Exporters that are ordered get the events of a key one after another. */
     readonly orderKey?: string;
-    /** The step of a trace that publishes it. */
+    /** The span that publishes it. */
     readonly traceparent?: string;
     /** An exporter that it is about, and that never gets it. */
     readonly about?: string;
@@ -40,7 +40,7 @@ export interface Subscriptions {
      * @param accept Stores them with what is given, or nothing.
      * @param tx The transaction in which it does so.
      */
-    addressed<Result>(events: readonly UnaddressedEvent[], accept: Accept<Result>, tx?: Executor): Promise<Result>;
+    route<Result>(events: readonly UnroutedEvent[], accept: Accept<Result>, tx?: Executor): Promise<Result>;
 }
 
 /** An exporter that chooses, ready to be asked. */
@@ -59,14 +59,14 @@ interface Choosers {
     now(): Date;
 }
 
-type Context = Pick<WebhooksContext, 'exporters' | 'grants' | 'monotonic' | 'formats' | 'vendor' | 'maxBodyBytes'>;
+type Context = Pick<WebhooksContext, 'exporters' | 'reservations' | 'monotonic' | 'formats' | 'vendor' | 'maxBodyBytes'>;
 
 /** What exporters choose may change again while events are accepted, but not each time. */
 const MAX_TRIES = 5;
 
 /** What exporters of the store choose. It is read when the first event is accepted, and again only when it has changed. */
 export function subscriptions(context: Context): Subscriptions {
-    const { exporters, grants, monotonic } = context;
+    const { exporters, reservations, monotonic } = context;
     let reading: Promise<Choosers> | null = null;
     let known: Choosers | null = null;
 
@@ -110,11 +110,11 @@ export function subscriptions(context: Context): Subscriptions {
         return await read(tx);
     }
 
-    function subscribersOf(unaddressed: UnaddressedEvent, choosers: readonly Chooser[], at: Date): readonly Subscriber[] {
-        const event = formatInput(unaddressed, at);
+    function subscribersOf(unrouted: UnroutedEvent, choosers: readonly Chooser[], at: Date): readonly Subscriber[] {
+        const event = formatInput(unrouted, at);
         const made = new Map<MessageMaker, FormattedMessage | null>();
         const chosen = choosers.filter(({ exporter, wants }) => {
-            return exporter.id !== unaddressed.about && refusal(exporter, unaddressed) === null && wants(event);
+            return exporter.id !== unrouted.about && refusal(exporter, unrouted) === null && wants(event);
         });
         return chosen.map(({ exporter: { id }, make }) => {
             const message = made.get(make) ?? make(event);
@@ -123,15 +123,10 @@ export function subscriptions(context: Context): Subscriptions {
         });
     }
 
-    const addressed = async <Result>(
-        events: readonly UnaddressedEvent[],
-        accept: Accept<Result>,
-        tx?: Executor,
-        tries = 1,
-    ): Promise<Result> => {
+    const route = async <Result>(events: readonly UnroutedEvent[], accept: Accept<Result>, tx?: Executor, tries = 1): Promise<Result> => {
         const { revision, choosers, now } = await (tx === undefined ? current() : currentIn(tx, tries > 1));
         const used = reading;
-        const at = grants.now() ?? now();
+        const at = reservations.now() ?? now();
         const newEvents = events.map((event) => newEvent(event, choosers.length === 0 ? [] : subscribersOf(event, choosers, at)));
         try {
             return await accept(newEvents, revision === undefined ? {} : { revision });
@@ -141,10 +136,10 @@ export function subscriptions(context: Context): Subscriptions {
             }
         }
         forget(used);
-        return addressed(events, accept, tx, tries + 1);
+        return route(events, accept, tx, tries + 1);
     };
 
-    return { addressed: (events, accept, tx) => addressed(events, accept, tx) };
+    return { route: (events, accept, tx) => route(events, accept, tx) };
 }
 
 function isOutdated(error: unknown): boolean {
@@ -161,7 +156,7 @@ function choosersOf(exporters: readonly StoredExporter[], context: Context): rea
     });
 }
 
-function newEvent(event: UnaddressedEvent, subscribers: readonly Subscriber[]): NewEvent {
+function newEvent(event: UnroutedEvent, subscribers: readonly Subscriber[]): NewEvent {
     const { id, kind, body, owner, idempotency, orderKey, traceparent } = event;
     // Operational events are for those who name them.
     const types = isOperational(kind.name) ? [] : typesFor(kind, event.rules);
@@ -176,14 +171,14 @@ function newEvent(event: UnaddressedEvent, subscribers: readonly Subscriber[]): 
 }
 
 /** The event as filters and formats see it. */
-export function formatInput({ id, kind, body }: Pick<UnaddressedEvent, 'id' | 'kind' | 'body'>, time: Date): FormatEvent {
+export function formatInput({ id, kind, body }: Pick<UnroutedEvent, 'id' | 'kind' | 'body'>, time: Date): FormatEvent {
     return formatEvent({ kind: kind.name, id, time, text: body });
 }
 
 const STOPPED = { byUser: 'It is stopped', byOutcome: 'It was stopped by an outcome: what it would get is held until it is replayed' };
 
 /** Whether an exporter gets an event, and if not, why not. */
-export function choiceOf(exporter: StoredExporter, event: UnaddressedEvent): Choice {
+export function choiceOf(exporter: StoredExporter, event: UnroutedEvent): Choice {
     const { kindWanted, failed } = explainSubscription(exporter, { kind: event.kind.name, body: JSON.parse(event.body) });
     const unfit = failed.map(({ field, condition, found }) => `${field} (${condition}) does not hold for ${found} values found`);
     const reasons = [
@@ -197,7 +192,7 @@ export function choiceOf(exporter: StoredExporter, event: UnaddressedEvent): Cho
 }
 
 /** Why an exporter may not get an event, whatever it wants; null when it may. */
-function refusal({ owner, type }: StoredExporter, event: Pick<UnaddressedEvent, 'kind' | 'rules' | 'owner'>): string | null {
+function refusal({ owner, type }: StoredExporter, event: Pick<UnroutedEvent, 'kind' | 'rules' | 'owner'>): string | null {
     const { name } = event.kind;
     if (owner !== null && owner !== event.owner) {
         return `It gets events of the owner ${owner} only`;

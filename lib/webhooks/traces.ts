@@ -3,7 +3,7 @@ import { within } from '../within.ts';
 import type { WebhooksContext } from './options.ts';
 import type { Claim } from './store.ts';
 
-/** In which step of a trace an event was published. */
+/** In which span an event was published. */
 export interface Trace {
     readonly eventId: string;
     /** As W3C Trace Context writes it, 55 characters. */

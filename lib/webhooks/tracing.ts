@@ -17,10 +17,10 @@ export interface TracingOptions {
 }
 
 /**
- * Runs a POST as a step of its own.
+ * Runs a POST in a span of its own.
  *
  * @param url Of which the trace shows host and port.
- * @param send Gets the `traceparent` of the step, null where there is none.
+ * @param send Gets the `traceparent` of the span, null where there is none.
  */
 export type Post = (url: string, send: (traceparent: string | null) => Promise<Outcome>) => Promise<Outcome>;
 
@@ -28,21 +28,21 @@ export type Post = (url: string, send: (traceparent: string | null) => Promise<O
 export interface Tracing {
     readonly options: Required<TracingOptions>;
     /**
-     * Runs what publishes events of these kinds, as a step of what the application is doing.
+     * Runs what publishes events of these kinds, in a span below what the application is doing.
      *
-     * @param publish Gets the `traceparent` of the step, null where nobody records it: the attempts then have no spans either.
+     * @param publish Gets the `traceparent` of the span, null where nobody records it: the attempts then have no spans either.
      */
     publishing<Events extends readonly AcceptedEvent[]>(
         kinds: readonly string[],
         publish: (traceparent: string | null) => Promise<Events>,
     ): Promise<Events>;
-    /** Runs an attempt as a step of the trace that its event was published in, if that is known. */
+    /** Runs an attempt in a span of the trace that its event was published in, if that is known. */
     attempting(claim: Claim, attempt: (post: Post) => Promise<Outcome>): Promise<Outcome>;
 }
 
 const optionsSchema: Joi.ObjectSchema<Required<TracingOptions>> = Joi.object({ sendTraceparent: Joi.boolean().default(false) });
 
-/** A POST that is no step of a trace. */
+/** A POST without a span. */
 export const untraced: Post = (_, send) => send(null);
 
 const NAME = 'scanwire';
@@ -94,7 +94,7 @@ function attemptingWith(api: Api): Tracing['attempting'] {
 
         // What runs here may be inside the request of whoever woke the worker up.
         const published = api.trace.setSpanContext(api.ROOT_CONTEXT, parent);
-        const processing = step(api, published, `process ${claim.event.kind}`, SpanKind.CONSUMER, {
+        const processing = outcomeSpan(api, published, `process ${claim.event.kind}`, SpanKind.CONSUMER, {
             ...messaging('process', 'process', claim.event.kind),
             'messaging.message.id': claim.event.id,
             'scanwire.exporter.id': claim.exporter.id,
@@ -105,7 +105,7 @@ function attemptingWith(api: Api): Tracing['attempting'] {
         return processing(
             (_, processed) =>
                 attempt((url, send) => {
-                    const posting = step(api, processed, 'POST', SpanKind.CLIENT, postAttributes(url, claim));
+                    const posting = outcomeSpan(api, processed, 'POST', SpanKind.CLIENT, postAttributes(url, claim));
                     return posting((span) => send(traceparentOf(span)), postOutcome);
                 }),
             ({ code }) => ({ 'scanwire.outcome': code, ...(code !== 'delivered' && { 'error.type': code }) }),
@@ -121,8 +121,14 @@ function unseen({ createContextKey }: Api, context: OpenTelemetry.Context): Open
     return context.setValue(createContextKey('OpenTelemetry SDK Context Key SUPPRESS_TRACING'), true);
 }
 
-/** A span that ends with an outcome. What runs in it gets the context of steps below it. */
-function step(api: Api, parent: OpenTelemetry.Context, name: string, kind: OpenTelemetry.SpanKind, attributes: OpenTelemetry.Attributes) {
+/** A span that ends with an outcome. What runs in it gets the context for spans below it. */
+function outcomeSpan(
+    api: Api,
+    parent: OpenTelemetry.Context,
+    name: string,
+    kind: OpenTelemetry.SpanKind,
+    attributes: OpenTelemetry.Attributes,
+) {
     const { trace, context, SpanStatusCode } = api;
     const span = trace.getTracer(NAME).startSpan(name, { kind, attributes }, parent);
     const below = trace.setSpan(parent, span);

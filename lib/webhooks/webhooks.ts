@@ -12,13 +12,13 @@ import { type EventKinds, eventKinds } from './event-kinds.ts';
 import type { Overview } from './exporter-health.ts';
 import { type Exporters, exporters } from './exporters.ts';
 import { formatTable } from './formats/index.ts';
-import { grantsOf } from './grants.ts';
 import { keptMessages } from './kept-messages.ts';
 import { noticesOf } from './notices.ts';
 import { DRAIN_TIMEOUT, type WebhookStores, type WebhooksContext, type WebhooksOptions, webhooksSchema, workSchema } from './options.ts';
 import { type Publish, type PublishAll, publisher } from './publisher.ts';
 import { type DeliveryQueue, firstContact } from './queue.ts';
 import { type Phase, type Readiness, readinessCheck, watchedQueue } from './readiness.ts';
+import { reservationsOf } from './reservations.ts';
 import { responsesOf } from './response-bodies.ts';
 import { retentionOf } from './retention.ts';
 import { sealedForExporters } from './sealed-exporters.ts';
@@ -122,12 +122,12 @@ export function webhooks(options: WebhooksOptions): Webhooks {
 
     /** What is being sent is finished as it was begun; a later close waits for it. */
     function stopSending(): Promise<unknown> {
-        contact.end();
-        return Promise.all([stopLooking(context), sending.stop()]);
+        contact.stop();
+        return Promise.all([stopPolling(context), sending.stop()]);
     }
 
     async function finish(wait: Wait): Promise<void> {
-        const finished = Promise.all([stopSending(), sealing.end()]);
+        const finished = Promise.all([stopSending(), sealing.stop()]);
         await wait(finished, 1, 'Not everything that was being sent ended');
         // What is being sent by now is given up, and its outcome recorded.
         const sent = Promise.all([settings.sender.close({ timeout: 0 }), finished]);
@@ -152,15 +152,15 @@ export function webhooks(options: WebhooksOptions): Webhooks {
             reportDifference(now, settings.onError);
             assertOpens(settings.keyRing, await sealedForExporters(settings.exporters, now));
             await member.join(settings.role);
-            await sealing.begin();
-            await contact.begin(() => startLooking(context));
+            await sealing.start();
+            await contact.start(() => startPolling(context));
             // The settings may have been changed, or it was closed, meanwhile.
             phase = is('starting') ? 'running' : phase;
         },
 
         async work(collectors, { concurrency } = {}) {
             const valid = checked(workSchema, { collectors, concurrency }, { subject: 'work options', code: 'MISCONFIGURED' });
-            // A host may accept events all the same, and a worker was told.
+            // A host may accept events all the same, and a worker has its `onOutdated`.
             if (is('outdated')) {
                 return;
             }
@@ -194,18 +194,18 @@ function readsOf(context: ReturnType<typeof contextOf>, readiness: Webhooks['rea
     };
 }
 
-/** For what is due, for what is to be told, and for what was kept long enough. */
-function startLooking({ dispatcher, notices, retention, role }: ReturnType<typeof contextOf>): void {
+/** For what is due, for what is to be published, and for what was kept long enough. */
+function startPolling({ dispatcher, notices, retention, role }: ReturnType<typeof contextOf>): void {
     dispatcher.start();
-    notices.begin();
+    notices.start();
     // How long is the host's to say.
     if (role === 'host') {
-        retention.begin();
+        retention.start();
     }
 }
 
-async function stopLooking({ dispatcher, notices, retention }: ReturnType<typeof contextOf>): Promise<void> {
-    await Promise.all([dispatcher.stop(), notices.end(), retention.end()]);
+async function stopPolling({ dispatcher, notices, retention }: ReturnType<typeof contextOf>): Promise<void> {
+    await Promise.all([dispatcher.stop(), notices.stop(), retention.stop()]);
 }
 
 /** What one store accepts another one has to find. @throws ScanwireError `MISCONFIGURED`. */
@@ -230,16 +230,16 @@ function assertRated({ rate, deliveries }: Required<WebhooksOptions>): void {
 /** What all parts work with. */
 function contextOf(settings: Required<WebhooksOptions>, queue: DeliveryQueue, member: Membership) {
     const parts = { ...settings, ...madeOf(settings), queue, member };
-    const grants = grantsOf(parts);
+    const reservations = reservationsOf(parts);
     const bodies = byteBudget({ limit: settings.maxBytesInFlight, largest: settings.maxBodyBytes });
     const kept = keptMessages(bodies);
-    const chosen = subscriptions({ ...parts, grants });
+    const chosen = subscriptions({ ...parts, reservations });
     const dispatching = dispatcher(parts);
     return {
         ...parts,
         dispatcher: dispatching,
-        session: claimingSession(parts, grants),
-        grants,
+        session: claimingSession(parts, reservations),
+        reservations,
         bodies,
         kept,
         subscriptions: chosen,

@@ -13,7 +13,7 @@ import type {
     WorkspaceChanges,
 } from '../../lib/inventory/store.ts';
 import type { ApiKeySummary, RevealedApiKey } from '../../lib/keys/api-keys.ts';
-import type { SealedAnew } from '../../lib/keys/key-ring.ts';
+import type { Resealed } from '../../lib/keys/key-ring.ts';
 import type { NewKeyOptions } from '../../lib/keys/limits.ts';
 import type { LicenseStatus } from '../../lib/license/verify-license.ts';
 import type { Activity, ActivityQuery } from '../../lib/webhooks/activity.ts';
@@ -128,7 +128,7 @@ export interface Operations {
     /** Removes hosts that no scan has seen for a while, or says how many that would be. */
     expireHosts: Operation<ExpireOptions & { readonly workspace: string }, RemovedHosts>;
     /** Seals a batch of what is at rest with the current key of the ring; goes on from `next` of the batch before. */
-    rotateKeyRing: Operation<{ readonly after?: string }, SealedAnew>;
+    rotateKeyRing: Operation<{ readonly after?: string }, Resealed>;
     /** Ids of the migrations that ran now; none when the schema was up to date. */
     migrate: Operation<object, { readonly applied: readonly string[] }>;
     /** What people have done, newest first. */

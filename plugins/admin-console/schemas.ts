@@ -245,7 +245,7 @@ export const schemas: Readonly<Record<OperationName, OperationSchemas>> = {
             after: Joi.string().description('`next` of the batch before; from the beginning when absent'),
         }),
         response: Joi.object({
-            sealed: count().description('Keys or exporters that were sealed anew'),
+            sealed: count().description('Keys or exporters that were sealed again'),
             unopened: Joi.array().items(Joi.string()).required().description('What cannot be opened, by what it is sealed for'),
             next: text().allow(null).description('Where the next batch goes on; null when this was the last'),
         }).label('SealedAnew'),

@@ -32,7 +32,7 @@ export function deletionForms(timestamp: TimestampFormat): RowForms {
 export function assertKnown({ since }: AskedDeletions, known: Date): void {
     if (since < known) {
         const rule = `must not lie before ${known.toISOString()}: deletions are told for ${DAYS} days`;
-        throw Boom.resourceGone(`deleted_since ${rule}, so read the whole index anew`);
+        throw Boom.resourceGone(`deleted_since ${rule}, so read the whole index again`);
     }
 }
 

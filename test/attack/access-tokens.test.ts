@@ -176,7 +176,7 @@ t.test('tokens are renewed before they end, and a receiver that refuses them all
         const secured = await secure({ ...handshake, context: tlsContext(way) });
         return connection({ socket: secured, origin: url.origin, address: null, fingerprint: null });
     };
-    const tokens = accessTokens({ open, timeout: 5_000, monotonic: () => now });
+    const tokens = accessTokens({ connect: open, timeout: 5_000, monotonic: () => now });
     const { oauth } = authenticationAt(origin);
     const use = { exporterId: 'e', origin: 'https://receiver.test', authentication: { oauth: oauth as NonNullable<typeof oauth> } };
     const one = () => tokens.of(use, new AbortController().signal);

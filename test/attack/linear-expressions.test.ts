@@ -21,7 +21,7 @@ const { checkSync } = await import('recheck');
 
 const PATIENCE = 60_000;
 
-/** The verdicts take a minute, so those of one version of the checker are kept; `CHECK_EXPRESSIONS=all` takes and keeps them anew. */
+/** The verdicts take a minute, so those of one version of the checker are kept; `CHECK_EXPRESSIONS=all` takes and keeps them again. */
 const KEPT = 'test/attack/linear-expressions.json';
 const version = (createRequire(import.meta.url)('recheck/package.json') as { version: string }).version;
 const kept = JSON.parse(readFileSync(KEPT, 'utf8')) as { readonly recheck: string; readonly linear: readonly string[] };

@@ -3,7 +3,7 @@ import t, { type Test } from 'tap';
 import { ended, scanwire } from '../support/scanwire.ts';
 import { dataOf, fixture, serve } from '../support/served.ts';
 
-/** What a workspace holds that an import brings: its export without what the server gives anew. */
+/** What a workspace holds that an import brings: its export without what the server makes itself. */
 async function contents(t: Test, data: string, workspace: string): Promise<string> {
     const { code, stdout, stderr } = await scanwire(['export', '--workspace', workspace, '--data', data]);
     t.equal(code, 0, stderr);

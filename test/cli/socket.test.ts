@@ -123,7 +123,7 @@ t.test('refuses input of a wrong type as wrong input', async (t) => {
     }
 });
 
-t.test('seals everything anew with another key, with and without a server', async (t) => {
+t.test('seals everything again with another key, with and without a server', async (t) => {
     const data = dataOf(t);
     const { id, key } = await json<{ id: string; key: string }>(data, 'keys', 'create', 'ci');
     const file = join(data, 'key-ring.json');
@@ -144,6 +144,6 @@ t.test('seals everything anew with another key, with and without a server', asyn
     await serve(t, data);
     t.match(await scanwire(['keyring', 'rotate', '--data', data]), {
         code: 0,
-        stdout: 'Sealed anew: 1. The current key is the only one that is needed\n',
+        stdout: 'Sealed again: 1. The current key is the only one that is needed\n',
     });
 });

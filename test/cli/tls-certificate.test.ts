@@ -79,7 +79,7 @@ t.test('takes the files of the user, both or none', async (t) => {
     await t.rejects(twice, { code: 'INVALID_INPUT', message: 'Give --tls-key or --tls-key-env, and only one of them' });
 });
 
-t.test('makes a pair anew of which a crash has left two halves', async (t) => {
+t.test('makes a pair again of which a crash has left two halves', async (t) => {
     const root = t.testdir();
     const folder = dataFolder(join(root, 'one'));
     const first = await tlsCertificate({ folder, host: '127.0.0.1', clock });

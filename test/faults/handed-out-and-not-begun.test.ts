@@ -126,7 +126,7 @@ t.test('a job that comes in time is begun, and one that comes later is claimed',
         const counting = {
             ...deliveries,
             claim: async (...args: Parameters<typeof deliveries.claim>) => {
-                claimed += args[0].filter(({ holds = false }) => !holds).length;
+                claimed += args[0].filter(({ keepsReservation = false }) => !keepsReservation).length;
                 return await deliveries.claim(...args);
             },
         };

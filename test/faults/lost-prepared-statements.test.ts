@@ -32,7 +32,7 @@ for (const { name, open } of databases) {
             t.match(await kept(pool), [/^scanwire_[0-9a-f]{32}$/]);
         });
 
-        t.test('that are gone are prepared anew, once', async (t) => {
+        t.test('that are gone are prepared again, once', async (t) => {
             const [before] = await kept(pool);
             await pool.query('deallocate all');
             t.same(await run(), [{ n: '3' }], 'what failed has not counted');

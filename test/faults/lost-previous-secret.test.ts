@@ -10,7 +10,7 @@ import type { ExporterChanges } from '../../lib/webhooks/exporter.ts';
 import { httpSender } from '../../lib/webhooks/http-sender.ts';
 import type { WebhookStores } from '../../lib/webhooks/options.ts';
 import { sealedForExporters } from '../../lib/webhooks/sealed-exporters.ts';
-import { openSecrets, sealSecret } from '../../lib/webhooks/signature.ts';
+import { sealSecret, unsealSecrets } from '../../lib/webhooks/signature.ts';
 import { webhooks } from '../../lib/webhooks/webhooks.ts';
 import { testDatabase } from '../support/test-database.ts';
 
@@ -38,7 +38,7 @@ async function exporterWithSecret(t: Test, stores: WebhookStores) {
         change: (changes: ExporterChanges) => exporters.update(exporter.id, changes),
         set: (secret: string) => exporters.update(exporter.id, { secret }),
         secretsIn: async (milliseconds: number) =>
-            openSecrets(await row(), ring, new Date((await stores.deliveries.now()).getTime() + milliseconds)),
+            unsealSecrets(await row(), ring, new Date((await stores.deliveries.now()).getTime() + milliseconds)),
     };
 }
 

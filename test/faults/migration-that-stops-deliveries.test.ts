@@ -126,10 +126,10 @@ t.test('deliveries are accepted, claimed and finished while an index of them is 
     const migrating = migrate(pool);
     await until(async () => (await builder(pool)) !== null);
 
-    const { deliveryId, token: grant } = holderOf(
+    const { deliveryId, token: reservation } = holderOf(
         only(only(await deliveries.accept([forAll(sampleEvent())], { handOut: HAND_OUT })).handedOut),
     );
-    const claim = only(await deliveries.claim([{ deliveryId, token: randomUUID(), duration: 30_000, grant }], null));
+    const claim = only(await deliveries.claim([{ deliveryId, token: randomUUID(), duration: 30_000, reservation }], null));
     await deliveries.recordOutcomes([success(present(claim))], BREAKER);
     t.match(await deliveries.get(deliveryId), { state: 'delivered' });
     t.not(await builder(pool), null, 'all that while it waits');
@@ -139,7 +139,7 @@ t.test('deliveries are accepted, claimed and finished while an index of them is 
     t.same(await invalidIndexes(pool), []);
 });
 
-t.test('an index whose building broke off is built anew', async (t) => {
+t.test('an index whose building broke off is built again', async (t) => {
     const { pool } = await kept(t, upTo(INDEX));
     const end = await writing(pool);
     const migrating = migrate(pool);

@@ -4,7 +4,13 @@ import { until } from '../../adapters/contract/assertions.ts';
 import type { DeliveryJob } from '../../lib/webhooks/queue.ts';
 import { redisPair } from '../support/redis-pair.ts';
 
-const job = (deliveryId: string): DeliveryJob => ({ deliveryId, collector: 'default', attempt: 1, singleAttempt: false, grant: null });
+const job = (deliveryId: string): DeliveryJob => ({
+    deliveryId,
+    collector: 'default',
+    attempt: 1,
+    singleAttempt: false,
+    reservation: null,
+});
 
 t.test('connections that stay with a server that has become a replica go to the new master', async (t) => {
     const pair = await redisPair(t.testdir());

@@ -30,7 +30,7 @@ async function reloaded(t: Test, answerAfter: number, options: Partial<WebhookEx
     return { receiver, worker, lines, application, history: async () => (await deliveries.show(accepted.deliveries[0] ?? '')).history };
 }
 
-t.test('a worker that begins anew finishes what it holds, however long an attempt may take', async (t) => {
+t.test('a worker that begins again finishes what it holds, however long an attempt may take', async (t) => {
     const { receiver, worker, lines, history } = await reloaded(t, 23_000, { attemptTimeout: 30_000 }, '--drain-timeout', '1');
     t.match(await nextJson(worker, lines), { generation: 2 });
     t.match(await history(), [{ number: 1, outcome: { code: 'delivered' } }]);

@@ -27,7 +27,7 @@ t.test('a worker whose listening connection falls silent goes on to take jobs', 
     });
     const added = async (): Promise<string> => {
         const deliveryId = randomUUID();
-        const job = { collector: 'default', deliveryId, attempt: 1, singleAttempt: false, grant: null };
+        const job = { collector: 'default', deliveryId, attempt: 1, singleAttempt: false, reservation: null };
         await until(() =>
             queue.add([job]).then(
                 () => true,

@@ -77,7 +77,7 @@ t.test('a worker that is given something else refuses to start, with the name of
     t.equal(await ended(worker, 'SIGTERM'), 0);
 });
 
-t.test('a worker begins anew with the settings of a newer start; the older host sends nothing more and says so once', async (t) => {
+t.test('a worker begins again with the settings of a newer start; the older host sends nothing more and says so once', async (t) => {
     const receiver = await countingReceiver(t, (response) => response.writeHead(204).end());
     const application = await embedding(t);
     const older = await application.host({ vendor: 'Acme', collectors: ['default'] });
@@ -112,7 +112,7 @@ t.test('a worker begins anew with the settings of a newer start; the older host 
     t.equal(await ended(worker, 'SIGTERM'), 0);
 });
 
-t.test('a worker that begins anew goes on trying while its store is away', async (t) => {
+t.test('a worker that begins again goes on trying while its store is away', async (t) => {
     const application = await embedding(t);
     await application.host({ vendor: 'Acme' });
     const built = (file: string): string => JSON.stringify(new URL(`../../${file}`, import.meta.url).href);

@@ -1,7 +1,7 @@
 import { mock } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
 import t, { type Test } from 'tap';
-import { batched, batchedInTurn, batchesOf } from '../../lib/batched.ts';
+import { batched, batchesOf, readyBatches } from '../../lib/batched.ts';
 import { ScanwireError } from '../../lib/errors.ts';
 import { collect } from '../support/collect.ts';
 
@@ -76,7 +76,7 @@ t.test('takes what has no result into the next run, in its order', async (t) => 
 t.test('runs what may be run, in the order that is wanted, and the rest when told to', async (t) => {
     const runs: number[][] = [];
     let most = 5;
-    const { add, proceed } = batchedInTurn<number, number>(
+    const { add, proceed } = readyBatches<number, number>(
         async (items) => {
             runs.push([...items]);
             return items;
@@ -100,7 +100,7 @@ t.test('runs what may be run, in the order that is wanted, and the rest when tol
 
 t.test('rejects all that wait when it cannot be said which may be run, and goes on', async (t) => {
     let failure: Error | null = new Error('The clock has stopped');
-    const { add } = batchedInTurn<number, number>(
+    const { add } = readyBatches<number, number>(
         async (items) => items,
         (waiting) => {
             if (failure !== null) {
@@ -120,7 +120,7 @@ function slowRuns(t: Test) {
     t.teardown(() => mock.timers.reset());
     const runs: number[][] = [];
     const ends: (() => void)[] = [];
-    const { add } = batchedInTurn<number, number>(
+    const { add } = readyBatches<number, number>(
         async (items) => {
             runs.push([...items]);
             await new Promise<void>((resolve) => ends.push(resolve));

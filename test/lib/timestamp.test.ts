@@ -47,7 +47,7 @@ t.test('is right for more quarters of an hour than it remembers', async (t) => {
     const format = timestampFormat('Europe/Berlin');
     const first = Date.parse('2026-01-01T00:00:00Z');
     const wrong: string[] = [];
-    // Twice: what was forgotten is looked up anew.
+    // Twice: what was forgotten is looked up again.
     for (const index of [...Array(11_000).keys(), ...Array(11_000).keys()]) {
         const instant = first + index * 900_000;
         const text = format(new Date(instant));

@@ -3,7 +3,7 @@ import { only } from '../../adapters/contract/assertions.ts';
 import { BEGIN_WITHIN, failure, forAll, holderOf, sampleEvent, success } from '../../adapters/contract/webhooks/fixture.ts';
 import { postgresWebhooks } from '../../adapters/postgres/index.ts';
 import type { BreakerRules } from '../../lib/webhooks/breaker.ts';
-import type { HandOutOptions } from '../../lib/webhooks/grants.ts';
+import type { HandOutOptions } from '../../lib/webhooks/reservations.ts';
 import type { DeliveryStore, Dispatched, DispatchOptions, SweepOptions } from '../../lib/webhooks/store.ts';
 import type { Execution, ExplainedConnection } from './executed-plans.ts';
 
@@ -58,7 +58,7 @@ async function quickWay(deliveries: DeliveryStore, step: Step): Promise<void> {
     const handedOut = await acceptOne(deliveries, step);
     const { deliveryId, token } = holderOf(handedOut);
     await step('read what was handed out', () =>
-        deliveries.claim([{ deliveryId, token: randomUUID(), duration: 30_000, grant: token, holds: true }], null),
+        deliveries.claim([{ deliveryId, token: randomUUID(), duration: 30_000, reservation: token, keepsReservation: true }], null),
     );
     await step(
         'keep a trace',
@@ -110,9 +110,9 @@ async function waitingWay({ pool }: ExplainedConnection, deliveries: DeliverySto
     await step('finish with a failure', () => deliveries.recordOutcomes([failure(holderOf(first), 0)], BREAKER));
 
     const second = only((await step('hand out one again', () => deliveries.dispatch(DISPATCH))).handedOut);
-    const grant = holderOf(second).token;
+    const reservation = holderOf(second).token;
     const claim = only(
-        await step('claim one', () => deliveries.claim([{ deliveryId, token: randomUUID(), duration: 30_000, grant }], session.id)),
+        await step('claim one', () => deliveries.claim([{ deliveryId, token: randomUUID(), duration: 30_000, reservation }], session.id)),
     );
     await step('finish what was claimed', () => deliveries.recordOutcomes([success(claim as NonNullable<typeof claim>)], BREAKER));
     await step('end sessions', () => deliveries.endSessions([session.id]));

@@ -1,10 +1,10 @@
 import { createHmac } from 'node:crypto';
-import type { Grant } from '../../lib/webhooks/grants.ts';
 import type { Message } from '../../lib/webhooks/http-sender.ts';
+import type { Reservation } from '../../lib/webhooks/reservations.ts';
 import type { RecordedOutcome } from '../../lib/webhooks/store.ts';
 import { type ExporterSettings, OWN_HEADER } from './exporter-model.ts';
 
-/** An attempt as the store granted it. Times in milliseconds of the simulation. */
+/** An attempt as the store allowed it. Times in milliseconds of the simulation. */
 export interface Claimed {
     readonly token: string;
     readonly session: string | null;
@@ -24,14 +24,14 @@ export interface Claimed {
     /** Its outcome was recorded while it held. */
     held: boolean;
     /** It was handed out with the delivery. */
-    readonly granted: boolean;
+    readonly reserved: boolean;
     /** The store knows that it has begun. */
     named: boolean;
 }
 
 /** A claim that a delivery was handed out with, and what was so at that moment. */
 export interface HandedOut {
-    readonly grant: Grant;
+    readonly reservation: Reservation;
     /** Generation of the settings of the deployment. */
     readonly generation: number;
     /** What its exporter was set to; undefined once it is gone. */
@@ -96,8 +96,8 @@ export class DeliveryModel {
         return this.claims.slice(this.replayedAfter);
     }
 
-    claim(claim: Pick<Claimed, 'token' | 'session' | 'claimedAt' | 'settings' | 'vendor' | 'granted'>): Claimed {
-        const unbegun = { begun: false, named: !claim.granted, postedAt: null, heardAt: null, recordedAt: null, held: false };
+    claim(claim: Pick<Claimed, 'token' | 'session' | 'claimedAt' | 'settings' | 'vendor' | 'reserved'>): Claimed {
+        const unbegun = { begun: false, named: !claim.reserved, postedAt: null, heardAt: null, recordedAt: null, held: false };
         const claimed: Claimed = { ...claim, ...unbegun };
         Object.assign(this, { notBefore: 0, freed: false, handedOut: null });
         this.claims.push(claimed);

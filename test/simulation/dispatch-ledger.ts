@@ -22,7 +22,7 @@ export class DispatchLedger {
 
     /** Rows that were marked queued, accepted or dispatched. */
     handedOut(rows: readonly Dispatched[]): void {
-        for (const { deliveryId, grant } of rows) {
+        for (const { deliveryId, reservation } of rows) {
             const entry = this.rows.entries.get(deliveryId);
             if (entry === undefined) {
                 continue;
@@ -34,10 +34,10 @@ export class DispatchLedger {
             entry.queuedAt = this.rows.timeline.now;
             const { generation } = this.rows.sessions;
             const settings = this.rows.exporters.get(entry.accepted.exporterId)?.settings;
-            entry.handedOut = grant === null ? null : { grant, generation, settings };
-            if (grant !== null && !entry.accepted.single && grant.attemptSinceReplay !== entry.failures + 1) {
+            entry.handedOut = reservation === null ? null : { reservation, generation, settings };
+            if (reservation !== null && !entry.accepted.single && reservation.attemptSinceReplay !== entry.failures + 1) {
                 this.rows.violate(
-                    `${name(deliveryId)} is at try ${grant.attemptSinceReplay} after ${entry.failures} failures of its receiver`,
+                    `${name(deliveryId)} is at try ${reservation.attemptSinceReplay} after ${entry.failures} failures of its receiver`,
                 );
             }
         }

@@ -1,12 +1,12 @@
 import type { BreakerRules } from '../../lib/webhooks/breaker.ts';
 import type { ExporterPatch, StoredExporter } from '../../lib/webhooks/exporter.ts';
-import type { BegunAttempt } from '../../lib/webhooks/grants.ts';
-import { openHeaders } from '../../lib/webhooks/headers.ts';
+import { unsealHeaders } from '../../lib/webhooks/headers.ts';
 import type { NewEvent, Recipients } from '../../lib/webhooks/new-event.ts';
 import type { WebhookStores } from '../../lib/webhooks/options.ts';
 import type { PublishedEvent } from '../../lib/webhooks/publisher.ts';
-import { openUrl } from '../../lib/webhooks/sealed-url.ts';
-import { openSecrets } from '../../lib/webhooks/signature.ts';
+import type { BegunAttempt } from '../../lib/webhooks/reservations.ts';
+import { unsealUrl } from '../../lib/webhooks/sealed-url.ts';
+import { unsealSecrets } from '../../lib/webhooks/signature.ts';
 import type { Claim, Delivery, DeliveryStore, RecordedOutcome, SweepOptions } from '../../lib/webhooks/store.ts';
 import { type AcceptedDelivery, type Claimed, DeliveryModel, name, POISONED_AFTER } from './delivery-model.ts';
 import { asksForPause, ExporterModel, type ExporterSettings, OWN_HEADER } from './exporter-model.ts';
@@ -262,7 +262,7 @@ export class Ledger {
             return;
         }
         this.checkGeneration(deliveryId, session, this.sessions.generation);
-        entry.claim({ token, session, claimedAt: now, settings, vendor: this.sessions.vendor, granted: false });
+        entry.claim({ token, session, claimedAt: now, settings, vendor: this.sessions.vendor, reserved: false });
     }
 
     /** Somebody wants to claim, or begins: who has other settings than the deployment sees that soon, and asks no more. */
@@ -437,8 +437,8 @@ export function windowOf({ window }: { readonly window: number }): number {
 /** What an exporter is set to, out of what is sealed. */
 function opened(exporter: StoredExporter): [settings: Omit<ExporterSettings, 'secrets'>, secret: string] {
     const { collector, schedule } = exporter;
-    const url = openUrl(exporter, KEYS);
-    const header = openHeaders(exporter, KEYS).find(([own]) => own === OWN_HEADER)?.[1] ?? null;
-    const [secret] = openSecrets(exporter, KEYS, new Date(START));
+    const url = unsealUrl(exporter, KEYS);
+    const header = unsealHeaders(exporter, KEYS).find(([own]) => own === OWN_HEADER)?.[1] ?? null;
+    const [secret] = unsealSecrets(exporter, KEYS, new Date(START));
     return [{ url, collector, schedule: schedule ?? [], header }, secret];
 }

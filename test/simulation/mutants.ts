@@ -1,11 +1,11 @@
 import type { ExporterStore } from '../../lib/webhooks/exporter-store.ts';
-import type { Grant } from '../../lib/webhooks/grants.ts';
 import type { Message } from '../../lib/webhooks/http-sender.ts';
 import type { NewEvent } from '../../lib/webhooks/new-event.ts';
 import type { WebhookStores } from '../../lib/webhooks/options.ts';
 import { interrupted, type Outcome } from '../../lib/webhooks/outcome.ts';
 import type { DeliveryJob, DeliveryQueue } from '../../lib/webhooks/queue.ts';
 import type { Replay, ReplayStore } from '../../lib/webhooks/replays.ts';
+import type { Reservation } from '../../lib/webhooks/reservations.ts';
 import type { Session } from '../../lib/webhooks/session.ts';
 import type { Deployment, SettingsStore } from '../../lib/webhooks/settings.ts';
 import type { Claim, DeliveryStore, Dispatched, DispatchOptions, RecordedOutcome } from '../../lib/webhooks/store.ts';
@@ -163,7 +163,7 @@ export const mutants: Readonly<Record<string, () => Mutant>> = {
                     for (const { deliveryId } of result.handedOut) {
                         committedAt.set(deliveryId, timeline.now + 50);
                     }
-                    return { ...result, handedOut: result.handedOut.map((one) => ({ ...one, grant: null })) };
+                    return { ...result, handedOut: result.handedOut.map((one) => ({ ...one, reservation: null })) };
                 },
                 claim: async (requests, session, maxBytes) => {
                     const visible = requests.filter(({ deliveryId }) => (committedAt.get(deliveryId) ?? 0) <= timeline.now);
@@ -202,7 +202,10 @@ export const mutants: Readonly<Record<string, () => Mutant>> = {
     'a claim that was handed out and is honoured after its end': () =>
         asked((store) => {
             const prolonged = (handedOut: readonly Dispatched[]): readonly Dispatched[] =>
-                handedOut.map((one) => ({ ...one, grant: one.grant && { ...one.grant, beginBy: one.grant.beginBy + 900 } }));
+                handedOut.map((one) => ({
+                    ...one,
+                    reservation: one.reservation && { ...one.reservation, beginBy: one.reservation.beginBy + 900 },
+                }));
             return {
                 accept: async (events, options) => {
                     const accepted = await store.accept(events, options);
@@ -216,17 +219,17 @@ export const mutants: Readonly<Record<string, () => Mutant>> = {
         }),
 
     'a claim that was handed out and is honoured each time its job comes': () => {
-        const grants = new Map<string, Grant | null>();
+        const reservations = new Map<string, Reservation | null>();
         const keyOf = ({ deliveryId, attempt }: DeliveryJob): string => `${deliveryId}/${attempt}`;
         return queueIs((queue) => ({
             add: (jobs) => {
                 for (const job of jobs) {
-                    grants.set(keyOf(job), job.grant ?? grants.get(keyOf(job)) ?? null);
+                    reservations.set(keyOf(job), job.reservation ?? reservations.get(keyOf(job)) ?? null);
                 }
                 return queue.add(jobs);
             },
             work: (collector, handler, options) =>
-                queue.work(collector, (job) => handler({ ...job, grant: grants.get(keyOf(job)) ?? null }), options),
+                queue.work(collector, (job) => handler({ ...job, reservation: reservations.get(keyOf(job)) ?? null }), options),
         }));
     },
 
@@ -235,7 +238,7 @@ export const mutants: Readonly<Record<string, () => Mutant>> = {
             const handlers = new Map<string, (job: DeliveryJob) => Promise<void>>();
             return {
                 add: async (jobs) => {
-                    for (const job of jobs.filter(({ grant }) => grant !== null)) {
+                    for (const job of jobs.filter(({ reservation }) => reservation !== null)) {
                         void handlers.get(job.collector)?.(job);
                     }
                     await queue.add(jobs);
@@ -307,9 +310,9 @@ export const mutants: Readonly<Record<string, () => Mutant>> = {
             };
         }),
 
-    'a body that is serialised anew on its way out': () => {
-        const anew = (body: Uint8Array): Uint8Array => Buffer.from(JSON.stringify(JSON.parse(Buffer.from(body).toString()), null, 1));
-        return messagesAre(() => (message) => ({ ...message, body: anew(message.body) }));
+    'a body that is serialised again on its way out': () => {
+        const again = (body: Uint8Array): Uint8Array => Buffer.from(JSON.stringify(JSON.parse(Buffer.from(body).toString()), null, 1));
+        return messagesAre(() => (message) => ({ ...message, body: again(message.body) }));
     },
 
     'an exporter whose URL is remembered': () =>
@@ -362,9 +365,9 @@ export const mutants: Readonly<Record<string, () => Mutant>> = {
                 },
                 queueFor: (process) => {
                     const queue = queueFor(process);
-                    const asOwn = ({ grant, ...job }: DeliveryJob): DeliveryJob => ({
+                    const asOwn = ({ reservation, ...job }: DeliveryJob): DeliveryJob => ({
                         ...job,
-                        grant: grant && { ...grant, settings: own.get(process.name) ?? grant.settings },
+                        reservation: reservation && { ...reservation, settings: own.get(process.name) ?? reservation.settings },
                     });
                     return {
                         ...queue,

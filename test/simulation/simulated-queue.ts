@@ -93,7 +93,7 @@ export class SimulatedQueue {
                 this.keys.add(keyOf(job));
                 this.later(job, this.delayUnder(fault));
                 if (fault === 'repeats jobs') {
-                    this.later({ ...job, grant: null }, 3_000 * this.random());
+                    this.later({ ...job, reservation: null }, 3_000 * this.random());
                 }
             }
         }
@@ -157,7 +157,7 @@ export class SimulatedQueue {
             if (this.random() < 0.5) {
                 this.keys.delete(keyOf(job));
             } else {
-                this.later({ ...job, grant: null }, STALLED);
+                this.later({ ...job, reservation: null }, STALLED);
             }
         }
     }
@@ -174,11 +174,11 @@ export class SimulatedQueue {
     }
 }
 
-function keyOf({ deliveryId, attempt, grant }: DeliveryJob): string {
-    return `${deliveryId}/${attempt}/${grant?.token ?? ''}`;
+function keyOf({ deliveryId, attempt, reservation }: DeliveryJob): string {
+    return `${deliveryId}/${attempt}/${reservation?.token ?? ''}`;
 }
 
-/** For the trace, without the token, which a database draws anew each time. */
+/** For the trace, without the token, which a database draws again each time. */
 function nameOf({ deliveryId, attempt }: DeliveryJob): string {
     return `${deliveryId.slice(-4)}/${attempt}`;
 }

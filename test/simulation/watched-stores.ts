@@ -93,7 +93,7 @@ function watchedDeliveries(store: DeliveryStore, ledger: Ledger): DeliveryStore 
             ledger.asked(session);
             const claims = await store.claim(requests, session, maxBytes);
             for (const [index, claim] of claims.entries()) {
-                if (claim !== null && requests[index]?.holds !== true) {
+                if (claim !== null && requests[index]?.keepsReservation !== true) {
                     ledger.claimed(claim, session);
                 }
             }

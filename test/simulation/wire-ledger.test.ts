@@ -15,7 +15,7 @@ const MESSAGE = {
     body: Buffer.from('{}'),
     url: 'http://a/',
 } as unknown as Message;
-const GRANT = { token: 'token', beginBy: START + 1_000, generation: 0, attemptSinceReplay: 1, settings: 1 };
+const RESERVATION = { token: 'token', beginBy: START + 1_000, generation: 0, attemptSinceReplay: 1, settings: 1 };
 const STORE = { list: async () => [ROW] } as unknown as DeliveryStore;
 
 /** A process that has joined the first generation of the settings, and an event that is accepted for one exporter. */
@@ -34,7 +34,7 @@ async function deployment() {
         ledger,
         exporter,
         declare,
-        handOut: () => new DispatchLedger(ledger).handedOut([{ ...ROW, deliveryId: 'delivery', grant: GRANT } as never]),
+        handOut: () => new DispatchLedger(ledger).handedOut([{ ...ROW, deliveryId: 'delivery', reservation: RESERVATION } as never]),
         begin: (): readonly string[] => {
             new WireLedger(ledger).begun(process, MESSAGE);
             return ledger.violations;

@@ -22,7 +22,8 @@ export class WireLedger implements Wire {
 
     begun(process: SimulatedProcess, message: Message): void {
         const entry = this.entryOf(message);
-        const claimed = entry === undefined ? undefined : (this.ownClaim(entry, process, message) ?? this.granted(entry, process, message));
+        const claimed =
+            entry === undefined ? undefined : (this.ownClaim(entry, process, message) ?? this.reserved(entry, process, message));
         if (claimed !== undefined) {
             claimed.begun = true;
             this.underWay.set(message, claimed);
@@ -39,7 +40,7 @@ export class WireLedger implements Wire {
     }
 
     /** An attempt that begins under the claim that its delivery was handed out with. */
-    private granted(entry: DeliveryModel, process: SimulatedProcess, message: Message): Claimed | undefined {
+    private reserved(entry: DeliveryModel, process: SimulatedProcess, message: Message): Claimed | undefined {
         const { now } = this.rows.timeline;
         const { handedOut, accepted } = entry;
         const session = this.sessions.of(process.name);
@@ -54,11 +55,11 @@ export class WireLedger implements Wire {
             return undefined;
         }
 
-        const { grant, generation } = handedOut;
+        const { reservation, generation } = handedOut;
         if (exporter?.halted === true && !accepted.single) {
             this.rows.violate(`${name(accepted.id)} begins although its exporter is stopped or removed, which somebody was told of`);
         }
-        if (START + now >= grant.beginBy) {
+        if (START + now >= reservation.beginBy) {
             this.rows.violate(`${name(accepted.id)} begins after the end of the claim that it was handed out with`);
         }
         for (const before of entry.current) {
@@ -67,7 +68,7 @@ export class WireLedger implements Wire {
         this.rows.checkOrder(entry);
         this.rows.asked(session);
         this.rows.checkGeneration(accepted.id, session, generation);
-        return entry.claim({ token: grant.token, session, granted: true, ...set });
+        return entry.claim({ token: reservation.token, session, reserved: true, ...set });
     }
 
     posted(process: SimulatedProcess, message: Message): void {

@@ -1,15 +1,15 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { FAULTS, faultDelay } from '../../../lib/webhooks/breaker.ts';
-import type { BegunAttempt } from '../../../lib/webhooks/grants.ts';
-import { GRANTS } from '../../../lib/webhooks/grants.ts';
+import type { BegunAttempt } from '../../../lib/webhooks/reservations.ts';
+import { RESERVATION_TIMES } from '../../../lib/webhooks/reservations.ts';
 import type { Dispatched, RecordedOutcome, SweepOptions } from '../../../lib/webhooks/store.ts';
 import { assertFields, inParallel, only, present } from '../assertions.ts';
 import type { Laws } from '../register-laws.ts';
 import { at, BEGIN_WITHIN, failure, type Holder, holderOf, sampleOutcome, success, type WebhookBench } from './fixture.ts';
 
 /** From then on, in milliseconds, what was handed out at the beginning and was not heard of cannot have begun any more. */
-const UNBEGUN = BEGIN_WITHIN + GRANTS.reportedAfter + 1;
+const UNBEGUN = BEGIN_WITHIN + RESERVATION_TIMES.reportedAfter + 1;
 
 /** Attempts that begin under claims that were handed out: how they end, how a session makes them its own, and what has not begun. */
 export const begunLaws: Laws<WebhookBench> = {
@@ -41,7 +41,7 @@ export const begunLaws: Laws<WebhookBench> = {
         await bench.assertDelivery(faulty.deliveryId, { state: 'pending', attempts: 1, dueAt: at(50 + faultDelay(1)) });
         assertFields(await bench.exporters.get(id), { consecutiveFailures: 1 });
         const again = await bench.dispatch({ now: at(6000), beginWithin: BEGIN_WITHIN });
-        const tries = again.map(({ deliveryId, attempt, grant }) => [deliveryId, attempt, grant?.attemptSinceReplay]);
+        const tries = again.map(({ deliveryId, attempt, reservation }) => [deliveryId, attempt, reservation?.attemptSinceReplay]);
         assert.deepEqual(new Set(tries.map(String)), new Set([`${failed.deliveryId},2,2`, `${faulty.deliveryId},2,1`]));
     },
 
@@ -171,18 +171,18 @@ export const begunLaws: Laws<WebhookBench> = {
             collector: 'default',
             attempt: 1,
             singleAttempt: false,
-            grant: null,
+            reservation: null,
         });
         await sweep(bench, at(9000));
         await bench.assertDelivery(deliveryId, { state: 'queued' });
         await bench.update(id, { state: 'stopped' }, at(9000));
         assert.deepEqual(await bench.claim([deliveryId], at(9000)), [], 'goes back');
         await bench.update(id, { state: 'running' }, at(9001));
-        assert.equal((await dispatched(at(9001))).grant, null, 'has not been claimed');
+        assert.equal((await dispatched(at(9001))).reservation, null, 'has not been claimed');
         const claim = only(await bench.claim([deliveryId], at(9002)));
         assertFields(claim, { attempt: 1, attemptSinceReplay: 1 });
         await bench.record([failure(claim, 0)], at(9003));
-        assert.equal((await dispatched(at(9004))).grant?.attemptSinceReplay, 2);
+        assert.equal((await dispatched(at(9004))).reservation?.attemptSinceReplay, 2);
     },
 
     async 'counts nothing for a claim that was handed out and not begun'(bench) {
@@ -191,7 +191,7 @@ export const begunLaws: Laws<WebhookBench> = {
         await takeBack(bench);
         for (let hour = 1; hour <= FAULTS.poisonedAfter; hour++) {
             const [dispatched] = await bench.dispatch({ now: at(hour * 3_600_000), beginWithin: BEGIN_WITHIN });
-            assert.equal(dispatched?.grant, null, 'a delivery whose claims run out is claimed');
+            assert.equal(dispatched?.reservation, null, 'a delivery whose claims run out is claimed');
             only(await bench.claim([deliveryId], at(hour * 3_600_000)));
             await bench.assertDelivery(deliveryId, { attempts: hour });
             await sweep(bench, at(hour * 3_600_000 + 60_000));

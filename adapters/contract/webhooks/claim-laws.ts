@@ -133,7 +133,7 @@ export const claimLaws: Laws<WebhookBench> = {
                 collector: 'default',
                 attempt: 2,
                 singleAttempt: false,
-                grant: null,
+                reservation: null,
             },
         ]);
         const second = only(await bench.claim([first.deliveryId], at(11)));

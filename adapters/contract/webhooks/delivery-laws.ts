@@ -152,7 +152,7 @@ export const deliveryLaws: Laws<WebhookBench> = {
         );
     },
 
-    async 'starts the retry schedule anew for a replayed delivery'(bench) {
+    async 'restarts the retry schedule for a replayed delivery'(bench) {
         for (const state of ['delivered', 'exhausted'] as const) {
             const first = await bench.claimOne();
             await bench.fail([first], at(10));
@@ -172,7 +172,7 @@ export const deliveryLaws: Laws<WebhookBench> = {
                     collector: 'default',
                     attempt: 3,
                     singleAttempt: false,
-                    grant: null,
+                    reservation: null,
                 },
             ]);
             const third = only(await bench.claim([first.deliveryId], at(99)));

@@ -8,7 +8,7 @@ export const dispatchLaws: Laws<WebhookBench> = {
     async 'hands out what is due, once'(bench) {
         const { id: exporterId } = await bench.addExporter({ collector: 'west' });
         const id = only(await bench.publish());
-        const first = { deliveryId: id, exporterId, collector: 'west', attempt: 1, singleAttempt: false, grant: null };
+        const first = { deliveryId: id, exporterId, collector: 'west', attempt: 1, singleAttempt: false, reservation: null };
         assert.deepEqual(await bench.dispatch(), [first]);
         await bench.assertDelivery(id, { state: 'queued' });
         assert.deepEqual(await bench.dispatch(), []);
@@ -28,7 +28,7 @@ export const dispatchLaws: Laws<WebhookBench> = {
         const deliveryId = only(await bench.publish());
         await bench.update(id, { collector: 'east' }, at(1));
         assert.deepEqual(await bench.dispatch(), [
-            { deliveryId, exporterId: id, collector: 'east', attempt: 1, singleAttempt: false, grant: null },
+            { deliveryId, exporterId: id, collector: 'east', attempt: 1, singleAttempt: false, reservation: null },
         ]);
         await bench.assertDelivery(deliveryId, { collector: 'east' });
     },

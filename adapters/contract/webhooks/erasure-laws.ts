@@ -72,27 +72,33 @@ export const erasureLaws: Laws<WebhookBench> = {
 
     async 'claims nothing of an erased event, by whatever it was handed out with'(bench) {
         await bench.addExporter();
-        const granted = await bench.handOutOne();
+        const reserved = await bench.handOutOne();
         const queued = only(await bench.publish());
         await bench.dispatch();
-        for (const id of [granted.deliveryId, queued]) {
+        for (const id of [reserved.deliveryId, queued]) {
             await erase(bench, present(await bench.deliveries.get(id)).eventId, at(1));
         }
 
         const requests = [
-            { deliveryId: granted.deliveryId, token: granted.token, duration: 60_000, grant: granted.token, holds: true },
-            { deliveryId: granted.deliveryId, token: randomUUID(), duration: 60_000, grant: granted.token },
+            {
+                deliveryId: reserved.deliveryId,
+                token: reserved.token,
+                duration: 60_000,
+                reservation: reserved.token,
+                keepsReservation: true,
+            },
+            { deliveryId: reserved.deliveryId, token: randomUUID(), duration: 60_000, reservation: reserved.token },
             { deliveryId: queued, token: randomUUID(), duration: 60_000 },
         ];
         for (const request of requests) {
             assert.deepEqual(await bench.deliveries.claim([request], null), [null]);
         }
         const session = { id: randomUUID(), process: 'a process', slots: {} };
-        const attempt = { deliveryId: granted.deliveryId, token: granted.token, claimedAt: at(0), duration: 60_000 };
+        const attempt = { deliveryId: reserved.deliveryId, token: reserved.token, claimedAt: at(0), duration: 60_000 };
         await bench.deliveries.keepAlive(session, 1000, { upTo: at(1), attempts: [attempt] });
         await bench.deliveries.sweep({ requeueAfter: 0, limit: 9 });
         assert.deepEqual(await bench.dispatchedIds({ now: at(9_999_999) }), []);
-        await bench.assertDelivery(granted.deliveryId, { state: 'erased' });
+        await bench.assertDelivery(reserved.deliveryId, { state: 'erased' });
     },
 
     async 'refuses to replay a delivery of an erased event'(bench) {

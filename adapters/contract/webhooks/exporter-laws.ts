@@ -90,7 +90,7 @@ export const exporterLaws: Laws<WebhookBench> = {
 
     async 'changes an exporter only while it has the expected type'(bench) {
         const exporter = await bench.addExporter({ type: 'investigation_legacy' });
-        const patch = { type: 'investigation_legacy_and_library', ifType: 'investigation_legacy' } as const;
+        const patch = { type: 'investigation_legacy_and_library', expectedType: 'investigation_legacy' } as const;
         const changed = await bench.update(exporter.id, patch, at(1));
         assert.deepEqual(changed, { ...exporter, type: 'investigation_legacy_and_library', updatedAt: at(1) });
 
@@ -159,9 +159,9 @@ export const exporterLaws: Laws<WebhookBench> = {
 
     async 'changes a secret only while it is the expected one, so that none is lost'(bench) {
         const exporter = await bench.addExporter({ sealedSecret: 'one' });
-        const change = (sealedSecret: string, ifSecret: string) => {
-            const previousSecrets = [{ sealed: ifSecret, until: at(86_400_000) }];
-            return bench.exporters.update(exporter.id, { sealedSecret, previousSecrets, ifSecret });
+        const change = (sealedSecret: string, expectedSecret: string) => {
+            const previousSecrets = [{ sealed: expectedSecret, until: at(86_400_000) }];
+            return bench.exporters.update(exporter.id, { sealedSecret, previousSecrets, expectedSecret });
         };
         const results = await Promise.allSettled([change('two', 'one'), change('three', 'one')]);
         assert.deepEqual(results.map(({ status }) => status).sort(), ['fulfilled', 'rejected']);
@@ -176,7 +176,7 @@ export const exporterLaws: Laws<WebhookBench> = {
 
     async 'changes an exporter only while it has the expected headers, so that none goes elsewhere'(bench) {
         const { id } = await bench.addExporter();
-        const change = (url: string, ifHeaders: string | null) => bench.exporters.update(id, { url, ifHeaders });
+        const change = (url: string, expectedHeaders: string | null) => bench.exporters.update(id, { url, expectedHeaders });
         await change('https://other.example/one', null);
         await bench.exporters.update(id, { sealedHeaders: 'sealed', headerNames: ['Authorization'] });
         await assert.rejects(change('https://third.example/two', null), { code: 'CONFLICT' });
@@ -187,34 +187,39 @@ export const exporterLaws: Laws<WebhookBench> = {
 
     async 'changes an exporter only while its format has the expected secret, so that none comes back'(bench) {
         const { id } = await bench.addExporter();
-        const change = (name: string, ifFormatSecret: string | null) => bench.exporters.update(id, { name, ifFormatSecret });
+        const change = (name: string, expectedFormatSecret: string | null) => bench.exporters.update(id, { name, expectedFormatSecret });
         await change('one', null);
         await bench.exporters.update(id, { sealedFormatSecret: 'sealed' });
         await assert.rejects(change('two', null), { code: 'CONFLICT' });
         await assert.rejects(change('two', 'another'), { code: 'CONFLICT' });
         assertFields(await bench.exporters.get(id), { name: 'one', sealedFormatSecret: 'sealed' });
         assertFields(await change('two', 'sealed'), { name: 'two' });
-        await assert.rejects(bench.exporters.update(randomUUID(), { ifFormatSecret: null }), { code: 'NOT_FOUND' });
+        await assert.rejects(bench.exporters.update(randomUUID(), { expectedFormatSecret: null }), { code: 'NOT_FOUND' });
     },
 
     async 'changes an exporter only while it authenticates by what is expected, so that no credential is lost or goes elsewhere'(bench) {
         const { id } = await bench.addExporter();
-        const change = (name: string, ifAuthentication: string | null) => bench.exporters.update(id, { name, ifAuthentication });
+        const change = (name: string, expectedAuthentication: string | null) =>
+            bench.exporters.update(id, { name, expectedAuthentication });
         await change('one', null);
         await bench.exporters.update(id, { sealedAuthentication: 'sealed', authentication: ['basic'] });
         await assert.rejects(change('two', null), { code: 'CONFLICT' });
         await assert.rejects(change('two', 'another'), { code: 'CONFLICT' });
         assertFields(await bench.exporters.get(id), { name: 'one', authentication: ['basic'], sealedAuthentication: 'sealed' });
         assertFields(await change('two', 'sealed'), { name: 'two' });
-        await assert.rejects(bench.exporters.update(randomUUID(), { ifAuthentication: null }), { code: 'NOT_FOUND' });
+        await assert.rejects(bench.exporters.update(randomUUID(), { expectedAuthentication: null }), { code: 'NOT_FOUND' });
     },
 
     async 'changes a URL only while it is the expected one, so that none comes back'(bench) {
         const { id } = await bench.addExporter({ url: 'https://first.example/' });
-        await assert.rejects(bench.exporters.update(id, { url: 'v1.k.sealed', ifUrl: 'https://other.example/' }), { code: 'CONFLICT' });
+        await assert.rejects(bench.exporters.update(id, { url: 'v1.k.sealed', expectedUrl: 'https://other.example/' }), {
+            code: 'CONFLICT',
+        });
         assertFields(await bench.exporters.get(id), { url: 'https://first.example/' });
-        assertFields(await bench.exporters.update(id, { url: 'v1.k.sealed', ifUrl: 'https://first.example/' }), { url: 'v1.k.sealed' });
-        await assert.rejects(bench.exporters.update(randomUUID(), { url: 'x', ifUrl: 'y' }), { code: 'NOT_FOUND' });
+        assertFields(await bench.exporters.update(id, { url: 'v1.k.sealed', expectedUrl: 'https://first.example/' }), {
+            url: 'v1.k.sealed',
+        });
+        await assert.rejects(bench.exporters.update(randomUUID(), { url: 'x', expectedUrl: 'y' }), { code: 'NOT_FOUND' });
     },
 };
 

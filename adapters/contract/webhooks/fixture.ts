@@ -60,8 +60,8 @@ export function forAll(event: NewEvent['event']): NewEvent {
 export type Holder = Pick<Claim, 'deliveryId' | 'token'> & { readonly exporter: Pick<StoredExporter, 'id'> };
 
 /** Who begins under the claim that a delivery was handed out with, which must have one. */
-export function holderOf({ deliveryId, exporterId, grant }: Dispatched): Holder {
-    const { token } = present(grant, 'its claim');
+export function holderOf({ deliveryId, exporterId, reservation }: Dispatched): Holder {
+    const { token } = present(reservation, 'its claim');
     return { deliveryId, token, exporter: { id: exporterId } };
 }
 
@@ -194,8 +194,8 @@ export class WebhookBench {
     }
 
     /** Claims by statement, for a minute, what was handed out with a claim. */
-    async claimHeld({ deliveryId, token: grant }: Holder): Promise<Claim> {
-        const request = { deliveryId, token: randomUUID(), duration: 60_000, grant };
+    async claimHeld({ deliveryId, token: reservation }: Holder): Promise<Claim> {
+        const request = { deliveryId, token: randomUUID(), duration: 60_000, reservation };
         return present(only(await this.deliveries.claim([request], null)), 'the claim');
     }
 

@@ -50,9 +50,9 @@ export const pauseLaws: Laws<WebhookBench> = {
         const test = await bench.publishTest(id, at(1));
         await bench.dispatch({ now: at(1) });
 
-        const { token: grant } = holderOf(held);
-        const request = { deliveryId: held.deliveryId, token: randomUUID(), duration: 60_000, grant };
-        assert.deepEqual(await bench.deliveries.claim([{ ...request, holds: true }], null), [null]);
+        const { token: reservation } = holderOf(held);
+        const request = { deliveryId: held.deliveryId, token: randomUUID(), duration: 60_000, reservation };
+        assert.deepEqual(await bench.deliveries.claim([{ ...request, keepsReservation: true }], null), [null]);
         assert.deepEqual(await bench.deliveries.claim([request], null), [null]);
         assert.deepEqual(
             (await bench.claim([queued, test], at(1))).map(({ deliveryId }) => deliveryId),
@@ -62,7 +62,7 @@ export const pauseLaws: Laws<WebhookBench> = {
 
         await bench.update(id, { pausedAt: null }, at(2));
         const [again] = await bench.claimDue({ now: at(2) });
-        assert.ok(present(again).generation > present(held.grant).generation, 'settings that were read before are old');
+        assert.ok(present(again).generation > present(held.reservation).generation, 'settings that were read before are old');
     },
 
     async 'counts the time of a pause as none for which an exporter failed'(bench) {

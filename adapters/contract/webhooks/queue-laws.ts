@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import type { Grant } from '../../../lib/webhooks/grants.ts';
 import type { DeliveryJob, DeliveryQueue, QueueWorker } from '../../../lib/webhooks/queue.ts';
+import type { Reservation } from '../../../lib/webhooks/reservations.ts';
 import { until } from '../assertions.ts';
 import type { ContractFixture, Laws } from '../register-laws.ts';
 
@@ -134,18 +134,18 @@ export const queueLaws: Laws<Bench> = {
         const door = gate();
         const job = jobFor('west', 1);
         const { seen } = await work('west', { handler: () => door.opened, concurrency: 5 });
-        for (const grant of [grantOf('first'), grantOf('second'), null]) {
-            await queue.add([{ ...job, grant }]);
+        for (const reservation of [reservationOf('first'), reservationOf('second'), null]) {
+            await queue.add([{ ...job, reservation }]);
         }
         await until(() => seen.length === 3);
     },
 
     async 'hands a claim over as it was added, if at all'({ queue, work, until }) {
-        const job = { ...jobFor('west'), grant: grantOf('first') };
+        const job = { ...jobFor('west'), reservation: reservationOf('first') };
         const { seen } = await work('west');
         await queue.add([job]);
         await until(() => seen.length === 1);
-        assert.deepEqual(seen, [{ ...job, grant: seen[0]?.grant && job.grant }]);
+        assert.deepEqual(seen, [{ ...job, reservation: seen[0]?.reservation && job.reservation }]);
     },
 
     async 'takes a job again once it is done'(bench) {
@@ -267,10 +267,10 @@ async function addUntilSeen({ queue, until }: Bench, job: DeliveryJob, seen: rea
 }
 
 function jobFor(collector: string, attempt = 1, singleAttempt = false): DeliveryJob {
-    return { collector, deliveryId: randomUUID(), exporterId: randomUUID(), attempt, singleAttempt, grant: null };
+    return { collector, deliveryId: randomUUID(), exporterId: randomUUID(), attempt, singleAttempt, reservation: null };
 }
 
-function grantOf(token: string): Grant {
+function reservationOf(token: string): Reservation {
     return { token, beginBy: Date.now() + 1_000, generation: 2, attemptSinceReplay: 1, settings: 3 };
 }
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import type { Replay, ReplayStore } from '../../../lib/webhooks/replays.ts';
-import type { NextStep } from '../../../lib/webhooks/schedule.ts';
+import type { NextState } from '../../../lib/webhooks/schedule.ts';
 import { assertFields, only, present } from '../assertions.ts';
 import type { Laws } from '../register-laws.ts';
 import { at, failure, success, type WebhookBench } from './fixture.ts';
@@ -171,7 +171,7 @@ async function fail(
     bench: WebhookBench,
     count: number,
     now: Date,
-    next: NextStep = { state: 'exhausted' },
+    next: NextState = { state: 'exhausted' },
     exporterId?: string,
 ): Promise<readonly string[]> {
     await bench.publishAt(now, ...Array(count).fill({}));

@@ -97,7 +97,7 @@ export const settingsLaws: Laws<WebhookBench> = {
         await bench.settings.declare({ ...SETTINGS, vendor: 'Other' });
         const [third] = await bench.dispatch({ beginWithin: BEGIN_WITHIN });
         assert.deepEqual(
-            [only(first?.handedOut ?? []), third].map((one) => one?.grant?.settings),
+            [only(first?.handedOut ?? []), third].map((one) => one?.reservation?.settings),
             [1, 2],
         );
     },

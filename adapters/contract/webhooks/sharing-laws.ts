@@ -125,7 +125,7 @@ export const sharingLaws: Laws<WebhookBench> = {
         await bench.dispatch({ window: 1 });
         const test = await bench.publishTest(exporter.id);
         assert.deepEqual(await bench.dispatch({ window: 1 }), [
-            { deliveryId: test, exporterId: exporter.id, collector: 'default', attempt: 1, singleAttempt: true, grant: null },
+            { deliveryId: test, exporterId: exporter.id, collector: 'default', attempt: 1, singleAttempt: true, reservation: null },
         ]);
     },
 

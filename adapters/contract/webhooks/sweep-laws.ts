@@ -28,7 +28,7 @@ export const sweepLaws: Laws<WebhookBench> = {
             },
         );
         assert.deepEqual(await bench.dispatch({ now: at(61_000) }), [
-            { deliveryId, exporterId: exporter.id, collector: 'default', attempt: 2, singleAttempt: false, grant: null },
+            { deliveryId, exporterId: exporter.id, collector: 'default', attempt: 2, singleAttempt: false, reservation: null },
         ]);
     },
 
@@ -163,7 +163,7 @@ export const sweepLaws: Laws<WebhookBench> = {
         await bench.dispatch({ now: at(10) });
         await bench.update(id, { collector: 'west' }, at(11));
 
-        const requeue = [{ deliveryId: old, exporterId: id, collector: 'west', attempt: 1, singleAttempt: false, grant: null }];
+        const requeue = [{ deliveryId: old, exporterId: id, collector: 'west', attempt: 1, singleAttempt: false, reservation: null }];
         assert.deepEqual(await sweep(bench, at(20), { requeueAfter: 10 }), requeue);
         assert.deepEqual(await sweep(bench, at(20), { requeueAfter: 10 }), [], 'renewed');
         assert.equal((await bench.claim([old, fresh])).length, 2, 'still queued');

@@ -24,8 +24,8 @@ export interface Summary {
 const MAX_FACTS = 10;
 const MAX_LINK = 2000;
 const LINK = /^https?:\/\/[^\s<>"|\\^`{}]+$/i;
-/** What tells the same in every kind, and is shown apart. */
-const TOLD_APART: ReadonlySet<string> = new Set(['title', 'description', 'link', 'timestamp', 'severity']);
+/** What says the same in every kind, and is shown apart. */
+const SHOWN_APART: ReadonlySet<string> = new Set(['title', 'description', 'link', 'timestamp', 'severity']);
 
 const SEVERITIES: Readonly<Record<string, Severity>> = {
     critical: 'critical',
@@ -39,7 +39,7 @@ const SEVERITIES: Readonly<Record<string, Severity>> = {
     informational: 'info',
 };
 
-/** What people are told of an event. */
+/** What people are shown of an event. */
 export function summaryOf({ kind, body, time }: FormatEvent): Summary {
     const happened = new Date(textOf(body.timestamp) ?? Number.NaN);
     return {
@@ -119,7 +119,7 @@ function scalarFacts(body: FormatEvent['body']): Summary['facts'] {
     for (const [key, value] of Object.entries(body)) {
         const text = textOf(typeof value === 'number' || typeof value === 'boolean' ? String(value) : value);
         const label = textOf(key);
-        if (text !== null && label !== null && !TOLD_APART.has(key) && facts.length < MAX_FACTS) {
+        if (text !== null && label !== null && !SHOWN_APART.has(key) && facts.length < MAX_FACTS) {
             facts.push([label, text]);
         }
     }

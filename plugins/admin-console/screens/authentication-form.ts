@@ -5,7 +5,7 @@ import { texts as words } from './texts.ts';
 
 /*
  * What an exporter authenticates by, in its form: a fold for each part. No page has what is there already: a part that is left empty stays,
- * one of which anything is typed is given anew as a whole.
+ * one of which anything is typed is given again as a whole.
  */
 
 const PARTS = `{% for part in parts %}{% assign words = t.exporters.authentications[part.name] %}{% assign fault = error | fault: part.name %}

@@ -24,7 +24,7 @@ export const texts = {
     signIn: {
         title: 'Sign in',
         button: 'Sign in with this browser',
-        about: 'You have opened a link that signs one browser in, once. It stays signed in for 12 hours, or until the server is started anew.',
+        about: 'You have opened a link that signs one browser in, once. It stays signed in for 12 hours, or until the server is restarted.',
         link: 'A link signs you in.',
         how: 'Run % where the server runs for a new one, and open it here.',
         used: 'This link was used already, or its time is over.',

@@ -12,7 +12,7 @@ const job = (collector = 'default', attempt = 1): DeliveryJob => ({
     deliveryId: randomUUID(),
     attempt,
     singleAttempt: false,
-    grant: null,
+    reservation: null,
 });
 
 async function opened(t: Test, options: pg.PoolConfig = {}): Promise<{ pool: pg.Pool; queue: DeliveryQueue; url: string }> {

@@ -20,7 +20,7 @@ const job = (collector = 'default', attempt = 1): DeliveryJob => ({
     deliveryId: randomUUID(),
     attempt,
     singleAttempt: false,
-    grant: null,
+    reservation: null,
 });
 const quiet = { onWarning: () => {} };
 
@@ -203,10 +203,10 @@ t.test('begins a job before it has fetched those behind it', async (t) => {
 });
 
 /** Handed out a moment ago, with a claim. */
-function granted(): DeliveryJob {
+function reserved(): DeliveryJob {
     return {
         ...job(),
-        grant: { token: randomUUID(), beginBy: Date.now() + 1_000, generation: 1, attemptSinceReplay: 1, settings: 1 },
+        reservation: { token: randomUUID(), beginBy: Date.now() + 1_000, generation: 1, attemptSinceReplay: 1, settings: 1 },
     };
 }
 
@@ -228,23 +228,23 @@ t.test('begins what its own process hands out with a claim without a job, Redis 
     const worker = await queue.work('default', handler, { concurrency: 128, onError: (error) => errors.push(error) });
     await redis.kill();
     await t.rejects(queue.add([job()]), { code: 'UNAVAILABLE' }, 'one without a claim has to be a job');
-    const handedOut = Array.from({ length: 64 }, granted);
+    const handedOut = Array.from({ length: 64 }, reserved);
     await queue.add(handedOut);
     await until(() => seen.length === handedOut.length);
     t.same(seen, handedOut);
-    await t.rejects(queue.add([granted()]), { code: 'UNAVAILABLE' }, 'beyond so many, others share in it');
+    await t.rejects(queue.add([reserved()]), { code: 'UNAVAILABLE' }, 'beyond so many, others share in it');
 
     const now = performance.now();
     const { mock: time } = mock.method(performance, 'now', () => now + 300);
     t.teardown(() => time.restore());
-    const beyond = Array.from({ length: 32 }, granted);
+    const beyond = Array.from({ length: 32 }, reserved);
     await queue.add(beyond);
-    await t.rejects(queue.add([granted()]), { code: 'UNAVAILABLE' }, 'slow ones do not count, up to three quarters of the places');
+    await t.rejects(queue.add([reserved()]), { code: 'UNAVAILABLE' }, 'slow ones do not count, up to three quarters of the places');
 
     finish();
     await until(() => errors.filter(({ message }) => message === 'not this one').length === 96);
     const closed = worker.close();
-    await t.rejects(queue.add([granted()]), { code: 'UNAVAILABLE' }, 'it begins nothing more');
+    await t.rejects(queue.add([reserved()]), { code: 'UNAVAILABLE' }, 'it begins nothing more');
     await closed;
     t.equal(seen.length, 96);
 });
@@ -319,7 +319,7 @@ t.test('is unavailable when the connection breaks while it asks for the policy',
     await Promise.all([proxy.close(), t.rejects(asking, { code: 'UNAVAILABLE', message: 'Redis cannot be reached' })]);
 });
 
-t.test('opens a queue anew when it has failed to open', async (t) => {
+t.test('opens a queue again when it has failed to open', async (t) => {
     const prefix = `t-${randomUUID()}`;
     const away = new Redis({ port: await freePort(), retryStrategy: () => null });
     const there = new Redis(shared);

@@ -67,10 +67,10 @@ const mutants: Record<string, Break> = {
     'shows a sealed key of each sealing key, in its samples if it gives any': (store) => ({
         sealedSamples: async () => (await store.list()).slice(0, 1),
     }),
-    'shows page by page what other keys have sealed, where it can seal anew': (store) => ({
+    'shows page by page what other keys have sealed, where it can seal again': (store) => ({
         sealedByOthers: async (current, _, limit) => (await store.sealedByOthers?.(current, null, limit)) ?? [],
     }),
-    'replaces what is sealed of some keys, and nothing else, where it can seal anew': (store) => ({
+    'replaces what is sealed of some keys, and nothing else, where it can seal again': (store) => ({
         reseal: async (keys) => store.reseal?.(keys.slice(0, 1)),
     }),
     'revokes a key once and keeps the first time': (store) => ({

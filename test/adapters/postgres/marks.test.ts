@@ -59,7 +59,7 @@ async function pass(count: number, from: number): Promise<void> {
         const accepted = await deliveries.accept(events.slice(0, 25), { handOut });
         const handedOut = [...accepted.flatMap((one) => one.handedOut), ...(await deliveries.dispatch(dispatch)).handedOut];
         await deliveries.recordOutcomes(
-            handedOut.filter(({ grant }) => grant !== null).map((one) => success(holderOf(one), { begunAt: at(from) })),
+            handedOut.filter(({ reservation }) => reservation !== null).map((one) => success(holderOf(one), { begunAt: at(from) })),
             RULES,
         );
         await setTime(at(from + 1_000 + 20 * passed));

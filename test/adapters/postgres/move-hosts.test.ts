@@ -20,7 +20,7 @@ for (const { name, open } of databases) {
         t.beforeEach(() => startAfresh(pool));
         const store = postgresInventory({ pool });
 
-        t.test('writes the text of a moved host anew', async (t) => {
+        t.test('writes the text of a moved host again', async (t) => {
             await store.importHosts('default', each([{ address: '192.0.2.1' }]));
             const to = await store.ensureWorkspace('lab');
             await store.moveHosts([1], 'lab');

@@ -91,7 +91,7 @@ t.test('answers for one name while the servers of many others are silent', async
     t.strictSame(new Set(await Promise.all(silent)), new Set(['dns_timeout']));
 });
 
-t.test('stops asking for a name whose time is over, and is asked anew by the next', async (t) => {
+t.test('stops asking for a name whose time is over, and is asked again by the next', async (t) => {
     let silent = true;
     const { resolve } = await asking(t, () => (silent ? 'silent' : ['192.0.2.1']), { timeout: 100, maxPending: 1 });
     await t.rejects(resolve('one.example', forever), { code: 'dns_timeout', message: 'Resolving one.example took longer than 100 ms' });

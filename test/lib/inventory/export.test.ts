@@ -59,7 +59,7 @@ async function exported(
 const SERVER_OWNED = ['id', 'workspace_id', 'host_id', 'service_id', 'created_at', 'updated_at'];
 const plain = (row: object): object => Object.fromEntries(Object.entries(row).filter(([field]) => !SERVER_OWNED.includes(field)));
 
-/** All rows of a workspace without what the store gives anew; of what is on a service, its port. */
+/** All rows of a workspace without what the store gives again; of what is on a service, its port. */
 async function contents({ hosts, workspaceServices, workspaceNotes, workspaceVulns, workspaces }: MemoryInventory, name: string) {
     const id = (await rows(workspaces, [])).find((workspace) => workspace.name === name)?.id ?? 0;
     const below = [...(await rows(workspaceServices, [id]))];

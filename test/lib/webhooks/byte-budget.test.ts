@@ -12,7 +12,7 @@ const LARGEST = 100;
 function crowd(make: Make, count: number) {
     const budget = make({ limit: LIMIT, largest: LARGEST });
     const names = Array.from({ length: count }, (_, index) => `exporter-${index}`);
-    const total = (): number => names.reduce((sum, name) => sum + budget.held(name), 0);
+    const total = (): number => names.reduce((sum, name) => sum + budget.bytesOf(name), 0);
 
     /** As a worker does: the first body whatever it has, then as many as fit in. */
     function takeAll(name: string): void {
@@ -30,7 +30,7 @@ function crowd(make: Make, count: number) {
         takeAll,
         fill: () => names.forEach(takeAll),
         giveBackOne(name: string): void {
-            budget.giveBack(name, Math.min(LARGEST, budget.held(name)));
+            budget.giveBack(name, Math.min(LARGEST, budget.bytesOf(name)));
         },
     };
 }
@@ -55,7 +55,10 @@ const LAWS: Readonly<Record<string, (make: Make) => void>> = {
             assert.ok(budget.allowance('newcomer') >= LARGEST, `beside ${count}`);
             const fair = LIMIT / (count + 1);
             for (const name of names) {
-                assert.ok(Math.abs(budget.held(name) - fair) <= fair / 2 + LARGEST, `${budget.held(name)} of ${fair} beside ${count}`);
+                assert.ok(
+                    Math.abs(budget.bytesOf(name) - fair) <= fair / 2 + LARGEST,
+                    `${budget.bytesOf(name)} of ${fair} beside ${count}`,
+                );
             }
         }
     },
@@ -65,10 +68,10 @@ const LAWS: Readonly<Record<string, (make: Make) => void>> = {
         const { budget, names, total, fill, giveBackOne } = crowd(make, count);
         fill();
         assert.ok(total() > LIMIT - LARGEST, 'no room is left');
-        const waiting = names.filter((name) => budget.held(name) === 0);
+        const waiting = names.filter((name) => budget.bytesOf(name) === 0);
         for (const name of waiting) {
             assert.equal(budget.allowance(name), 0);
-            giveBackOne(names.find((other) => budget.held(other) > 0) as string);
+            giveBackOne(names.find((other) => budget.bytesOf(other) > 0) as string);
             assert.ok(budget.allowance(name) >= LARGEST, 'there is room for one');
             budget.take(name, LARGEST);
         }
@@ -99,7 +102,7 @@ const LAWS: Readonly<Record<string, (make: Make) => void>> = {
         assert.equal(kept * LARGEST, LIMIT / 2, 'the other half is for who waits');
         assert.equal(budget.allowance('one'), LIMIT / 4);
         budget.assign('one', LIMIT / 2);
-        assert.equal(budget.held('one'), LIMIT / 2);
+        assert.equal(budget.bytesOf('one'), LIMIT / 2);
         assert.deepEqual([budget.allowance('one'), budget.allowance('other')], [0, LIMIT / 4]);
         budget.giveBack('one', LIMIT / 2);
         assert.equal(budget.allowance('one'), LIMIT / 2);
@@ -118,7 +121,7 @@ function ruled(rule: (free: number, held: number) => number): Make {
     return (options) => {
         const budget = byteBudget(options);
         const holders = new Set<string>();
-        const free = (): number => options.limit - [...holders].reduce((sum, name) => sum + budget.held(name), 0);
+        const free = (): number => options.limit - [...holders].reduce((sum, name) => sum + budget.bytesOf(name), 0);
         return {
             ...budget,
             take(name, bytes) {
@@ -129,7 +132,7 @@ function ruled(rule: (free: number, held: number) => number): Make {
                 holders.add(name);
                 budget.assign(name, bytes);
             },
-            allowance: (name) => rule(free(), budget.held(name)),
+            allowance: (name) => rule(free(), budget.bytesOf(name)),
         };
     };
 }

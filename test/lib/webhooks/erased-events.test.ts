@@ -5,9 +5,9 @@ import { sampleEvent, sampleExporter } from '../../../adapters/contract/webhooks
 import { memoryQueue, memoryWebhooks } from '../../../adapters/memory/index.ts';
 import { openMemoryDatabase } from '../../../adapters/pglite/index.ts';
 import { migrate, postgresWebhooks } from '../../../adapters/postgres/index.ts';
-import { GRANTS } from '../../../lib/webhooks/grants.ts';
 import type { Outcome } from '../../../lib/webhooks/outcome.ts';
 import type { DeliveryJob, DeliveryQueue } from '../../../lib/webhooks/queue.ts';
+import { RESERVATION_TIMES } from '../../../lib/webhooks/reservations.ts';
 import { recordingProcess, taken } from '../../support/recording-process.ts';
 
 const INVESTIGATION = {
@@ -53,7 +53,7 @@ t.test('sends nothing of an event that was erased before its attempt began', asy
     queue.hold = true;
     const { eventId, deliveries: ids } = await publish('idr_investigation_created', INVESTIGATION);
     await until(() => queue.held.length === 1);
-    t.not(queue.held[0]?.grant, null, 'it was handed out with its claim');
+    t.not(queue.held[0]?.reservation, null, 'it was handed out with its claim');
     t.match(await events.erase(eventId), { id: eventId, kind: 'idr_investigation_created', erasedAt: Date, ended: 1 });
     queue.hold = false;
     await queue.release();
@@ -104,9 +104,9 @@ t.test('resolves when nobody else can begin any more what was handed out before'
     await stores.deliveries.keepAlive({ id: randomUUID(), process: 'other', slots: {}, opensUrls: true }, 1_000_000);
     const second = await publishOne();
     await events.erase(second);
-    t.same(waits, [GRANTS.beginWithin]);
+    t.same(waits, [RESERVATION_TIMES.beginWithin]);
     await events.erase(second);
-    t.same(waits, [GRANTS.beginWithin], 'nothing has ended by it');
+    t.same(waits, [RESERVATION_TIMES.beginWithin], 'nothing has ended by it');
 });
 
 t.test('knows nothing of an event that does not exist', async (t) => {

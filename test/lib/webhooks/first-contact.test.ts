@@ -24,7 +24,7 @@ t.test('looks for a server that is away until it is there, twice as long after e
     const { looks, queue } = queueOf([away, away, wrong, null]);
     const told: Error[] = [];
     let reached = 0;
-    await firstContact(queue, (error) => told.push(error)).begin(() => {
+    await firstContact(queue, (error) => told.push(error)).start(() => {
         reached += 1;
     });
     await time.advance(RETRIES.first - 1);
@@ -45,8 +45,8 @@ t.test('looks no more once it has ended', async (t) => {
     const time = simulatedTime(t);
     const { looks, queue } = queueOf([away, null]);
     const contact = firstContact(queue, () => {});
-    await contact.begin(() => t.fail('reached'));
-    contact.end();
+    await contact.start(() => t.fail('reached'));
+    contact.stop();
     await time.advance(60_000);
     t.equal(looks.length, 1);
 });
@@ -67,8 +67,8 @@ t.test('calls nobody who has ended while it looked, and does not look again', as
             }
         };
         const contact = firstContact({ ready } as unknown as DeliveryQueue, () => {});
-        end = contact.end;
-        await contact.begin(() => t.fail('reached'));
+        end = contact.stop;
+        await contact.start(() => t.fail('reached'));
         await time.advance(60_000);
         t.equal(looks, 2);
     }
@@ -77,7 +77,7 @@ t.test('calls nobody who has ended while it looked, and does not look again', as
 t.test('refuses a server that is there and would lose jobs', async (t) => {
     const { queue } = queueOf([new ScanwireError('MISCONFIGURED', 'Redis evicts keys')]);
     await t.rejects(
-        firstContact(queue, () => {}).begin(() => {}),
+        firstContact(queue, () => {}).start(() => {}),
         { code: 'MISCONFIGURED' },
     );
 });

@@ -363,7 +363,7 @@ t.test('asks the name servers that it is told', async (t) => {
     t.match(await sender.send(message(target.port, { url: `http://bad.test:${target.port}/` })), { code: 'dns_not_found' });
 });
 
-t.test('vets anew at each connection, so that a rebound name leads nowhere', async (t) => {
+t.test('vets again at each connection, so that a rebound name leads nowhere', async (t) => {
     const target = await receiverFor(t, answersLate);
     const guard = egressGuard({ allow: ['127.0.0.1'] });
     let lookups = 0;

@@ -2,8 +2,8 @@ import { mock } from 'node:test';
 import t, { type Test } from 'tap';
 import { type ByteBudget, byteBudget } from '../../../lib/webhooks/byte-budget.ts';
 import type { StoredExporter } from '../../../lib/webhooks/exporter.ts';
-import type { Grant } from '../../../lib/webhooks/grants.ts';
 import { KEPT_FOR, type KeptMessages, keptMessages } from '../../../lib/webhooks/kept-messages.ts';
+import type { Reservation } from '../../../lib/webhooks/reservations.ts';
 import type { Claim, Dispatched } from '../../../lib/webhooks/store.ts';
 
 const ACCEPTED = Date.UTC(2026, 10, 21);
@@ -13,9 +13,13 @@ const NOW = new Date(ACCEPTED + 7);
 const EVENT = { id: 'event', kind: 'idr_investigation_created', body: '{"a":é}', createdAt: new Date(ACCEPTED) };
 
 /** A delivery that was handed out, with the job that takes it. */
-function handedOut(deliveryId: string, exporterId = 'siem', generation = 3): Dispatched & { readonly grant: Grant & { settings: number } } {
-    const grant = { token: `of ${deliveryId}`, beginBy: ACCEPTED + 1_000, generation, attemptSinceReplay: 1 };
-    return { deliveryId, exporterId, collector: 'default', attempt: 1, singleAttempt: false, grant: { ...grant, settings: 0 } };
+function handedOut(
+    deliveryId: string,
+    exporterId = 'siem',
+    generation = 3,
+): Dispatched & { readonly reservation: Reservation & { settings: number } } {
+    const reservation = { token: `of ${deliveryId}`, beginBy: ACCEPTED + 1_000, generation, attemptSinceReplay: 1 };
+    return { deliveryId, exporterId, collector: 'default', attempt: 1, singleAttempt: false, reservation: { ...reservation, settings: 0 } };
 }
 
 function exporterNamed(id: string): StoredExporter {
@@ -58,7 +62,7 @@ t.test('has at hand what was just accepted, once', async (t) => {
         generation: 3,
     });
     t.equal(kept.take(one, NOW), null);
-    t.equal(bodies.held('siem'), 8, 'its bytes are for the taker to give back');
+    t.equal(bodies.bytesOf('siem'), 8, 'its bytes are for the taker to give back');
 });
 
 t.test('has nothing at hand for an exporter whose settings it does not know, or has forgotten, or that were changed', async (t) => {
@@ -101,7 +105,7 @@ t.test('lets go of what nobody takes, and gives its room back', async (t) => {
     t.equal(bodies.allowance('other'), (32 - 8) / 2);
     t.equal(kept.take(handedOut('two'), NOW)?.deliveryId, 'two');
     mock.timers.tick(10 * KEPT_FOR);
-    t.equal(bodies.held('siem'), 8, 'what was taken is not given back here');
+    t.equal(bodies.bytesOf('siem'), 8, 'what was taken is not given back here');
 });
 
 t.test('knows a bounded number of exporters, those that were learnt last', async (t) => {

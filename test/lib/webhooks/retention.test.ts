@@ -60,14 +60,14 @@ t.test('removes at the start what was kept for 30 days, and later what has been 
     await eventAt(DAY);
     const retention = process();
     t.equal(await count(), 4);
-    retention.begin();
+    retention.start();
     await time.advance(0);
     t.equal(await count(), 2);
     await time.advance(6 * 60 * MINUTE - 1);
     t.equal(await count(), 2, 'a turn is due every six hours');
     await time.advance(1);
     t.equal(await count(), 1);
-    await retention.end();
+    await retention.stop();
     await time.advance(60 * DAY);
     t.equal(await count(), 1, 'and none after the end');
     t.strictSame(errors, []);
@@ -85,22 +85,22 @@ t.test('takes a turn in one of the processes', async (t) => {
     };
     const processes = [process(DAY, counted), process(DAY, counted), process(DAY, counted)];
     for (const one of processes) {
-        one.begin();
+        one.start();
         await time.advance(MINUTE);
     }
     await time.advance(DAY - 4 * MINUTE);
     t.equal(turns, 4);
-    await Promise.all(processes.map((one) => one.end()));
+    await Promise.all(processes.map((one) => one.stop()));
 });
 
 t.test('keeps everything for ever where that is asked for', async (t) => {
     const { time, process, eventAt, count } = await kept(t);
     await eventAt(9_999 * DAY);
     const retention = process(null);
-    retention.begin();
+    retention.start();
     await time.advance(DAY);
     t.equal(await count(), 1);
-    await retention.end();
+    await retention.stop();
 });
 
 t.test('reports a turn that fails, and takes the next', async (t) => {
@@ -116,13 +116,13 @@ t.test('reports a turn that fails, and takes the next', async (t) => {
             yield* present(deliveries.retention).expire(keepFor);
         },
     });
-    retention.begin();
+    retention.start();
     await time.advance(MINUTE);
     t.match(errors, [{ message: 'the store is away' }]);
     t.equal(await count(), 1);
     await time.advance(6 * 60 * MINUTE);
     t.equal(await count(), 0);
-    await retention.end();
+    await retention.stop();
 });
 
 t.test('rests between two steps, and ends after the one that is being made', async (t) => {
@@ -136,10 +136,10 @@ t.test('rests between two steps, and ends after the one that is being made', asy
             }
         },
     });
-    retention.begin();
+    retention.start();
     await time.advance(1_000);
     t.equal(steps, 6);
-    await retention.end();
+    await retention.stop();
     await time.advance(DAY);
     t.equal(steps, 6);
 });

@@ -1,6 +1,6 @@
 import t from 'tap';
 import { OUTCOME_CODES, type OutcomeCode } from '../../../lib/webhooks/outcome.ts';
-import { DEFAULT_SCHEDULE, type EndedAttempt, nextStep } from '../../../lib/webhooks/schedule.ts';
+import { DEFAULT_SCHEDULE, type EndedAttempt, nextState } from '../../../lib/webhooks/schedule.ts';
 
 interface Circumstances extends Partial<Pick<EndedAttempt, 'singleAttempt' | 'url'>> {
     readonly status?: number | null;
@@ -12,7 +12,7 @@ interface Circumstances extends Partial<Pick<EndedAttempt, 'singleAttempt' | 'ur
 function after(code: OutcomeCode, attemptSinceReplay: number, circumstances: Circumstances = {}): string | number {
     const { status = null, retryAfter = null, random = 0.5, singleAttempt = false, url = 'https://example.com/' } = circumstances;
     const outcome = { code, status, retryAfter };
-    const step = nextStep({ outcome, url, schedule: DEFAULT_SCHEDULE, attemptSinceReplay, singleAttempt, random: () => random });
+    const step = nextState({ outcome, url, schedule: DEFAULT_SCHEDULE, attemptSinceReplay, singleAttempt, random: () => random });
     return step.state === 'pending' ? step.delay : step.state;
 }
 

@@ -7,7 +7,7 @@ import { sampleExporter } from '../../../adapters/contract/webhooks/fixture.ts';
 import { memoryWebhooks } from '../../../adapters/memory/index.ts';
 import { type KeyRing, keyRing } from '../../../lib/keys/key-ring.ts';
 import type { WebhookStores } from '../../../lib/webhooks/options.ts';
-import { knownUrl, openUrl, sealedUrl, shownUrl, shownUrls } from '../../../lib/webhooks/sealed-url.ts';
+import { knownUrl, sealedUrl, shownUrl, shownUrls, unsealUrl } from '../../../lib/webhooks/sealed-url.ts';
 import { recordingProcess, ring } from '../../support/recording-process.ts';
 
 const WHOLE = 'https://receiver.example:8443/hook/t0ken?key=t0ken';
@@ -122,7 +122,7 @@ t.test('binds a URL to its exporter, and says so where it cannot be opened', asy
     const { exporters } = recordingProcess(t, stores);
     const { exporter } = await exporters.create({ url: WHOLE });
     const url = await storedUrl(stores, exporter.id);
-    t.throws(() => openUrl({ id: 'other', url }, ring), { code: 'UNSEALABLE' });
+    t.throws(() => unsealUrl({ id: 'other', url }, ring), { code: 'UNSEALABLE' });
     t.equal(knownUrl({ id: 'other', url }, ring), null);
     t.throws(() => knownUrl({ id: 'other', url }, { ...ring, open: () => assert.fail('of the ring') }), { message: 'of the ring' });
 

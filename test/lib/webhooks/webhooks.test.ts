@@ -652,7 +652,13 @@ t.test('on a database', async (t) => {
     t.test('sends nothing for a job without a delivery', async (t) => {
         const before = to.received.length;
         await queue.add([
-            { collector: 'default', deliveryId: '8b1f8d0a-5d3c-4f6a-9a43-2a2a35f3e0aa', attempt: 1, singleAttempt: false, grant: null },
+            {
+                collector: 'default',
+                deliveryId: '8b1f8d0a-5d3c-4f6a-9a43-2a2a35f3e0aa',
+                attempt: 1,
+                singleAttempt: false,
+                reservation: null,
+            },
         ]);
         await exporter.publish('idr_investigation_created', investigation);
         await settled(exporter, 'delivered');

@@ -390,7 +390,7 @@ t.test('says in words what the last outcome and that of a test mean, and what to
     t.match(tested.html, repair, 'a test is no outcome of the exporter');
 });
 
-t.test('says that the list begins anew where the exporter behind which it was to go on is gone', async (t) => {
+t.test('says that the list begins again where the exporter behind which it was to go on is gone', async (t) => {
     const { visitor, exporters, id } = await added(t);
     const { exporter } = await exporters.create({ url: await receiver(t), name: 'second' });
     const next = await visitor.get(`/admin/exporters?after=${id}`);

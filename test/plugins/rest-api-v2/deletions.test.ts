@@ -108,7 +108,7 @@ t.test('refuses what it cannot tell, with the reason', async (t) => {
     await refused(`${W}?deleted_since=${NINE}&limit=0`, 400, 'limit must be a whole number from 1 to 1000');
 
     const gone = (at: string): string =>
-        `deleted_since must not lie before ${at}: deletions are told for 90 days, so read the whole index anew`;
+        `deleted_since must not lie before ${at}: deletions are told for 90 days, so read the whole index again`;
     await refused(`${W}?deleted_since=2026-11-21T08:59:59Z`, 410, gone(NINE));
     setTime('2027-03-01T09:00:00Z');
     await refused(`${W}?deleted_since=2026-12-01T08:59:59Z`, 410, gone('2026-12-01T09:00:00.000Z'));

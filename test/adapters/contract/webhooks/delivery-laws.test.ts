@@ -26,7 +26,7 @@ const MUTANTS: Mutants = {
     'lists attempts first to last': (_, deliveries) => ({
         deliveries: { attempts: async (id) => (await deliveries.attempts(id)).toReversed() },
     }),
-    'starts the retry schedule anew for a replayed delivery': (_, deliveries) => ({
+    'restarts the retry schedule for a replayed delivery': (_, deliveries) => ({
         deliveries: {
             claim: async (requests, session) =>
                 (await deliveries.claim(requests, session)).map((claim) => claim && { ...claim, attemptSinceReplay: claim.attempt }),

@@ -35,7 +35,7 @@ const MUTANTS: Mutants = {
         exporters: { update: (id, patch) => exporters.update(id, patch).catch(() => sampleExporter()) },
     }),
     'changes an exporter only while it has the expected type': (exporters) => ({
-        exporters: { update: (id, { ifType: _, ...patch }) => exporters.update(id, patch) },
+        exporters: { update: (id, { expectedType: _, ...patch }) => exporters.update(id, patch) },
     }),
     'removes an exporter once': (exporters) => ({
         exporters: { remove: async (id) => (await exporters.remove(id)) || true },
@@ -76,21 +76,21 @@ const MUTANTS: Mutants = {
         };
     },
     'changes a secret only while it is the expected one, so that none is lost': (exporters) => ({
-        exporters: { update: (id, { ifSecret: _, ...patch }) => exporters.update(id, patch) },
+        exporters: { update: (id, { expectedSecret: _, ...patch }) => exporters.update(id, patch) },
     }),
     'changes an exporter only while it has the expected headers, so that none goes elsewhere': (exporters) => ({
-        exporters: { update: (id, { ifHeaders: _, ...patch }) => exporters.update(id, patch) },
+        exporters: { update: (id, { expectedHeaders: _, ...patch }) => exporters.update(id, patch) },
     }),
     'changes an exporter only while its format has the expected secret, so that none comes back': (exporters) => ({
-        exporters: { update: (id, { ifFormatSecret: _, ...patch }) => exporters.update(id, patch) },
+        exporters: { update: (id, { expectedFormatSecret: _, ...patch }) => exporters.update(id, patch) },
     }),
     'changes an exporter only while it authenticates by what is expected, so that no credential is lost or goes elsewhere': (
         exporters,
     ) => ({
-        exporters: { update: (id, { ifAuthentication: _, ...patch }) => exporters.update(id, patch) },
+        exporters: { update: (id, { expectedAuthentication: _, ...patch }) => exporters.update(id, patch) },
     }),
     'changes a URL only while it is the expected one, so that none comes back': (exporters) => ({
-        exporters: { update: (id, { ifUrl: _, ...patch }) => exporters.update(id, patch) },
+        exporters: { update: (id, { expectedUrl: _, ...patch }) => exporters.update(id, patch) },
     }),
 };
 

@@ -10,7 +10,7 @@ const MUTANTS: Mutants = {
         deliveries: {
             accept: async (newEvents, options) => {
                 const accepted = await deliveries.accept(newEvents, options);
-                const handedOut = { exporterId: '', collector: '', attempt: 1, singleAttempt: false, grant: null };
+                const handedOut = { exporterId: '', collector: '', attempt: 1, singleAttempt: false, reservation: null };
                 return accepted.map((one) => ({ ...one, handedOut: one.deliveries.map((deliveryId) => ({ ...handedOut, deliveryId })) }));
             },
         },

@@ -52,11 +52,15 @@ const MUTANTS: Readonly<Record<string, Mutant>> = {
         add: (jobs) => queue.add(jobs.map((job) => ({ ...job, attempt: 1 }))),
     }),
     'takes the same attempt with another claim, or without one, for another job': (queue) => ({
-        add: (jobs) => queue.add(jobs.map((job) => ({ ...job, grant: null }))),
+        add: (jobs) => queue.add(jobs.map((job) => ({ ...job, reservation: null }))),
     }),
     'hands a claim over as it was added, if at all': (queue) => ({
         work: (collector, handler, options) =>
-            queue.work(collector, (job) => handler({ ...job, grant: job.grant && { ...job.grant, generation: 0 } }), options),
+            queue.work(
+                collector,
+                (job) => handler({ ...job, reservation: job.reservation && { ...job.reservation, generation: 0 } }),
+                options,
+            ),
     }),
     'takes a job again once it is done': once,
     'reports a rejected handler and drops its job': (queue) => ({

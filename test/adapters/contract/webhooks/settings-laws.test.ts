@@ -50,7 +50,10 @@ const MUTANTS: Mutants = {
         deliveries: {
             dispatch: async (options) => {
                 const { handedOut, ...left } = await deliveries.dispatch(options);
-                return { handedOut: handedOut.map((one) => ({ ...one, grant: one.grant && { ...one.grant, settings: 1 } })), ...left };
+                return {
+                    handedOut: handedOut.map((one) => ({ ...one, reservation: one.reservation && { ...one.reservation, settings: 1 } })),
+                    ...left,
+                };
             },
         },
     }),

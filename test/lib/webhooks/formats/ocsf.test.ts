@@ -7,7 +7,7 @@ import { eventOf, fullInvestigation, made, smallInvestigation, testBody } from '
 
 /*
  * The rules of OCSF 1.8.0 (tag of 2026-03-18), made from its own files. `OCSF_SCHEMA` names a git directory of ocsf-schema: then the kept
- * rules are compared with it, and with UPDATE_OCSF=1 written anew.
+ * rules are compared with it, and with UPDATE_OCSF=1 written again.
  */
 const RULES = 'test/lib/webhooks/formats/ocsf-detection-finding.json';
 const OBJECTS = ['metadata', 'product', 'finding_info', 'evidences', 'user', 'ldap_person', 'device'];

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import t from 'tap';
 import { begunLaws } from '../../../../adapters/contract/webhooks/begun-laws.ts';
-import { grantLaws } from '../../../../adapters/contract/webhooks/grant-laws.ts';
+import { reservationLaws } from '../../../../adapters/contract/webhooks/reservation-laws.ts';
 import type { Acceptance, ClaimRequest, DeliveryStore, DispatchOptions, RecordedOutcome } from '../../../../lib/webhooks/store.ts';
 import { handingOut, type Mutant, type Mutants, proveWebhookLaws, runningFast } from './mutants.ts';
 
@@ -32,7 +32,10 @@ const HANDING_OUT: Mutants = {
                 const accepted = await deliveries.accept(newEvents, options);
                 return accepted.map((one) => ({
                     ...one,
-                    handedOut: one.handedOut.map(({ grant, ...rest }) => ({ ...rest, grant: grant && { ...grant, generation: 0 } })),
+                    handedOut: one.handedOut.map(({ reservation, ...rest }) => ({
+                        ...rest,
+                        reservation: reservation && { ...reservation, generation: 0 },
+                    })),
                 }));
             },
         },
@@ -68,17 +71,20 @@ const HANDING_OUT: Mutants = {
     'answers under claims no more than the bytes of the bodies allow': claiming((requests) => requests),
     'claims what was handed out with a claim only for who has that': (_, deliveries) => {
         const { accept, tokens } = remembering(deliveries);
-        const withGrant = ({ grant: _, ...request }: ClaimRequest): ClaimRequest => {
-            const grant = tokens.get(request.deliveryId);
-            return grant === undefined ? request : { ...request, grant };
+        const withReservation = ({ reservation: _, ...request }: ClaimRequest): ClaimRequest => {
+            const reservation = tokens.get(request.deliveryId);
+            return reservation === undefined ? request : { ...request, reservation };
         };
-        return { deliveries: { accept, claim: (requests, session) => deliveries.claim(requests.map(withGrant), session) } };
+        return { deliveries: { accept, claim: (requests, session) => deliveries.claim(requests.map(withReservation), session) } };
     },
     'counts the changes of what an exporter is sent, or whether, and no failures': (_, deliveries) => ({
         deliveries: {
             dispatch: async (options) => {
                 const { handedOut, ...left } = await deliveries.dispatch(options);
-                return { handedOut: handedOut.map((one) => ({ ...one, grant: one.grant && { ...one.grant, generation: 0 } })), ...left };
+                return {
+                    handedOut: handedOut.map((one) => ({ ...one, reservation: one.reservation && { ...one.reservation, generation: 0 } })),
+                    ...left,
+                };
             },
             claim: async (requests, session) => {
                 return (await deliveries.claim(requests, session)).map((one) => one && { ...one, generation: 0 });
@@ -123,8 +129,8 @@ const BEGINNING: Mutants = {
         deliveries: { sweep: (options) => deliveries.sweep({ ...options, endedOnly: false }) },
     }),
     'hands out without a claim what was taken back, until it has been claimed': handingOut((handedOut) => {
-        const grant = { token: randomUUID(), beginBy: 0, generation: 0, attemptSinceReplay: 1, settings: 0 };
-        return handedOut.map((one) => ({ ...one, grant: one.grant ?? grant }));
+        const reservation = { token: randomUUID(), beginBy: 0, generation: 0, attemptSinceReplay: 1, settings: 0 };
+        return handedOut.map((one) => ({ ...one, reservation: one.reservation ?? reservation }));
     }),
     'counts nothing for a claim that was handed out and not begun': (_, deliveries) => {
         const { accept, tokens } = remembering(deliveries);
@@ -132,7 +138,12 @@ const BEGINNING: Mutants = {
             deliveries: {
                 accept,
                 sweep: async (options) => {
-                    const requests = [...tokens].map(([deliveryId, grant]) => ({ deliveryId, token: randomUUID(), duration: 0, grant }));
+                    const requests = [...tokens].map(([deliveryId, reservation]) => ({
+                        deliveryId,
+                        token: randomUUID(),
+                        duration: 0,
+                        reservation,
+                    }));
                     await deliveries.claim(requests, null);
                     return await deliveries.sweep(options);
                 },
@@ -151,7 +162,7 @@ const BEGINNING: Mutants = {
     }),
 };
 
-proveWebhookLaws(t, { ...grantLaws, ...begunLaws }, { ...HANDING_OUT, ...BEGINNING });
+proveWebhookLaws(t, { ...reservationLaws, ...begunLaws }, { ...HANDING_OUT, ...BEGINNING });
 
 function accepting(change: (options: AcceptOptions) => AcceptOptions): Mutant {
     return (_, deliveries) => ({
@@ -179,8 +190,8 @@ function remembering(deliveries: DeliveryStore): Pick<DeliveryStore, 'accept'> &
         tokens,
         accept: async (newEvents, options) => {
             const accepted = await deliveries.accept(newEvents, options);
-            for (const { deliveryId, grant } of accepted.flatMap((one) => one.handedOut)) {
-                tokens.set(deliveryId, grant?.token ?? '');
+            for (const { deliveryId, reservation } of accepted.flatMap((one) => one.handedOut)) {
+                tokens.set(deliveryId, reservation?.token ?? '');
             }
             return accepted;
         },

@@ -4,7 +4,7 @@
  * delivery's row and in the job, and it belongs to no session yet: the worker that gets the job before `beginBy` sends without asking the
  * store. What has not begun by then is taken back. It serves one hand-out: a job that may have been handed out before has none.
  */
-export interface Grant {
+export interface Reservation {
     readonly token: string;
     /** The store's time, in milliseconds since the epoch, by which the attempt must have begun. */
     readonly beginBy: number;
@@ -22,11 +22,11 @@ export interface HandOutOptions {
     readonly window: number;
     /** Consecutive failures that open an exporter's circuit breaker. Then, tests aside, only a probe passes: one due delivery at a set time. */
     readonly breakerAfter: number;
-    /** Milliseconds within which an attempt must have begun under its grant; without grants when absent. */
+    /** Milliseconds within which an attempt must have begun under its reservation; without reservations when absent. */
     readonly beginWithin?: number;
 }
 
-/** An attempt that is under way under a {@link Grant}. */
+/** An attempt that is under way under a {@link Reservation}. */
 export interface BegunAttempt {
     readonly deliveryId: string;
     readonly token: string;
@@ -36,19 +36,19 @@ export interface BegunAttempt {
     readonly duration: number;
 }
 
-/** What a session reports with each sign of life: the attempts under {@link Grant | grants} that go on for longer than {@link GRANTS.reportedAfter}. */
+/** What a session reports with each sign of life: the attempts under {@link Reservation | reservations} that go on for longer than {@link RESERVATION_TIMES.reportedAfter}. */
 export interface BegunAttempts {
     /**
-     * The store's time of the report, or somewhat before: every attempt that had begun {@link GRANTS.reportedAfter} before it and goes on is
-     * in this report or in one before. Null as long as the store has not told its time.
+     * The store's time of the report, or somewhat before: every attempt that had begun {@link RESERVATION_TIMES.reportedAfter} before it and goes on is
+     * in this report or in one before. Null as long as the store has not said its time.
      */
     readonly upTo: Date | null;
-    /** Those that were in no report before. The store turns their grants into claims of the session. */
+    /** Those that were in no report before. The store turns their reservations into claims of the session. */
     readonly attempts: readonly BegunAttempt[];
 }
 
 /** Times of claims that deliveries are handed out with, in milliseconds. */
-export const GRANTS = {
+export const RESERVATION_TIMES = {
     /** Within which an attempt must have begun. So settings of an exporter that came with the claim are not older than that. */
     beginWithin: 1_000,
     /** An attempt that goes on for longer is reported, so that the store knows that it has begun. */
@@ -58,7 +58,7 @@ export const GRANTS = {
 } as const;
 
 /** What a process knows of the claims that were handed out to it. */
-export interface Grants {
+export interface Reservations {
     /**
      * The store has said what time it is.
      *
@@ -66,18 +66,18 @@ export interface Grants {
      */
     heard(time: Date, asked: number): void;
     /** Whether an attempt under it may begin now: the store's time, at the latest that it can be, is before its end. */
-    inTime(grant: Grant): boolean;
+    inTime(reservation: Reservation): boolean;
     /** The store's time, as far as is known; null when it was not heard of for too long. */
     now(): Date | null;
     /** Whether an attempt has begun under it that goes on. */
-    hasBegun(grant: Grant): boolean;
+    hasBegun(reservation: Reservation): boolean;
     /** An attempt begins under a claim that was handed out. */
     begin(attempt: Omit<BegunAttempt, 'duration'>): void;
     /** Its outcome has been recorded. */
     end(token: string): void;
     /** Milliseconds until an attempt that goes on has to be reported; null when there is none. */
     nextReport(): number | null;
-    /** What the store is to be told. */
+    /** What is to be reported to the store. */
     report(): BegunAttempts;
     /** The store has got this report. */
     reported(report: BegunAttempts): void;
@@ -90,17 +90,23 @@ interface Begun {
 }
 
 /**
- * The claims that were handed out to a process. Their times are the store's, of which this process knows what it was told last, and how
+ * The claims that were handed out to a process. Their times are the store's, of which this process knows what it heard last, and how
  * much of its own time has passed since.
  */
-export function grantsOf({ monotonic, claimDuration }: { readonly monotonic: () => number; readonly claimDuration: number }): Grants {
+export function reservationsOf({
+    monotonic,
+    claimDuration,
+}: {
+    readonly monotonic: () => number;
+    readonly claimDuration: number;
+}): Reservations {
     const begun = new Map<string, Begun>();
     let last: { readonly time: number; readonly asked: number; readonly answered: number } | null = null;
 
     /** The store's time, at the latest that it can be. */
     function latest(): number | null {
         const now = monotonic();
-        return last === null || now - last.answered > GRANTS.timeTrustedFor ? null : last.time + (now - last.asked);
+        return last === null || now - last.answered > RESERVATION_TIMES.timeTrustedFor ? null : last.time + (now - last.asked);
     }
 
     return {
@@ -111,7 +117,7 @@ export function grantsOf({ monotonic, claimDuration }: { readonly monotonic: () 
         inTime({ beginBy }) {
             const now = latest();
             // One that ends too late was made before the store's clock was set back.
-            return now !== null && now < beginBy && beginBy <= now + 2 * GRANTS.beginWithin;
+            return now !== null && now < beginBy && beginBy <= now + 2 * RESERVATION_TIMES.beginWithin;
         },
 
         now() {
@@ -132,7 +138,7 @@ export function grantsOf({ monotonic, claimDuration }: { readonly monotonic: () 
         nextReport() {
             for (const { at, reported } of begun.values()) {
                 if (!reported) {
-                    return Math.max(0, at + GRANTS.reportedAfter - monotonic());
+                    return Math.max(0, at + RESERVATION_TIMES.reportedAfter - monotonic());
                 }
             }
             return null;
@@ -140,7 +146,7 @@ export function grantsOf({ monotonic, claimDuration }: { readonly monotonic: () 
 
         report() {
             const now = monotonic();
-            const attempts = [...begun.values()].filter(({ at, reported }) => !reported && now - at >= GRANTS.reportedAfter);
+            const attempts = [...begun.values()].filter(({ at, reported }) => !reported && now - at >= RESERVATION_TIMES.reportedAfter);
             const upTo = last === null ? null : new Date(Math.floor(last.time + (now - last.answered)));
             return { upTo, attempts: attempts.map(({ attempt }) => attempt) };
         },

@@ -18,28 +18,28 @@ import {
 } from './fixture.ts';
 
 /** Claims that deliveries are handed out with: who gets one, and what can be read under it. */
-export const grantLaws: Laws<WebhookBench> = {
+export const reservationLaws: Laws<WebhookBench> = {
     async 'hands out with its claim what is accepted while there is room'(bench) {
         const { id } = await bench.addExporter({ collector: 'west' });
         await bench.update(id, { url: 'https://receiver.example/other' }, at(1));
         const [accepted, second] = await bench.acceptAtOnce(2, { now: at(10) });
         const handedOut = only(accepted?.handedOut ?? []);
-        const grant = present(handedOut.grant);
+        const reservation = present(handedOut.reservation);
         assert.deepEqual(handedOut, {
             deliveryId: only(accepted?.deliveries ?? []),
             exporterId: id,
             collector: 'west',
             attempt: 1,
             singleAttempt: false,
-            grant: {
-                token: grant.token,
+            reservation: {
+                token: reservation.token,
                 beginBy: at(10 + BEGIN_WITHIN).getTime(),
                 generation: 1,
                 attemptSinceReplay: 1,
                 settings: 0,
             },
         });
-        assert.notEqual(second?.handedOut[0]?.grant?.token, grant.token);
+        assert.notEqual(second?.handedOut[0]?.reservation?.token, reservation.token);
         await bench.assertDelivery(handedOut.deliveryId, { state: 'queued', attempts: 0, dueAt: at(10), lastCode: null });
         assert.deepEqual(await bench.deliveries.attempts(handedOut.deliveryId), []);
         assert.deepEqual(await bench.dispatch({ now: at(10) }), [], 'it is in the queue');
@@ -124,22 +124,22 @@ export const grantLaws: Laws<WebhookBench> = {
         await bench.fail([first], at(50));
         const { deliveryId } = first;
         const retry = only(await bench.dispatch({ now: at(60), beginWithin: BEGIN_WITHIN }));
-        const { token } = present(retry.grant);
+        const { token } = present(retry.reservation);
         assert.deepEqual(retry, {
             deliveryId,
             exporterId: id,
             collector: 'default',
             attempt: 2,
             singleAttempt: false,
-            grant: { token, beginBy: at(60 + BEGIN_WITHIN).getTime(), generation: 0, attemptSinceReplay: 2, settings: 0 },
+            reservation: { token, beginBy: at(60 + BEGIN_WITHIN).getTime(), generation: 0, attemptSinceReplay: 2, settings: 0 },
         });
         await bench.record([success(holderOf(retry), { begunAt: at(61) })], at(62));
         await bench.replay(deliveryId, at(63));
         const replayed = only(await bench.dispatch({ now: at(63), beginWithin: BEGIN_WITHIN }));
-        assert.deepEqual([replayed.attempt, replayed.grant?.attemptSinceReplay], [3, 1]);
-        assert.notEqual(replayed.grant?.token, token);
+        assert.deepEqual([replayed.attempt, replayed.reservation?.attemptSinceReplay], [3, 1]);
+        assert.notEqual(replayed.reservation?.token, token);
         await bench.publish();
-        assert.equal(only(await bench.dispatch()).grant, null);
+        assert.equal(only(await bench.dispatch()).reservation, null);
     },
 
     async 'answers under a claim that was handed out with what is needed to send, and writes nothing'(bench) {
@@ -205,7 +205,7 @@ export const grantLaws: Laws<WebhookBench> = {
         const { deliveryId } = holder;
         const request = { deliveryId, token: randomUUID(), duration: 60_000 };
         assert.deepEqual(await bench.deliveries.claim([request], null), [null]);
-        assert.deepEqual(await bench.deliveries.claim([{ ...request, grant: randomUUID() }], null), [null]);
+        assert.deepEqual(await bench.deliveries.claim([{ ...request, reservation: randomUUID() }], null), [null]);
         await bench.assertDelivery(deliveryId, { state: 'queued', attempts: 0 });
         const claim = await bench.claimHeld(holder);
         assert.notEqual(claim.token, holder.token);
@@ -253,7 +253,7 @@ export const grantLaws: Laws<WebhookBench> = {
 const NEVER = 10_000_000;
 
 function read(deliveryId: string, token: string): ClaimRequest {
-    return { deliveryId, token, duration: 60_000, grant: token, holds: true };
+    return { deliveryId, token, duration: 60_000, reservation: token, keepsReservation: true };
 }
 
 /** How many deliveries of each were handed out. */
@@ -266,7 +266,7 @@ async function generationOf(bench: WebhookBench, exporterId: string): Promise<nu
     const test = await bench.publishTest(exporterId, at(0));
     const handedOut = (await bench.dispatch({ window: 100, beginWithin: BEGIN_WITHIN })).find(({ deliveryId }) => deliveryId === test);
     const claim = await bench.claimHeld(holderOf(present(handedOut)));
-    assert.equal(claim.generation, handedOut?.grant?.generation);
+    assert.equal(claim.generation, handedOut?.reservation?.generation);
     await bench.record([success(claim, { health: 'none' })], at(0));
     return claim.generation;
 }

@@ -7,6 +7,7 @@ import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { newApiKey } from '../lib/keys/api-keys.ts';
 import type { Checkout } from './checkout.ts';
+import { median } from './comparison.ts';
 import { cpuTimes } from './cpu-time.ts';
 import { HOSTILE, plainRecords } from './hostile-bodies.ts';
 import { child, memoryMiB } from './processes.ts';
@@ -161,14 +162,15 @@ async function hostileBodies({ url, key, pid }: ServedHosts): Promise<Figures> {
     return { worst: Math.max(...Object.values(times)), ...times };
 }
 
+/** Starts of either kind, in turn, behind one that warms up the file cache. */
+const STARTS = 7;
+
 async function added(checkout: Checkout): Promise<Figures> {
     const start = (variant: string): Promise<Figures> => child(checkout, 'host', { execArgv: ['--expose-gc'], args: [variant] });
-    // The first of each warms up the file cache.
-    const figures: Record<string, Figures> = {};
-    for (const variant of ['bare', 'plugins', 'plugins', 'bare']) {
-        figures[variant] = await start(variant);
+    const pairs: { readonly bare: Figures; readonly plugins: Figures }[] = [];
+    while (pairs.length <= STARTS) {
+        pairs.push({ bare: await start('bare'), plugins: await start('plugins') });
     }
-    const { bare, plugins } = figures;
-    const more = (name: string): number => (plugins?.[name] ?? 0) - (bare?.[name] ?? 0);
+    const more = (name: string): number => median(pairs.slice(1).map(({ bare, plugins }) => (plugins[name] ?? 0) - (bare[name] ?? 0)));
     return { startMs: more('startMs'), cpuMs: more('cpuMs'), rssMiB: more('rssMiB') };
 }

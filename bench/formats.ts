@@ -1,4 +1,4 @@
-import { FORMATS } from '../lib/webhooks/choices.ts';
+import { FORMATS } from '../lib/webhooks/setting-values.ts';
 import { child } from './processes.ts';
 import type { Figure, Figures, Section } from './section.ts';
 

@@ -5,7 +5,7 @@ import { type MetricsOptions, type WebhookMetrics, webhookMetrics } from '../lib
 import type { Readiness } from '../lib/webhooks/readiness.ts';
 import { healthRoutes } from '../plugins/health.ts';
 import { metricsRoute } from '../plugins/metrics/index.ts';
-import { cannotListen } from './verifying-receiver.ts';
+import { listenError } from './output/errors.ts';
 
 /** Where metrics are served. */
 export interface MetricsAddress {
@@ -56,7 +56,7 @@ export async function startMetrics(
         await server.start();
     } catch (error) {
         await server.stop();
-        throw cannotListen(error, host, port, '--metrics');
+        throw listenError(error, host, port, '--metrics');
     }
     return { hear: metrics.hear, uri: server.info.uri, stop: () => server.stop({ timeout: 100 }) };
 }

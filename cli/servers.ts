@@ -15,9 +15,9 @@ import { plugin as tokenAuth } from '../plugins/token-auth/index.ts';
 import { plugin as webhookExporter } from '../plugins/webhook-exporter/index.ts';
 import type { Demo } from './demo.ts';
 import type { Parts } from './deployment.ts';
+import { listenError } from './output/errors.ts';
 import type { TlsPair } from './tls-certificate.ts';
 import type { Undo } from './until-stopped.ts';
-import { cannotListen } from './verifying-receiver.ts';
 
 /** What is asked of the servers that others reach. */
 export interface ServersOptions {
@@ -206,7 +206,7 @@ export async function assertCanListen(host: string, port: number): Promise<void>
     try {
         await once(probe, 'listening');
     } catch (error) {
-        throw cannotListen(error, host, port);
+        throw listenError(error, host, port);
     }
 
     probe.close();
@@ -219,7 +219,7 @@ export async function listen(server: Server, { host, port }: Pick<ServersOptions
         await server.start();
     } catch (error) {
         await server.stop();
-        throw cannotListen(error, host, port);
+        throw listenError(error, host, port);
     }
 }
 

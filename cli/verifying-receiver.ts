@@ -3,6 +3,7 @@ import { createServer, type IncomingHttpHeaders, type IncomingMessage, type Serv
 import type { AddressInfo } from 'node:net';
 import { ScanwireError } from '../lib/errors.ts';
 import { messageKind, verify } from '../lib/verify/verify.ts';
+import { listenError } from './output/errors.ts';
 import { readAll } from './read-all.ts';
 
 /** A message as it came in. */
@@ -64,7 +65,7 @@ export async function startReceiver({ host, port, secret, onMessage }: ReceiverO
     try {
         await once(server, 'listening');
     } catch (error) {
-        throw cannotListen(error, host, port);
+        throw listenError(error, host, port);
     }
 
     const { port: actual } = server.address() as AddressInfo;
@@ -77,22 +78,6 @@ export async function startReceiver({ host, port, secret, onMessage }: ReceiverO
             await once(server, 'close');
         },
     };
-}
-
-/** What to tell a person whose server cannot listen. @param option Where it was told to. */
-export function cannotListen(error: unknown, host: string, port: number, option = '--port'): unknown {
-    const elsewhere = option === '--port' ? '--host' : option;
-    const reasons: Readonly<Record<string, string>> = {
-        EADDRINUSE: `is in use: choose another with ${option}`,
-        EACCES: `needs rights that this user does not have: choose one above 1023 with ${option}`,
-        EADDRNOTAVAIL: `cannot be listened on: this machine does not have that address, name one that it has with ${elsewhere}`,
-        ENOTFOUND: `cannot be listened on: the host name is unknown, name another with ${elsewhere}`,
-    };
-    const { code = '' } = error as NodeJS.ErrnoException;
-    const reason = reasons[code];
-    return reason === undefined
-        ? error
-        : new ScanwireError('CONFLICT', `Port ${port} of ${host} ${reason}`, { field: 'port', cause: error });
 }
 
 /** What a message turned out to be. */

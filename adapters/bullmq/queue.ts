@@ -137,6 +137,7 @@ function bundle(jobs: readonly DeliveryJob[]): BullmqJob {
         : { name: 'attempts', data: { deliveries: jobs.map(dataOf) }, opts: { jobId: `bundle-${first?.reservation?.token}` } };
 }
 
+/** A reservation is stored as `grant`: processes of earlier releases, which run beside this one during an upgrade, read that name. */
 function dataOf({ deliveryId, exporterId, attempt, singleAttempt, reservation }: DeliveryJob): object {
     return {
         deliveryId,

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { HandOutOptions } from '../../lib/webhooks/reservations.ts';
-import { type Pool, placesForRetries, poolsOf, SHARES } from '../../lib/webhooks/shares.ts';
+import { type Pool, placesForRetries, placesLeftToRetries, poolsOf, SHARES } from '../../lib/webhooks/shares.ts';
 import type { DispatchOptions, DispatchResult } from '../../lib/webhooks/store.ts';
 import { turnsOf } from './order.ts';
 import { type DeliveryRow, type ExporterRow, handOut, isSentTo, later, type WebhookState } from './webhook-state.ts';
@@ -87,8 +87,9 @@ export function roomFor(state: WebhookState, exporter: ExporterRow, options: Han
     const { rate, slowStart, pausedUntil, consecutiveFailures } = exporter;
     const steady =
         own.window > 0 && rate === null && slowStart === null && pausedUntil === null && consecutiveFailures < options.breakerAfter;
-    const waits = own.due.some(({ priority }) => priority > 0);
-    return steady && !waits ? Math.min(Math.min(own.window, share) - own.inFlight, room) : 0;
+    const waits = own.due.some(({ priority }) => priority === 1);
+    const left = own.due.some(({ priority }) => priority === 2) ? placesLeftToRetries(options.window) : 0;
+    return steady && !waits ? Math.min(Math.min(own.window, share) - own.inFlight, room) - left : 0;
 }
 
 function candidatesOf(state: WebhookState, options: HandOutOptions, now: Date, wanted?: ExporterRow): readonly Candidate[] {

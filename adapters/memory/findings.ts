@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Clock } from '../../lib/clock.ts';
 import { type Findings, placed } from '../../lib/inventory/findings.ts';
 import type { ImportCounts } from '../../lib/inventory/import-counts.ts';
-import { count, existing, FINDING_COUNTS, type InventoryTables, type Row, serviceKey, type Table, times } from './tables.ts';
+import { count, existing, FINDING_COUNTS, type InventoryTables, type Row, serviceKey, type Table, times } from './inventory-tables.ts';
 
 /** What a finding is as long as nothing more is known. */
 export const BLANK_FINDINGS = {

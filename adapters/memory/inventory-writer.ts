@@ -7,8 +7,8 @@ import type { Workspace } from '../../lib/inventory/resources.ts';
 import type { ImportSummary, InventoryWriter } from '../../lib/inventory/store.ts';
 import type { Endpoint } from '../../lib/records/endpoints.ts';
 import { type StoredFinding, storeFindings } from './findings.ts';
+import { count, existing, type InventoryTables, ROOT, saveTables, serviceKey, times } from './inventory-tables.ts';
 import { type Gone, NOTHING_GONE, removeUnnamed } from './replacing.ts';
-import { count, existing, type InventoryTables, ROOT, saveTables, serviceKey, times } from './tables.ts';
 
 /** What this store offers to writers. */
 export interface MemoryInventoryWriter

@@ -8,7 +8,6 @@ import { DEFAULT_WORKSPACE, type Note, type Session, type Vuln, type Workspace }
 import { FILTERS, matches } from '../../lib/inventory/selection.ts';
 import type { InventoryStore, InventoryWriter, RemovedHosts } from '../../lib/inventory/store.ts';
 import { BLANK_FINDINGS } from './findings.ts';
-import { inventoryWriter, type MemoryInventoryWriter } from './inventory-writer.ts';
 import {
     collection,
     count,
@@ -20,7 +19,8 @@ import {
     removeHost,
     times,
     vulnsOfServices,
-} from './tables.ts';
+} from './inventory-tables.ts';
+import { inventoryWriter, type MemoryInventoryWriter } from './inventory-writer.ts';
 
 /** How the inventory is read and stamped. */
 export interface MemoryInventoryOptions {

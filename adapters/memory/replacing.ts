@@ -3,7 +3,7 @@ import type { HostInput } from '../../lib/inventory/host.ts';
 import { type ImportCounts, importCounts } from '../../lib/inventory/import-counts.ts';
 import type { Service } from '../../lib/inventory/resources.ts';
 import type { StoredFinding } from './findings.ts';
-import { existing, FINDING_COUNTS, type InventoryTables, ROOT, removeHost } from './tables.ts';
+import { existing, FINDING_COUNTS, type InventoryTables, ROOT, removeHost } from './inventory-tables.ts';
 
 const FINDINGS = ['notes', 'vulns'] as const;
 type FindingName = (typeof FINDINGS)[number];

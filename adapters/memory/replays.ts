@@ -82,6 +82,8 @@ function advanceOne(state: WebhookState, row: ReplayRow, limit: number): void {
     row.position = Math.max(row.position, ...chosen.filter(({ state }) => state !== 'pending').map(({ seq }) => seq + 1));
     for (const delivery of chosen) {
         restartSchedule(state, delivery, now);
+        // Behind first tries, and found by no replay among those that were tried.
+        Object.assign(delivery, { priority: 2, queuedAt: null });
     }
     const earliest = Math.max(row.paidUntil.getTime(), now.getTime() - 1_000);
     row.paidUntil = new Date(earliest + (chosen.length * 1_000) / replay.rate);

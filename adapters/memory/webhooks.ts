@@ -236,8 +236,8 @@ function countedIn({ unfinished, exporters }: WebhookState, limit: number): Over
 
 /** All are counted: they are in memory anyway. */
 function backlog(rows: readonly DeliveryRow[], now: Date): Backlog {
-    const counted = rows.map(({ priority, dueAt, event }) => {
-        const oldest = priority === 1 ? dueAt : event.createdAt;
+    const counted = rows.map(({ priority, dueAt, queuedAt, event }) => {
+        const oldest = priority === 1 || queuedAt === null ? dueAt : event.createdAt;
         const [age] = BACKLOG_AGES.find(([, below]) => now.getTime() - oldest.getTime() < below) as (typeof BACKLOG_AGES)[number];
         return { age, count: 1, oldest };
     });

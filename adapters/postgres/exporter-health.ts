@@ -17,7 +17,8 @@ import { isUuid, type Row, type Time, withDates } from './database.ts';
 
 /**
  * How exporters fare. `$1` their ids, `$2` a JSON array of ages, `$3` how many are counted at most. First tries are due when they are
- * accepted, so that those of an age lie side by side in the index of waiting deliveries; of retries the events have to be looked up.
+ * accepted, or replayed by themselves, so that those of an age lie side by side in the index of waiting deliveries; of retries the events have to be
+ * looked up, but of those of a replay that have not been queued since.
  */
 const HEALTH = `
 with clock as materialized (
@@ -51,9 +52,9 @@ left join scanwire.last_successes s on s.exporter_id = e.id
 left join flying f on f.exporter_id = e.id
 cross join lateral (
     with retries as materialized (
-        select v.created_at
+        select case when d.queued_at is null then d.due_at else v.created_at end as created_at
         from (
-            select d.event_id from scanwire.deliveries d
+            select d.event_id, d.due_at, d.queued_at from scanwire.deliveries d
             where d.stage = 'waiting' and d.exporter_id = e.id and d.priority = 2
             order by d.due_at, d.seq
             limit $3::integer + 1

@@ -23,8 +23,8 @@ import { readersOf } from './readers.ts';
 import { expireHosts, removeHosts, removeWorkspace } from './remove-hosts.ts';
 import { rowText } from './row-text.ts';
 import { lastSeen } from './sightings.ts';
-import { overlaid } from './stage-batch.ts';
 import { laidOver } from './stage-findings.ts';
+import { overlaid } from './stage-hosts.ts';
 import { ensureWorkspace, updateWorkspace, WORKSPACE_COLUMNS } from './workspaces.ts';
 
 /** The workspace of the path. */

@@ -1,7 +1,7 @@
 import { ScanwireError } from '../../lib/errors.ts';
 import { type ImportCounts, importCounts } from '../../lib/inventory/import-counts.ts';
 import type { PoolLike } from './database.ts';
-import { everySlice, type Lease } from './slices.ts';
+import { everySlice, type Lease } from './import-slices.ts';
 import { FINDINGS } from './stage-findings.ts';
 
 /**

@@ -2,7 +2,7 @@ import { type Findings, placed } from '../../lib/inventory/findings.ts';
 import type { HostInput } from '../../lib/inventory/host.ts';
 import { addCounts, type ImportCounts, importCounts } from '../../lib/inventory/import-counts.ts';
 import type { Executor } from '../../lib/transaction.ts';
-import { COUNTED, INPUT, noteTouched } from './batch-input.ts';
+import { COUNTED, INPUT, noteTouched } from './import-input.ts';
 
 /** A column that an import gives: how it is read from `source`, a JSON object, and as which value of JSON it is compared. */
 interface Given {

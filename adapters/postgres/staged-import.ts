@@ -1,10 +1,10 @@
 import type { Executor } from '../../lib/transaction.ts';
 import { type PoolLike, patiently, transaction } from './database.ts';
+import { everySlice, LEASE, type Lease, slice } from './import-slices.ts';
 import { FORGET_NAMED } from './replace.ts';
 import { UNSEE } from './sightings.ts';
-import { everySlice, LEASE, type Lease, slice } from './slices.ts';
-import { assignments } from './stage-batch.ts';
 import { APPLY_FINDINGS, DISCARD_FINDINGS } from './stage-findings.ts';
+import { assignments } from './stage-hosts.ts';
 
 /** Begins to store: from here on listings end before the hosts that are going to come. Resolves to the generation of the import. */
 export async function lease(client: Executor, { workspaceId, importId }: Lease): Promise<number> {

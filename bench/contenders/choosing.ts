@@ -1,7 +1,7 @@
 import { eventBody } from '../../lib/webhooks/event-body.ts';
 import { investigationCreated } from '../../lib/webhooks/event-kinds.ts';
 import { checkFilter, compileFilter } from '../../lib/webhooks/filter.ts';
-import { formatEvent, formatTable, formatterOf, withFormatSecret } from '../../lib/webhooks/formats/index.ts';
+import { formatEvent, formatTable, formatterOf, withFormatSecret } from '../../lib/webhooks/formats/format-table.ts';
 import { compileSubscription } from '../../lib/webhooks/subscription.ts';
 import { FILTERS } from '../formats.ts';
 

@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
-import { RULE_SETS } from '../../lib/webhooks/choices.ts';
 import type { EventSummary } from '../../lib/webhooks/new-event.ts';
 import type { PublishOptions } from '../../lib/webhooks/publisher.ts';
+import { RULE_SETS } from '../../lib/webhooks/setting-values.ts';
 import { command, definedFields } from '../command.ts';
 import { readJson } from '../input.ts';
 import { aligned, utcTime } from '../output/table.ts';

@@ -1,10 +1,17 @@
 import type { Command } from 'commander';
 import { ScanwireError } from '../../lib/errors.ts';
 import type { AuthenticationPart } from '../../lib/webhooks/authentication.ts';
-import { AFTER_EXHAUSTED, EXPORT_TYPES, RULE_SETS, type RuleSet, SIGNATURE_FORMS, TRUST_SETTINGS } from '../../lib/webhooks/choices.ts';
 import type { Exporter, ExporterChanges, ExporterSettings, NewExporterSettings } from '../../lib/webhooks/exporter.ts';
 import type { Backlog, BacklogAge, ShownExporter } from '../../lib/webhooks/exporter-health.ts';
 import type { ReceiverWarning } from '../../lib/webhooks/receiver-url.ts';
+import {
+    AFTER_EXHAUSTED,
+    EXPORT_TYPES,
+    RULE_SETS,
+    type RuleSet,
+    SIGNATURE_FORMS,
+    TRUST_SETTINGS,
+} from '../../lib/webhooks/setting-values.ts';
 import type { TestView, WarnedExporter } from '../../plugins/admin-console/operations.ts';
 import { addAuthentication, authenticationOf } from '../authentication-input.ts';
 import { type Answer, type Call, command, definedFields, perSecond, repeated, span } from '../command.ts';

@@ -65,3 +65,19 @@ export function errorLog(): (error: unknown) => void {
         process.stderr.write(`${new Date().toISOString()} ${printable(message)}\n`);
     };
 }
+
+/** Says why a server cannot listen, from the `code` of the system's error. @param option That which names the port. */
+export function listenError(error: unknown, host: string, port: number, option = '--port'): unknown {
+    const elsewhere = option === '--port' ? '--host' : option;
+    const reasons: Readonly<Record<string, string>> = {
+        EADDRINUSE: `is in use: choose another with ${option}`,
+        EACCES: `needs rights that this user does not have: choose one above 1023 with ${option}`,
+        EADDRNOTAVAIL: `cannot be listened on: this machine does not have that address, name one that it has with ${elsewhere}`,
+        ENOTFOUND: `cannot be listened on: the host name is unknown, name another with ${elsewhere}`,
+    };
+    const { code = '' } = error as NodeJS.ErrnoException;
+    const reason = reasons[code];
+    return reason === undefined
+        ? error
+        : new ScanwireError('CONFLICT', `Port ${port} of ${host} ${reason}`, { field: 'port', cause: error });
+}

@@ -6,7 +6,7 @@ import { parseAddress, unmapped } from '../addresses.ts';
 import { checked } from '../checked.ts';
 import { ScanwireError } from '../errors.ts';
 import { answerLongHeads } from './long-head.ts';
-import { Taking } from './taking.ts';
+import { ReaderWatch } from './reader-watch.ts';
 
 /** What a connection may take. All times are in milliseconds. */
 export interface ConnectionLimits {
@@ -141,7 +141,7 @@ interface Connection {
     receiving: IncomingMessage | null;
     receivingSince: number;
     windowSince: number;
-    taking: Taking;
+    reader: ReaderWatch;
 }
 
 class Connections {
@@ -172,7 +172,7 @@ class Connections {
         }
 
         const now = this.#limits.now();
-        const at = { since: now, receivingSince: now, windowSince: now, taking: new Taking(socket, now) };
+        const at = { since: now, receivingSince: now, windowSince: now, reader: new ReaderWatch(socket, now) };
         const stage = isTls ? 'handshake' : 'head';
         const connection: Connection = { socket, address, stage, ...at, bytesRead: 0, unanswered: 0, receiving: null };
         this.#all.add(connection);
@@ -196,7 +196,7 @@ class Connections {
             this.#accepted.delete(portsOf(socket));
             this.#ofSocket.set(socket, connection);
             const now = this.#limits.now();
-            Object.assign(connection, { socket, stage: 'head', since: now, taking: new Taking(socket, now) });
+            Object.assign(connection, { socket, stage: 'head', since: now, reader: new ReaderWatch(socket, now) });
         }
     }
 
@@ -318,8 +318,8 @@ class Connections {
         return isSlow;
     }
 
-    #answerIsOver({ taking }: Connection, now: number): boolean {
-        return taking.pausedFor(now) >= this.#limits.answerTimeout;
+    #answerIsOver({ reader }: Connection, now: number): boolean {
+        return reader.pausedFor(now) >= this.#limits.answerTimeout;
     }
 }
 

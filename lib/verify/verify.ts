@@ -1,7 +1,7 @@
 import { timingSafeEqual } from 'node:crypto';
 import { type Clock, systemClock } from '../clock.ts';
 import { ScanwireError } from '../errors.ts';
-import { SIGNATURE_FORMS, type SignatureForm } from '../webhooks/choices.ts';
+import { SIGNATURE_FORMS, type SignatureForm } from '../webhooks/setting-values.ts';
 import { BODY_FORMS, type BodyForm, bodyDigest, standardSignatures, vendorNamed, wrongSecret } from '../webhooks/signature.ts';
 import type { ReplayCache } from './replay-cache.ts';
 

@@ -45,6 +45,8 @@ export interface AccessTokensOptions {
     readonly connect: (url: URL, way: TokenWay, signal: AbortSignal) => Promise<Connection>;
     /** Milliseconds for the whole request. */
     readonly timeout: number;
+    /** Exporters whose tokens are kept; beyond them, those that were asked for first are forgotten. */
+    readonly maxCached?: number;
     readonly monotonic?: () => number;
 }
 
@@ -60,9 +62,6 @@ interface CachedToken {
     readonly since: number;
 }
 
-/** Exporters whose tokens are kept; beyond them, those that were asked for first are forgotten. */
-const MAX_CACHED = 1_000;
-
 /** What a token that says nothing of its end is taken to be valid for, and what one is taken to be valid for at most. Milliseconds. */
 const DEFAULT_LIFE = 300_000;
 const MAX_LIFE = 24 * 3_600_000;
@@ -77,7 +76,12 @@ const RENEW_AGAIN = 10_000;
 const REPLACED_AFTER = 60_000;
 
 /** The tokens of a process. */
-export function accessTokens({ connect, timeout, monotonic = () => performance.now() }: AccessTokensOptions): AccessTokens {
+export function accessTokens({
+    connect,
+    timeout,
+    maxCached = 1_000,
+    monotonic = () => performance.now(),
+}: AccessTokensOptions): AccessTokens {
     const cached = new Map<string, CachedToken>();
     const asked = new Map<string, Promise<CachedToken>>();
 
@@ -85,7 +89,7 @@ export function accessTokens({ connect, timeout, monotonic = () => performance.n
         cached.delete(exporterId);
         cached.set(exporterId, token);
         const [oldest] = cached.keys();
-        if (cached.size > MAX_CACHED && oldest !== undefined) {
+        if (cached.size > maxCached && oldest !== undefined) {
             cached.delete(oldest);
         }
         return token;

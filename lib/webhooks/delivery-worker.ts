@@ -45,7 +45,7 @@ interface WaitingClaim {
  * whose delivery cannot be claimed is somebody else's or done.
  */
 export function deliveryWorker(context: WebhooksContext): (collector: string, concurrency: number) => Promise<QueueWorker> {
-    const { queue, newId, claimDuration, dispatcher, session, reservations, kept, bodies, responses, random, onError } = context;
+    const { queue, newId, claimDuration, dispatcher, session, reservations, kept, bodies, random, onError } = context;
     const claims = claimBatches(context);
     const ringOf = ringsOf(context.keyRing);
     const outcomes = outcomeBatches(context);
@@ -108,11 +108,7 @@ export function deliveryWorker(context: WebhooksContext): (collector: string, co
     async function send(claim: Claim, begunAt: Date | null): Promise<void> {
         try {
             const keyRing = ringOf(claim.exporter);
-            const heard: Heard = { refused: null };
-            const outcome = await traced(context, claim, (post) => attempt(claim, keyRing, context, { post, heard }));
-            if (heard.refused !== null) {
-                await responses.keep(claim, heard.refused, keyRing);
-            }
+            const outcome = await attempted(claim, keyRing, context);
             const recorded = { ...outcomeToRecord(claim, outcome, { keyRing, random }), begunAt };
             const isInTime = await record(recorded);
             // Another of its key may be due by this.
@@ -231,6 +227,16 @@ interface Heard {
 
 function traced({ tracing }: WebhooksContext, claim: Claim, run: (post: Post) => Promise<Outcome>): Promise<Outcome> {
     return tracing === null ? run(untraced) : tracing.attempting(claim, run);
+}
+
+/** The outcome of an attempt, once what was answered in vain is kept. */
+async function attempted(claim: Claim, keyRing: KeyRing, context: WebhooksContext): Promise<Outcome> {
+    const heard: Heard = { refused: null };
+    const outcome = await traced(context, claim, (post) => attempt(claim, keyRing, context, { post, heard }));
+    if (heard.refused !== null) {
+        await context.responses.keep(claim, heard.refused, keyRing);
+    }
+    return outcome;
 }
 
 async function attempt(

@@ -44,10 +44,10 @@ const GRACE = 5_000;
 const REQUEUE_AFTER = 10_000;
 
 /**
- * How often replays go on, how often when nothing of them is handed out, and how often they are looked for when none is known, in milliseconds.
- * What becomes due at once goes out before the events of that moment are through.
+ * How often replays go on, how seldom when nothing of them is handed out, and how often they are looked for when none is known, in milliseconds.
+ * What becomes due at once is sent at once, and the events of that moment are slowed down by it.
  */
-const REPLAY_EVERY = 100;
+const REPLAY_EVERY = 25;
 const REPLAY_SLOWLY_EVERY = 500;
 const FIND_REPLAYS_EVERY = 10_000;
 
@@ -261,7 +261,7 @@ function handingOut(context: DispatcherContext): HandingOut {
             }
             const advanced = await fromStore(replays.advance());
             const count = await dispatch();
-            return replays.goOnAfter(advanced && count === 0);
+            return replays.goOnAfter(advanced, count);
         },
     };
 }
@@ -270,6 +270,7 @@ function handingOut(context: DispatcherContext): HandingOut {
 function replaying({ deliveries: { replays }, monotonic }: DispatcherContext) {
     let next = Number.NEGATIVE_INFINITY;
     let isUnfinished = false;
+    let pace = REPLAY_EVERY;
     return {
         now(): void {
             next = Number.NEGATIVE_INFINITY;
@@ -285,13 +286,14 @@ function replaying({ deliveries: { replays }, monotonic }: DispatcherContext) {
             next = monotonic() + FIND_REPLAYS_EVERY;
             isUnfinished = false;
             isUnfinished = await replays.advance(2 * BATCH);
-            next = isUnfinished ? monotonic() + REPLAY_EVERY : next;
+            next = isUnfinished ? monotonic() + pace : next;
             return true;
         },
 
-        /** In milliseconds; null when none is unfinished. */
-        goOnAfter(nothingCame: boolean): number | null {
-            next += isUnfinished && nothingCame ? REPLAY_SLOWLY_EVERY - REPLAY_EVERY : 0;
+        /** @param count How many were handed out since. @returns Milliseconds; null when none is unfinished. */
+        goOnAfter(advanced: boolean, count: number): number | null {
+            const slower = count > 0 ? REPLAY_EVERY : Math.min(2 * pace, REPLAY_SLOWLY_EVERY);
+            pace = advanced ? slower : pace;
             return isUnfinished ? Math.max(0, next - monotonic()) : null;
         },
     };

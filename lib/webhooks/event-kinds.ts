@@ -2,8 +2,8 @@ import Joi from 'joi';
 import type { ApplicationSchema } from '../application-schema.ts';
 import { ScanwireError } from '../errors.ts';
 import { timestamp } from '../timestamp.ts';
-import { EXPORT_TYPES, type ExportType, type RuleSet } from './choices.ts';
 import { frequent, orderOf } from './event-body.ts';
+import { EXPORT_TYPES, type ExportType, type RuleSet } from './setting-values.ts';
 
 /**
  * An event kind: what `X-Vendor-Event` may say, and what a body of that kind must look like. Its keys go out in the

@@ -8,7 +8,6 @@ import {
     storedAuthentication,
     unsettledCredential,
 } from './authentication.ts';
-import type { ExportType } from './choices.ts';
 import { type CheckedExporterSettings, type ExporterChanges, type ExporterPatch, newExporter, type StoredExporter } from './exporter.ts';
 import { checkedChoices, sealFormatSecret } from './formatting.ts';
 import { sealHeaders } from './headers.ts';
@@ -16,6 +15,7 @@ import type { WebhooksContext } from './options.ts';
 import { assertCollector } from './owners.ts';
 import { checkReceiverUrl } from './receiver-url.ts';
 import { knownUrl, urlToStore } from './sealed-url.ts';
+import type { ExportType } from './setting-values.ts';
 import { changeSecret, checkSecret, sealSecret } from './signature.ts';
 
 /** A new exporter as it is stored. @throws ScanwireError `INVALID_INPUT` with the field. */

@@ -1,6 +1,7 @@
 import Joi from 'joi';
 import { nameSchema } from '../checked.ts';
 import { type AuthenticationPart, type AuthenticationSettings, authenticationSchemas, partAuthentication } from './authentication.ts';
+import type { Filter } from './filter.ts';
 import {
     AFTER_EXHAUSTED,
     type AfterExhausted,
@@ -10,8 +11,7 @@ import {
     type SignatureForm,
     TRUST_SETTINGS,
     type Trust,
-} from './choices.ts';
-import type { Filter } from './filter.ts';
+} from './setting-values.ts';
 
 /** Settings that a user configures and that are stored as they are, but for the URL. {@link newExporterSchema} has their rules and defaults. */
 export interface StoredSettings {

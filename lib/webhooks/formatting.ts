@@ -3,7 +3,7 @@ import type { KeyRing, SealedText } from '../keys/key-ring.ts';
 import { authorizationOf, unsealAuthentication } from './authentication.ts';
 import type { HeaderPairs, StoredExporter } from './exporter.ts';
 import { native } from './formats/envelopes.ts';
-import { checkFormat, type FormatEvent, type Formatter, formatterOf, withFormatSecret, withMaskedSecret } from './formats/index.ts';
+import { checkFormat, type FormatEvent, type Formatter, formatterOf, withFormatSecret, withMaskedSecret } from './formats/format-table.ts';
 import { messageHeaders, unsealHeaders } from './headers.ts';
 import type { FormattedMessage, StoredEvent } from './new-event.ts';
 import type { WebhooksContext } from './options.ts';

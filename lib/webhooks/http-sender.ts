@@ -9,7 +9,6 @@ import { nameServersSchema, type Resolver, type ResolverOptions, resolverSchema 
 import { accessTokens } from './access-tokens.ts';
 import { codeOfError, resultOfError, resultOfExchange } from './attempt-result.ts';
 import { type Authentication, authorizationOf, egressProxy, isAuthorization } from './authentication.ts';
-import type { Trust } from './choices.ts';
 import { tlsContext } from './client-tls.ts';
 import { type Connection, connection } from './connection.ts';
 import { connectionPool, type Lease } from './connection-pool.ts';
@@ -18,6 +17,7 @@ import type { HeaderPairs } from './exporter.ts';
 import { isSenderHeader } from './headers.ts';
 import { AttemptFailure, type AttemptProgress, type AttemptResult, newProgress, type Outcome, outcomeOf } from './outcome.ts';
 import { parseReceiverUrl } from './receiver-url.ts';
+import type { Trust } from './setting-values.ts';
 import { secure } from './tls-trust.ts';
 
 /** One POST, ready to go. */

@@ -1,9 +1,38 @@
+/**
+ * The engine that brings events to receivers. Its words, each with the file where it is at home:
+ *
+ * What is sent:
+ * - event: something that happened, accepted once, its body frozen as text (`new-event.ts`); its kind says what a body looks like (`event-kinds.ts`)
+ * - exporter: a configured receiver (`exporter.ts`); it chooses events by its kinds and filter (`subscription.ts`), and an event is routed to all that do
+ * - owner: the customer of the application whose exporter or event it is; none for the deployment's own (`owners.ts`)
+ * - collector: the named pool of workers that sends for an exporter (`delivery-worker.ts`)
+ * - delivery: one event on its way to one exporter (`store.ts`)
+ * - attempt: one POST of a delivery; outcome: what it came to (`outcome.ts`); fault: an outcome that is ours and not the receiver's
+ * - single attempt: all that a delivery with a `test` gets, whatever comes of it
+ * - held: accepted for an exporter that an outcome has stopped; sent once it is replayed
+ * - exhausted: out of tries; poisoned: set aside, since its attempts seem to end the processes that make them
+ * - replay: a delivery, or many of an exporter, sent once more by a new retry schedule (`replays.ts`)
+ * - notice: what became of an exporter, published as an event and emitted to the application (`notices.ts`)
+ *
+ * Who may send it, and when:
+ * - dispatch, or hand out: to mark deliveries that are due as `queued` and give them to the queue (`dispatcher.ts`)
+ * - window: how many deliveries of an exporter may be in flight, `queued` or `sending`; place, room: what of it is free
+ * - slot: one attempt that a worker can make at a time; share: what an exporter may have of its collector's slots (`shares.ts`)
+ * - claim: the lease of a delivery for one attempt, so that nobody else sends the same (`store.ts`)
+ * - reservation: a claim made when a delivery is handed out, for whoever gets its job in time (`reservations.ts`)
+ * - session: a process that claims, for as long as it gives signs of life; its claims end with it (`session.ts`)
+ * - sweep: to find claims whose sessions have ended, and jobs that the queue has lost
+ * - breaker: open after failures in a row; probe: the one delivery that an open one lets through at a time (`breaker.ts`)
+ * - pause: the time for which a receiver wants to be left alone, or a person has its exporter wait
+ * - generation: how often the settings of the deployment or of an exporter had changed (`settings.ts`)
+ * - sealed: encrypted for one exporter by the key ring; unsealed only to send or to show it
+ */
+
 export type { ApplicationSchema, JoiSchema, StandardSchema } from '../application-schema.ts';
 export { type EgressGuard, type EgressPolicy, egressGuard } from '../egress/guard.ts';
 export { ScanwireError, type ScanwireErrorCode } from '../errors.ts';
 export { timestamp } from '../timestamp.ts';
 export type * from './authentication.ts';
-export type { ExportType, FormatName, RuleSet, SignatureForm, Trust } from './choices.ts';
 export type { Deliveries, DeliveryHistory, ErasedEvent, Events } from './deliveries.ts';
 export type { Diagnosis, Doctor, Finding, FindingPart } from './doctor.ts';
 export type { EventKind, EventKinds } from './event-kinds.ts';
@@ -20,7 +49,7 @@ export {
     type FormatSettings,
     type Formatted,
     SECRET_PLACEHOLDER,
-} from './formats/index.ts';
+} from './formats/format-table.ts';
 export {
     type AcceptedNotice,
     DELIVERY_EVENTS,
@@ -41,6 +70,7 @@ export type { Readiness, UnreadyReason } from './readiness.ts';
 export type { ReceiverWarning } from './receiver-url.ts';
 export type { AnsweredAttempt, AttemptResponse, ResponseBody, ResponseStore } from './response-bodies.ts';
 export { DEFAULT_SCHEDULE } from './schedule.ts';
+export type { ExportType, FormatName, RuleSet, SignatureForm, Trust } from './setting-values.ts';
 export type { Deployment, DeploymentSettings, Role, SettingsStore } from './settings.ts';
 export type * from './store.ts';
 export type { Subscription, SubscriptionVerdict } from './subscription.ts';

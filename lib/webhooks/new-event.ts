@@ -1,5 +1,5 @@
-import type { ExportType } from './choices.ts';
 import type { HeaderPairs, StoredExporter } from './exporter.ts';
+import type { ExportType } from './setting-values.ts';
 
 /** Something that happened, accepted once. */
 export interface StoredEvent {

@@ -11,7 +11,7 @@ import type { Dispatcher } from './dispatcher.ts';
 import type { EventKind, EventKinds } from './event-kinds.ts';
 import { collectorSchema, DEFAULT_COLLECTOR } from './exporter.ts';
 import type { ExporterStore } from './exporter-store.ts';
-import type { Format, Formats } from './formats/index.ts';
+import type { Format, Formats } from './formats/format-table.ts';
 import type { WebhookEvent } from './host-events.ts';
 import type { Sender } from './http-sender.ts';
 import type { KeptMessages } from './kept-messages.ts';

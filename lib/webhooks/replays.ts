@@ -38,8 +38,8 @@ export interface ReplayStore {
     list(limit: number, exporterIds?: readonly string[]): Promise<readonly Replay[]>;
     /**
      * Makes the deliveries of all that are unfinished `pending` and due as their rates allow by now, a second's worth and `limit` of each at most: those
-     * that have ended before those that wait. Each restarts its retry schedule, with the same bytes and message id. What fails again after the
-     * replay was planned is none of it. Any number of processes may do so at once.
+     * that have ended before those that wait. They are handed out like retries, behind first tries. Each restarts its retry schedule, with the same
+     * bytes and message id. What fails again after the replay was planned is none of it. Any number of processes may do so at once.
      *
      * @returns Whether any is unfinished.
      */

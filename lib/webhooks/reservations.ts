@@ -1,8 +1,8 @@
 /**
  * A claim that is made before anybody asks for it, when a delivery is handed out (or dispatched): marked `queued` and given to the queue as a
- * job. Its token is in the
- * delivery's row and in the job, and it belongs to no session yet: the worker that gets the job before `beginBy` sends without asking the
- * store. What has not begun by then is taken back. It serves one hand-out: a job that may have been handed out before has none.
+ * job. It is for whoever gets the job: its token is in the delivery's row and in the job, and it belongs to no session yet. The worker that
+ * gets the job before `beginBy` sends without asking the store. What has not begun by then is taken back. It serves one hand-out: a job that
+ * may have been handed out before has none.
  */
 export interface Reservation {
     readonly token: string;
@@ -47,7 +47,7 @@ export interface BegunAttempts {
     readonly attempts: readonly BegunAttempt[];
 }
 
-/** Times of claims that deliveries are handed out with, in milliseconds. */
+/** Times of reservations, in milliseconds. */
 export const RESERVATION_TIMES = {
     /** Within which an attempt must have begun. So settings of an exporter that came with the claim are not older than that. */
     beginWithin: 1_000,
@@ -57,7 +57,7 @@ export const RESERVATION_TIMES = {
     timeTrustedFor: 10_000,
 } as const;
 
-/** What a process knows of the claims that were handed out to it. */
+/** What a process knows of the reservations that were handed out to it. */
 export interface Reservations {
     /**
      * The store has said what time it is.
@@ -71,7 +71,7 @@ export interface Reservations {
     now(): Date | null;
     /** Whether an attempt has begun under it that goes on. */
     hasBegun(reservation: Reservation): boolean;
-    /** An attempt begins under a claim that was handed out. */
+    /** An attempt begins under a reservation. */
     begin(attempt: Omit<BegunAttempt, 'duration'>): void;
     /** Its outcome has been recorded. */
     end(token: string): void;
@@ -90,7 +90,7 @@ interface Begun {
 }
 
 /**
- * The claims that were handed out to a process. Their times are the store's, of which this process knows what it heard last, and how
+ * The reservations that were handed out to a process. Their times are the store's, of which this process knows what it heard last, and how
  * much of its own time has passed since.
  */
 export function reservationsOf({

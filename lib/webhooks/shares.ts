@@ -54,3 +54,8 @@ function inFlight(sharers: readonly Sharer[]): number {
 export function placesForRetries(window: number, now: Date): number {
     return Math.floor((window + (Math.floor(now.getTime() / 100) % 8)) / 8);
 }
+
+/** How many places of a window an event that is accepted leaves free while retries are due, so that they always get their share. */
+export function placesLeftToRetries(window: number): number {
+    return Math.ceil(window / 8);
+}

@@ -1,8 +1,8 @@
 import { createHmac, randomBytes } from 'node:crypto';
 import { ScanwireError } from '../errors.ts';
 import type { KeyRing, SealedText } from '../keys/key-ring.ts';
-import type { SignatureForm } from './choices.ts';
 import type { HeaderPairs, StoredExporter } from './exporter.ts';
+import type { SignatureForm } from './setting-values.ts';
 
 /** A message to sign, and with what. */
 export interface Signing {

@@ -45,6 +45,7 @@ export interface Delivery {
     readonly eventId: string;
     readonly kind: string;
     readonly exporterId: string;
+    /** The named pool of workers that sends for its exporter. */
     readonly collector: string;
     readonly state: DeliveryState;
     /** Attempts claimed so far. A replay restarts the retry schedule but goes on counting. */
@@ -205,8 +206,8 @@ export interface DeliveryStore {
      * Stores each event with one delivery per recipient, in one transaction: all of them or none. They are `pending`.
      *
      * @param options.handOut How first tries are handed out at once, `queued` with their claims: those whose exporters have room, no probe to wait
-     *     for, and nothing older that is due. No lock is waited for to find out, so that a window may be exceeded by what is accepted at the same
-     *     time. Not with `tx`.
+     *     for, and no older first try that is due; beside retries that are due, {@link placesLeftToRetries} are left free. No lock is waited for to
+     *     find out, so that a window may be exceeded by what is accepted at the same time. Not with `tx`.
      * @param options.tx An open transaction of the application to store in; only where {@link DeliveryStore.transactions} is true.
      * @param options.revision The {@link Subscribers.revision} by which subscribers were chosen.
      * @throws ScanwireError `NOT_FOUND` when a named exporter does not exist, `CONFLICT` when an event id was accepted before; with the field

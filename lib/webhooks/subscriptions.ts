@@ -2,7 +2,7 @@ import { ScanwireError } from '../errors.ts';
 import type { Executor } from '../transaction.ts';
 import { type EventKind, typesFor } from './event-kinds.ts';
 import type { StoredExporter } from './exporter.ts';
-import { type FormatEvent, formatEvent } from './formats/index.ts';
+import { type FormatEvent, formatEvent } from './formats/format-table.ts';
 import { type MessageMaker, messageMaker } from './formatting.ts';
 import type { FormattedMessage, IdempotencyKey, NewEvent, Subscriber } from './new-event.ts';
 import type { WebhooksContext } from './options.ts';

@@ -3,8 +3,8 @@ import tls from 'node:tls';
 import { type HandshakeOptions, handshake } from '../egress/handshake.ts';
 import { errorCode } from '../errors.ts';
 import { codeOfError } from './attempt-result.ts';
-import type { Trust } from './choices.ts';
 import { AttemptFailure, type AttemptProgress, type OutcomeCode, type PresentedCertificate } from './outcome.ts';
+import type { Trust } from './setting-values.ts';
 
 /** A connection to secure, and how far its certificate is trusted. */
 export interface TrustedHandshake extends Pick<HandshakeOptions, 'socket' | 'host' | 'context' | 'timeout' | 'signal'> {

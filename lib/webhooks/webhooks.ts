@@ -11,7 +11,7 @@ import { type Doctor, doctorOf, MAX_DIFFERENCE, MAX_NAMES, NAME_TIMEOUT } from '
 import { type EventKinds, eventKinds } from './event-kinds.ts';
 import type { Overview } from './exporter-health.ts';
 import { type Exporters, exporters } from './exporters.ts';
-import { formatTable } from './formats/index.ts';
+import { formatTable } from './formats/format-table.ts';
 import { keptMessages } from './kept-messages.ts';
 import { noticesOf } from './notices.ts';
 import { DRAIN_TIMEOUT, type WebhookStores, type WebhooksContext, type WebhooksOptions, webhooksSchema, workSchema } from './options.ts';

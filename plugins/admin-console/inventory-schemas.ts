@@ -9,7 +9,7 @@ import { hostsQuerySchema } from '../../lib/inventory/host-pages.ts';
 import { noteSchema, serviceSchema, workspaceSchema, workspaceVulnSchema } from '../../lib/inventory/resources.ts';
 import type { OperationName } from './operations.ts';
 import type { OperationSchemas } from './schemas.ts';
-import { countsSchema } from './views.ts';
+import { countsSchema } from './view-schemas.ts';
 
 const { count } = FIELD_SCHEMAS;
 

@@ -17,7 +17,6 @@ import type { Resealed } from '../../lib/keys/key-ring.ts';
 import type { NewKeyOptions } from '../../lib/keys/limits.ts';
 import type { LicenseStatus } from '../../lib/license/verify-license.ts';
 import type { Activity, ActivityQuery } from '../../lib/webhooks/activity.ts';
-import type { RuleSet } from '../../lib/webhooks/choices.ts';
 import type {
     DeliveryCount,
     DeliveryFilter,
@@ -38,6 +37,7 @@ import type { Outcome } from '../../lib/webhooks/outcome.ts';
 import type { ReceiverWarning } from '../../lib/webhooks/receiver-url.ts';
 import type { Replay, ReplayOptions } from '../../lib/webhooks/replays.ts';
 import type { AnsweredAttempt } from '../../lib/webhooks/response-bodies.ts';
+import type { RuleSet } from '../../lib/webhooks/setting-values.ts';
 import type { Delivery } from '../../lib/webhooks/store.ts';
 import type { Choice } from '../../lib/webhooks/subscriptions.ts';
 

@@ -42,7 +42,7 @@ import {
     withStart,
     withWait,
     yes,
-} from './views.ts';
+} from './view-schemas.ts';
 
 /** What an operation accepts and answers with over HTTP, as its route is checked and documented. */
 export interface OperationSchemas {

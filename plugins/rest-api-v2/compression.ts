@@ -1,7 +1,7 @@
 import { pipeline, Readable, type Transform } from 'node:stream';
 import * as zlib from 'node:zlib';
 import type { Request, ResponseObject, ResponseToolkit } from '@hapi/hapi';
-import { qualitiesOf } from './asked.ts';
+import { qualitiesOf } from './index-query.ts';
 import { LINES_TYPE } from './row-forms.ts';
 
 type Compress = (options?: zlib.ZlibOptions) => Transform;

@@ -4,7 +4,7 @@ import Joi from 'joi';
 import type { RateLimiterAbstract, RateLimiterRes } from 'rate-limiter-flexible';
 import { isObject } from '../../lib/checked.ts';
 import { optionalPackage } from '../../lib/errors.ts';
-import { Taking } from '../../lib/protect/taking.ts';
+import { ReaderWatch } from '../../lib/protect/reader-watch.ts';
 import { within } from '../../lib/within.ts';
 import { type InstanceOptions, logFailure } from '../instance.ts';
 
@@ -147,7 +147,7 @@ export interface Streams {
 
 /** @param most How many there may be at once. @param now Milliseconds since any moment. */
 export function streamsUpTo(most: number, now: () => number = () => performance.now()): Streams {
-    const open = new Map<Request, Taking>();
+    const open = new Map<Request, ReaderWatch>();
     let timer: NodeJS.Timeout | undefined;
 
     function look(): void {
@@ -171,7 +171,7 @@ export function streamsUpTo(most: number, now: () => number = () => performance.
                 return;
             }
 
-            open.set(request, new Taking(req.socket, now()));
+            open.set(request, new ReaderWatch(req.socket, now()));
             timer ??= setInterval(look, LOOK).unref();
             const end = (): void => {
                 open.delete(request);

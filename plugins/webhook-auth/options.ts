@@ -3,7 +3,7 @@ import Joi from 'joi';
 import { objectWith } from '../../lib/checked.ts';
 import type { ReplayCache } from '../../lib/verify/replay-cache.ts';
 import { MAX_TOLERANCE, TOLERANCE, type VerifyOptions } from '../../lib/verify/verify.ts';
-import { SIGNATURE_FORMS } from '../../lib/webhooks/choices.ts';
+import { SIGNATURE_FORMS } from '../../lib/webhooks/setting-values.ts';
 import { type InstanceOptions, instanceSchema } from '../instance.ts';
 
 /** The secrets that may have signed a request. */

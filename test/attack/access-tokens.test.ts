@@ -155,11 +155,8 @@ t.test('a token server is vetted and trusted as a receiver is', async (t) => {
     t.equal(tokens.came.length + to.came.length, 0);
 });
 
-t.test('tokens are renewed before they end, and a receiver that refuses them all causes no storm', async (t) => {
-    let now = 0;
-    let number = 0;
-    let away = false;
-    const { origin } = await server(t, (response) => (away ? response.writeHead(503).end() : json(response, bearer(`token-${++number}`))));
+/** Opens connections to servers on loopback addresses, and keeps to what. */
+function opener() {
     const opened: URL[] = [];
     const guard = egressGuard({ allow: ['127.0.0.0/8'] });
     const connect = connectVetted({
@@ -176,6 +173,30 @@ t.test('tokens are renewed before they end, and a receiver that refuses them all
         const secured = await secure({ ...handshake, context: tlsContext(way) });
         return connection({ socket: secured, origin: url.origin, address: null, fingerprint: null });
     };
+    return { opened, open };
+}
+
+t.test('exporters without number fill no memory with their tokens', async (t) => {
+    let number = 0;
+    const { origin } = await server(t, (response) => json(response, bearer(`token-${++number}`)));
+    const tokens = accessTokens({ connect: opener().open, timeout: 5_000, maxCached: 2 });
+    const { oauth } = authenticationAt(origin);
+    const authentication = { oauth: oauth as NonNullable<typeof oauth> };
+    const tokenOf = async (exporterId: string): Promise<string> =>
+        (await tokens.of({ exporterId, origin: 'https://receiver.test', authentication }, new AbortController().signal)).token;
+    const asked: string[] = [];
+    for (const exporterId of ['a', 'b', 'a', 'c', 'b', 'c', 'a']) {
+        asked.push(await tokenOf(exporterId));
+    }
+    t.same(asked, ['token-1', 'token-2', 'token-1', 'token-3', 'token-2', 'token-3', 'token-4'], 'the oldest is asked for again');
+});
+
+t.test('tokens are renewed before they end, and a receiver that refuses them all causes no storm', async (t) => {
+    let now = 0;
+    let number = 0;
+    let away = false;
+    const { origin } = await server(t, (response) => (away ? response.writeHead(503).end() : json(response, bearer(`token-${++number}`))));
+    const { opened, open } = opener();
     const tokens = accessTokens({ connect: open, timeout: 5_000, monotonic: () => now });
     const { oauth } = authenticationAt(origin);
     const use = { exporterId: 'e', origin: 'https://receiver.test', authentication: { oauth: oauth as NonNullable<typeof oauth> } };

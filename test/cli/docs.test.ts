@@ -30,6 +30,12 @@ t.test('gives every command a section with its help, word for word, and an examp
         const section = sectionOf(name);
         t.ok(section.includes(`\`\`\`text\n${help}\`\`\``), `the help of ${name} is what docs/command-line.md shows`);
         t.match(section, new RegExp(`\n\\$ .*${name}`), `${name} has an example`);
+        const typed = Array.from(section.matchAll(/^\$ .*$/gm), ([line]) => line.match(/ --[a-z-]+/g) ?? []).flat();
+        t.strictSame(
+            typed.filter((option) => !help.includes(option)),
+            [],
+            `${name} is shown with options that it has`,
+        );
     }
 
     t.ok(known.length > 25, `${known.length} commands`);

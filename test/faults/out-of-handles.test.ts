@@ -14,7 +14,7 @@ t.test('a process without handles blames itself, and no receiver', async (t) => 
     const child = fileURLToPath(new URL('./out-of-handles-child.js', import.meta.url));
     const command = 'ulimit -n 128; exec "$0" "$@"';
     const args = ['-c', command, process.execPath, child, names.address, String(made.port)];
-    const { stdout } = await promisify(execFile)('sh', args, { env: { PATH: process.env.PATH } });
+    const { stdout } = await promisify(execFile)('sh', args);
     t.same(JSON.parse(stdout), {
         before: ['delivered', 'delivered'],
         meanwhile: ['interrupted', 'interrupted'],

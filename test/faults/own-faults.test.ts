@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import t from 'tap';
 import { keyRing } from '../../lib/keys/key-ring.ts';
-import type { WebhookEvent } from '../../lib/webhooks/host-events.ts';
+import { emitPoisoned, type WebhookEvent } from '../../lib/webhooks/host-events.ts';
 import { simulatedDeployment } from '../support/simulated-deployment.ts';
 
 const MINUTE = 60_000;
@@ -49,6 +49,14 @@ t.test('a delivery whose claims run out 20 times in a row is poisoned, and can b
     await process.deliveries.replay(id);
     await deployment.advance(1_000);
     t.match(await process.deliveries.show(id), { state: 'delivered', attempts: 21 });
+    const heard: WebhookEvent[] = [];
+    const context = {
+        deliveries: deployment.stores.deliveries,
+        onEvent: (event: WebhookEvent) => void heard.push(event),
+        onError: t.error,
+    };
+    await emitPoisoned([id], context);
+    t.strictSame(heard, [], 'of one that was replayed by the time it is looked at nothing is told');
 });
 
 t.test('claims that ran out use up no try of the schedule', async (t) => {

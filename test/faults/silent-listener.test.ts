@@ -16,6 +16,13 @@ t.test('a worker whose listening connection falls silent goes on to take jobs', 
     const queue = postgresQueue({ pool });
     const seen: string[] = [];
     const handler = async ({ deliveryId }: { readonly deliveryId: string }) => void seen.push(deliveryId);
+    await queue.ready();
+    // The first one falls silent before the worker has heard that it listens.
+    let listens = false;
+    proxy.silenceAt((bytes) => {
+        listens = bytes.includes('LISTEN bullmq_jobs');
+        return listens;
+    });
     const worker = await queue.work('default', handler, { concurrency: 1 });
     t.teardown(async () => {
         proxy.reset();
@@ -36,6 +43,7 @@ t.test('a worker whose listening connection falls silent goes on to take jobs', 
         );
         return deliveryId;
     };
+    await until(() => listens);
     const first = await added();
     await until(() => seen.includes(first));
 

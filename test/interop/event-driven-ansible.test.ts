@@ -8,7 +8,7 @@ import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import t, { type Test } from 'tap';
 import { until } from '../../adapters/contract/assertions.ts';
-import type { SignatureForm } from '../../lib/webhooks/choices.ts';
+import type { SignatureForm } from '../../lib/webhooks/setting-values.ts';
 import { freePort } from '../support/free-port.ts';
 import { answers, changed, post, SECRET, type Sent, sendingExporter, TITLE } from './sending-exporter.ts';
 import { holdsTranscript, keptTranscript } from './transcript.ts';

@@ -12,7 +12,7 @@ import { Webhook } from 'standardwebhooks';
 import t from 'tap';
 import { present, until } from '../../adapters/contract/assertions.ts';
 import { verify } from '../../lib/verify/index.ts';
-import type { SignatureForm } from '../../lib/webhooks/choices.ts';
+import type { SignatureForm } from '../../lib/webhooks/setting-values.ts';
 import { plugin as webhookAuth } from '../../plugins/webhook-auth/index.ts';
 import { findOnPath } from '../support/find-program.ts';
 import { freePort } from '../support/free-port.ts';

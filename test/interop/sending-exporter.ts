@@ -8,7 +8,7 @@ import { buffer } from 'node:stream/consumers';
 import type { Test } from 'tap';
 import { present, until } from '../../adapters/contract/assertions.ts';
 import { ask } from '../../cli/client.ts';
-import type { SignatureForm } from '../../lib/webhooks/choices.ts';
+import type { SignatureForm } from '../../lib/webhooks/setting-values.ts';
 import type { Input, OperationName, Output } from '../../plugins/admin-console/operations.ts';
 import { dataOf, fixture, serveIn } from '../support/served.ts';
 

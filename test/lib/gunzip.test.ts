@@ -111,6 +111,15 @@ t.test('says what it met first where the source cannot be read again by then', a
     t.ok(expected.bytes.subarray(0, result.bytes.length).equals(result.bytes) && result.bytes.length > MIB);
 });
 
+t.test('says what it met first where the source was made whole by then, after all that is there', async (t) => {
+    const packed = gzipSync(text(3500));
+    const bytes = overwritten(packed, 1.25 * MIB, 200_000);
+    const expected = await unpack(chunks(bytes, 65_536));
+    const result = await unpack(Object.assign(chunks(bytes, 65_536), { again: () => chunks(packed, 65_536) }));
+    t.strictSame(result.error, expected.error);
+    t.ok(result.bytes.equals(allOf(packed)));
+});
+
 t.test('loses nothing before a wrong checksum or the end of a long member that was cut off', async (t) => {
     const packed = gzipSync(text(3500));
     for (const member of [overwritten(packed, packed.length - 8, 4), overwritten(packed, packed.length - 4, 4), packed.subarray(0, -9)]) {

@@ -36,6 +36,8 @@ export interface HandedOut {
     readonly generation: number;
     /** What its exporter was set to; undefined once it is gone. */
     readonly settings: ExporterSettings | undefined;
+    /** The session that has read last what it takes to send under it. */
+    readBy: string | null;
 }
 
 /** What is known of a delivery when it is accepted. */

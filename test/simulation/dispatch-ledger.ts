@@ -34,7 +34,7 @@ export class DispatchLedger {
             entry.queuedAt = this.rows.timeline.now;
             const { generation } = this.rows.sessions;
             const settings = this.rows.exporters.get(entry.accepted.exporterId)?.settings;
-            entry.handedOut = reservation === null ? null : { reservation, generation, settings };
+            entry.handedOut = reservation === null ? null : { reservation, generation, settings, readBy: null };
             if (reservation !== null && !entry.accepted.single && reservation.attemptSinceReplay !== entry.failures + 1) {
                 this.rows.violate(
                     `${name(deliveryId)} is at try ${reservation.attemptSinceReplay} after ${entry.failures} failures of its receiver`,

@@ -265,6 +265,14 @@ export class Ledger {
         entry.claim({ token, session, claimedAt: now, settings, vendor: this.sessions.vendor, reserved: false });
     }
 
+    /** What it takes to send was read under the claim that a delivery was handed out with. */
+    read({ deliveryId, token }: Claim, session: string | null): void {
+        const handedOut = this.entries.get(deliveryId)?.handedOut ?? null;
+        if (handedOut?.reservation.token === token) {
+            handedOut.readBy = session;
+        }
+    }
+
     /** Somebody wants to claim, or begins: who has other settings than the deployment sees that soon, and asks no more. */
     asked(session: string | null): void {
         if (this.sessions.isLongOutdated(session)) {

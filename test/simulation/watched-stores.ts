@@ -93,8 +93,8 @@ function watchedDeliveries(store: DeliveryStore, ledger: Ledger): DeliveryStore 
             ledger.asked(session);
             const claims = await store.claim(requests, session, maxBytes);
             for (const [index, claim] of claims.entries()) {
-                if (claim !== null && requests[index]?.keepsReservation !== true) {
-                    ledger.claimed(claim, session);
+                if (claim !== null) {
+                    requests[index]?.keepsReservation === true ? ledger.read(claim, session) : ledger.claimed(claim, session);
                 }
             }
             return claims;

@@ -30,8 +30,15 @@ export class WireLedger implements Wire {
         }
     }
 
-    /** What a process has claimed that this may be: while nobody has begun under what it was handed out with, only what fits. */
+    /**
+     * What a process has claimed that this may be: while nobody has begun under what it was handed out with, only what fits. Of a claim whose answer
+     * it never got it knows nothing: what it has just read under another one is of that.
+     */
     private ownClaim(entry: DeliveryModel, process: SimulatedProcess, message: Message): Claimed | undefined {
+        const readBy = entry.handedOut?.readBy ?? null;
+        if (readBy !== null && this.sessions.holder(readBy) === process.name) {
+            return undefined;
+        }
         const own = entry.claims.filter((one) => {
             const since = this.rows.timeline.now - Math.max(one.claimedAt, process.frozenUntil);
             return !one.begun && this.sessions.holder(one.session) === process.name && since <= ANSWERED_WITHIN;

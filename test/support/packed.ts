@@ -7,7 +7,11 @@ import { promisify } from 'node:util';
 const execute = promisify(execFile);
 
 /** Runs a program as a user does, without what gathers coverage in every Node.js below the tests. */
-export function run(command: string, args: readonly string[], options: { readonly cwd?: string } = {}): Promise<{ stdout: string }> {
+export function run(
+    command: string,
+    args: readonly string[],
+    options: { readonly cwd?: string; readonly env?: NodeJS.ProcessEnv } = {},
+): Promise<{ stdout: string }> {
     return execute('env', ['-u', 'NODE_OPTIONS', command, ...args], options);
 }
 

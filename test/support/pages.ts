@@ -17,6 +17,18 @@ export function pastedPages(): ReadonlyMap<string, string> {
     return files;
 }
 
+/** What every page says to type into a shell, block by block, by `page.md`. */
+export function shellBlocks(): ReadonlyMap<string, readonly string[]> {
+    const pages = ['README.md', ...readdirSync('docs').map((name) => `docs/${name}`)].filter((name) => name.endsWith('.md'));
+    const blocks = pages.map((page) => {
+        return [
+            basename(page),
+            Array.from(readFileSync(page, 'utf8').matchAll(/^```sh\n(.*?)^```$/gms), ([, block = '']) => block),
+        ] as const;
+    });
+    return new Map(blocks.filter(([, all]) => all.length > 0));
+}
+
 /** How a page is run. */
 export interface PageRun {
     /** What the page presumes of the host that it is pasted into, by name. */

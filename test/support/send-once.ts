@@ -1,7 +1,7 @@
 // Sends one message to the URL given, whose host is taken to be on loopback, and prints the outcome.
 import { egressGuard } from '../../lib/egress/guard.ts';
-import type { Trust } from '../../lib/webhooks/choices.ts';
 import { httpSender } from '../../lib/webhooks/http-sender.ts';
+import type { Trust } from '../../lib/webhooks/setting-values.ts';
 
 const [, , url = '', trust = 'strict'] = process.argv;
 const sender = httpSender({

@@ -27,7 +27,15 @@ export interface TestServersOptions {
 const PACKAGES = { redis: 'redis-server', postgres: 'postgresql', openssl: 'openssl' };
 
 /** Programs of others that tests of `test/interop/` and those in a browser run, and the Debian packages that hold them. */
-const FOREIGN_PACKAGES = { chromium: 'chromium', webhook: 'webhook', python3: 'python3', go: 'golang-go', ruby: 'ruby', php: 'php-cli' };
+const FOREIGN_PACKAGES = {
+    chromium: 'chromium',
+    curl: 'curl',
+    webhook: 'webhook',
+    python3: 'python3',
+    go: 'golang-go',
+    ruby: 'ruby',
+    php: 'php-cli',
+};
 
 const isRoot = process.getuid?.() === 0;
 

@@ -152,11 +152,11 @@ const sightingLaws: Laws<InventoryFixture> = {
     async 'takes a moved host for seen when it was seen before'({ store }) {
         const [from, to] = await twoWorkspaces(store);
         const seen = async ({ id }: Workspace, address: string): Promise<unknown> => {
+            const found: { readonly address: string; readonly last_seen?: Date }[] = [];
             for await (const batch of present(store.hosts.select)([id], { extras: ['last_seen'] })) {
-                return (batch as readonly { readonly address: string; readonly last_seen?: Date }[]).find((one) => one.address === address)
-                    ?.last_seen;
+                found.push(...batch);
             }
-            return null;
+            return found.find((one) => one.address === address)?.last_seen;
         };
         const before = await seen(from, ROOM.address);
         const [host] = await rows(store.hosts, [from.id]);

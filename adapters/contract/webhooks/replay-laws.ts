@@ -58,6 +58,22 @@ export const replayLaws: Laws<WebhookBench> = {
         );
     },
 
+    async 'replays behind what is tried for the first time, and nothing twice'(bench) {
+        const { id } = await bench.addExporter();
+        await fail(bench, 2, at(0));
+        await fail(bench, 1, at(0), { state: 'pending', delay: 3_600_000 });
+        await bench.setTime(at(5_000));
+        await plan(bench, id, { rate: 100 });
+        assert.equal(await storeOf(bench).advance(100), false);
+        assert.equal(await storeOf(bench).count({ exporterId: id, failedSince: at(0) }), 0, 'what waits for its turn is found no more');
+        const first = await bench.publishAt(at(6_000), {}, {});
+        const handedOut = await bench.dispatchedIds({ now: at(6_000), window: 3 });
+        assert.equal(handedOut.length, 3);
+        assert.ok(first.every((one) => handedOut.includes(one)));
+        const health = present(await bench.exporters.health(id));
+        assert.equal(health.backlog.oldest?.getTime(), at(5_000).getTime(), 'it waits since it was replayed');
+    },
+
     async 'replays nothing that is sent in vain once more, and nothing that was accepted later'(bench) {
         const { id } = await bench.addExporter();
         const [first, second] = await fail(bench, 2, at(0));

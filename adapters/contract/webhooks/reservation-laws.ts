@@ -78,6 +78,17 @@ export const reservationLaws: Laws<WebhookBench> = {
         assert.deepEqual(counts(await bench.acceptAtOnce(1, { now: at(60) })), [1], 'retries are not due yet, a test waits for nobody');
     },
 
+    async 'hands first tries out at once beside retries that are due, and leaves an eighth of the window to those'(bench) {
+        await bench.addExporter();
+        await bench.publish({}, {});
+        await bench.record((await bench.claimDue()).map((claim) => failure(claim, 1_000, { health: 'none' })));
+        const due = { now: at(2_000), window: 4 };
+        assert.deepEqual(counts(await bench.acceptAtOnce(1, due)), [1]);
+        assert.deepEqual(counts(await bench.acceptAtOnce(2, due)), [1, 1]);
+        assert.deepEqual(counts(await bench.acceptAtOnce(1, due)), [0], 'the last place is left');
+        assert.equal((await bench.dispatch(due)).length, 1);
+    },
+
     async 'hands nothing out at once to an exporter whose breaker is open, at the time of its probe neither'(bench) {
         await bench.addExporter();
         for (const time of [0, 10, 20]) {

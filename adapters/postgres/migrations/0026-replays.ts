@@ -1,4 +1,4 @@
-import type { Migration } from '../migrate.ts';
+import type { SqlMigration } from '../migrate.ts';
 
 /** Replays of many deliveries, which go on in slices, whichever processes come and go. */
 const sql = `
@@ -143,4 +143,4 @@ end
 $$;
 `;
 
-export const replays: Migration = { id: '0026-replays', sql };
+export const replays: SqlMigration = { id: '0026-replays', sql };

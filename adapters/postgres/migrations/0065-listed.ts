@@ -55,7 +55,7 @@ execute function scanwire.set_ended_as();
 `;
 
 /** The text with each of the parts replaced, wherever it stands. @throws Error for a part that is not there. */
-function changed(text: string, ...changes: readonly (readonly [part: string, by: string])[]): string {
+export function changed(text: string, ...changes: readonly (readonly [part: string, by: string])[]): string {
     return changes.reduce((before, [part, by]) => {
         if (!before.includes(part)) {
             throw new Error(`Cannot replace "${part}": it is not there`);
@@ -65,7 +65,7 @@ function changed(text: string, ...changes: readonly (readonly [part: string, by:
 }
 
 /** The function of this name, as an earlier migration made it, in place of that one. */
-function replacing(sql: string, name: string): string {
+export function replacing(sql: string, name: string): string {
     const from = sql.indexOf(`create function scanwire.${name}(`);
     return changed(sql.slice(from, sql.indexOf('\n$$;\n', from) + 5), ['create function', 'create or replace function']);
 }
@@ -125,8 +125,8 @@ const slices = changed(
     ['        from looked_at l\n        join scanwire.events v on v.id = l.event_id\n', '        from looked_at l\n'],
 );
 
-const functions = [
-    triggers,
+/** What events are accepted by, as it replaces what there was. */
+export const listedAcceptance: readonly string[] = [
     withKinds(holdingAcceptance),
     keepingPlan('accept_events'),
     keepingPlan('accept_chosen_events'),
@@ -134,9 +134,9 @@ const functions = [
     keepingPlan('accept_ordered_events'),
     alike,
     acceptSingle,
-    firstSince,
-    slices,
-].join('\n');
+];
+
+const functions = [triggers, ...listedAcceptance, firstSince, slices].join('\n');
 
 /** What is accepted between the first step and the last has the columns and nothing in them, as all from before. */
 export const listed: readonly Migration[] = [

@@ -2,7 +2,7 @@ import { ScanwireError } from '../../../lib/errors.ts';
 import { type Activity, type ActivitySlice, type ActivitySpan, MAX_OF_SLICE } from '../../../lib/webhooks/activity.ts';
 import { CHART, drawn, type Part } from './chart.ts';
 import { namedExporters } from './delivery.ts';
-import type { Page, Templates } from './frame.ts';
+import type { Page, Templates } from './renderer.ts';
 import type { ScreenRoute, Visit } from './screen.ts';
 import { durationText, filled, texts } from './texts.ts';
 

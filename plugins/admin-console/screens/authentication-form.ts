@@ -1,6 +1,6 @@
 import { ScanwireError } from '../../../lib/errors.ts';
 import { type AuthenticationPart, type AuthenticationSettings, OAUTH_METHODS } from '../../../lib/webhooks/authentication.ts';
-import type { Templates } from './frame.ts';
+import type { Templates } from './renderer.ts';
 import { texts as words } from './texts.ts';
 
 /*

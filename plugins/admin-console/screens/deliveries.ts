@@ -3,10 +3,10 @@ import { OUTCOME_CODES } from '../../../lib/webhooks/outcome.ts';
 import { DELIVERY_STATES, type Delivery } from '../../../lib/webhooks/store.ts';
 import { activityRoute, activityTemplates } from './activity.ts';
 import { deliveryRoutes, deliveryTemplates, type Named, namedExporters, nameOf, stateText } from './delivery.ts';
-import { timeIn } from './forms.ts';
-import { type Fault, faultOf, type Page } from './frame.ts';
 import type { View } from './live.ts';
+import { type Fault, faultOf, type Page } from './renderer.ts';
 import type { Redirect, Screen, Visit } from './screen.ts';
+import { timeIn } from './screen.ts';
 import { counted, texts } from './texts.ts';
 
 const LIST = `{% layout 'layout' %}{% block content %}

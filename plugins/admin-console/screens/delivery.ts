@@ -4,7 +4,7 @@ import type { Timings } from '../../../lib/webhooks/outcome.ts';
 import type { Delivery } from '../../../lib/webhooks/store.ts';
 import { DISCARDABLE, isReplayable, waitsAgain } from '../../../lib/webhooks/store-refusals.ts';
 import type { AttemptView } from '../operations.ts';
-import type { Page, Templates } from './frame.ts';
+import type { Page, Templates } from './renderer.ts';
 import type { Redirect, ScreenRoute, Visit } from './screen.ts';
 import { durationText, filled, texts, wordsOf } from './texts.ts';
 

@@ -1,5 +1,12 @@
 import { ScanwireError } from '../../../lib/errors.ts';
 import {
+    DEFAULT_COLLECTOR,
+    type Exporter,
+    type ExporterChanges,
+    type HeaderPairs,
+    type NewExporterSettings,
+} from '../../../lib/webhooks/exporter.ts';
+import {
     AFTER_EXHAUSTED,
     type AfterExhausted,
     EXPORT_TYPES,
@@ -8,14 +15,7 @@ import {
     SIGNATURE_FORMS,
     type SignatureForm,
     type Trust,
-} from '../../../lib/webhooks/choices.ts';
-import {
-    DEFAULT_COLLECTOR,
-    type Exporter,
-    type ExporterChanges,
-    type HeaderPairs,
-    type NewExporterSettings,
-} from '../../../lib/webhooks/exporter.ts';
+} from '../../../lib/webhooks/setting-values.ts';
 import { generateSecret } from '../../../lib/webhooks/signature.ts';
 import {
     authenticationIn,
@@ -25,7 +25,7 @@ import {
     type TypedAuthentication,
     typedAuthentication,
 } from './authentication-form.ts';
-import type { Templates } from './frame.ts';
+import type { Templates } from './renderer.ts';
 
 /*
  * The form of an exporter, for a new one and for one that there is. Fields are called as the settings are, so that a refusal finds the

@@ -1,6 +1,6 @@
 import type { Output } from '../operations.ts';
 import { drawn, type Part } from './chart.ts';
-import type { Page, Templates } from './frame.ts';
+import type { Page, Templates } from './renderer.ts';
 import type { Visit } from './screen.ts';
 import { filled, texts } from './texts.ts';
 

@@ -4,7 +4,7 @@ import { DRAFTED } from '../../../lib/webhooks/exporter-questions.ts';
 import type { Output } from '../operations.ts';
 import { indented } from './delivery.ts';
 import { type ExporterValues, newSettings } from './exporter-form.ts';
-import type { Templates } from './frame.ts';
+import type { Templates } from './renderer.ts';
 import type { Visit } from './screen.ts';
 import { texts } from './texts.ts';
 

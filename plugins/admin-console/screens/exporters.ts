@@ -16,7 +16,7 @@ import {
 } from './exporter-form.ts';
 import { listed, listTemplates } from './exporter-list.ts';
 import { previewShown, previewTemplates } from './exporter-preview.ts';
-import { type Fault, faultOf, type Page } from './frame.ts';
+import { type Fault, faultOf, type Page } from './renderer.ts';
 import { FailedOnTheWay, type Redirect, type Screen, type ScreenRoute, type Visit } from './screen.ts';
 import { countText, durationText, texts, wordsOf } from './texts.ts';
 

@@ -13,11 +13,11 @@ import { screenAssets } from './assets.ts';
 import { auditScreen } from './audit.ts';
 import { deliveriesScreen } from './deliveries.ts';
 import { exportersScreen } from './exporters.ts';
-import { FORM_COOKIE, formCookie, formSecret, isFormToken, isFromHere, newFormSecret, TOKEN_FIELD } from './forms.ts';
-import { type Frame, type Page, Renderer } from './frame.ts';
+import { FORM_COOKIE, formCookie, formSecret, isFormToken, isFromHere, newFormSecret, TOKEN_FIELD } from './form-tokens.ts';
 import { keysScreen } from './keys.ts';
 import { type LivePart, LiveStreams } from './live.ts';
 import { overviewScreen } from './overview.ts';
+import { type Frame, type Page, Renderer } from './renderer.ts';
 import { FailedOnTheWay, type Redirect, type Screen, type ScreenRoute, type Visit } from './screen.ts';
 import { texts } from './texts.ts';
 

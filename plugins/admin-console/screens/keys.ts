@@ -1,7 +1,7 @@
 import { ScanwireError } from '../../../lib/errors.ts';
 import type { NewKeyOptions } from '../../../lib/keys/limits.ts';
 import { type ApiKeyScope, DEFAULT_SCOPES, SCOPES } from '../../../lib/keys/scopes.ts';
-import type { Fault, Page } from './frame.ts';
+import type { Fault, Page } from './renderer.ts';
 import type { Screen, Visit } from './screen.ts';
 import { texts } from './texts.ts';
 

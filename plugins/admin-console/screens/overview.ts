@@ -3,7 +3,7 @@ import { VERSION } from '../../../lib/version.ts';
 import type { Diagnosis, Finding } from '../../../lib/webhooks/doctor.ts';
 import type { ExporterSummary } from '../../../lib/webhooks/exporter-page.ts';
 import { within } from '../../../lib/within.ts';
-import type { Page } from './frame.ts';
+import type { Page } from './renderer.ts';
 import type { Screen, Visit } from './screen.ts';
 import { counted, filled, texts } from './texts.ts';
 
@@ -171,11 +171,8 @@ function failing(exporter: ExporterSummary): readonly Attention[] {
 /** So many deliveries, the newest, are looked at for one that is no test. */
 const LOOKED_AT = 20;
 
-/** Whether there was an event that is no test, for an exporter; an owner has no commands, and is told of none. */
-async function anyPublished({ perform, owner }: Visit): Promise<boolean> {
-    if (owner !== null) {
-        return true;
-    }
+/** Whether there was an event that is no test, for an exporter. */
+async function anyPublished({ perform }: Visit): Promise<boolean> {
     const newest = await perform('listDeliveries', { limit: LOOKED_AT });
     return newest.some(({ kind }) => kind !== 'test');
 }

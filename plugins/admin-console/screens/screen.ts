@@ -1,7 +1,7 @@
 import type { HandledOperation } from '../handlers.ts';
 import type { OperationName } from '../operations.ts';
-import type { Page, Templates } from './frame.ts';
 import type { LivePart } from './live.ts';
+import type { Page, Templates } from './renderer.ts';
 
 /** What somebody asks of a screen. */
 export interface Visit {
@@ -19,6 +19,12 @@ export interface Visit {
     offers(operation: OperationName): boolean;
     /** Does an operation of the console, as its route and its command do. */
     readonly perform: HandledOperation;
+}
+
+/** A time as forms send it, which is in UTC; a text that is none stays, so that the operation refuses it by its field. */
+export function timeIn(text: string): Date {
+    const time = new Date(`${text}Z`);
+    return Number.isNaN(time.getTime()) ? (text as unknown as Date) : time;
 }
 
 /** Path below the base that is shown next. */

@@ -483,3 +483,15 @@ t.test('closes while Redis is away', async (t) => {
     await queue.close();
     t.pass('both ended');
 });
+
+t.test('stores a reservation under the name by which processes of earlier releases read it', async (t) => {
+    const redis = await ownServer(t);
+    const queue = closes(t, redisQueue({ url: redis.url, ...quiet }));
+    await queue.ready();
+    const handedOut = reserved();
+    await queue.add([handedOut]);
+    const client = new Redis(redis.url);
+    t.teardown(() => client.quit());
+    const [stored] = await client.keys(`*:${handedOut.deliveryId}-1-*`);
+    t.same(JSON.parse((await client.hget(stored ?? '', 'data')) ?? '{}').grant, handedOut.reservation);
+});

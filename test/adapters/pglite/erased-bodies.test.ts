@@ -1,6 +1,6 @@
 import t from 'tap';
 import { sampleEvent, sampleExporter } from '../../../adapters/contract/webhooks/fixture.ts';
-import { openEmbeddedDatabase, openMemoryDatabase } from '../../../adapters/pglite/index.ts';
+import { openEmbeddedDatabase } from '../../../adapters/pglite/index.ts';
 import { migrate, postgresWebhooks } from '../../../adapters/postgres/index.ts';
 
 t.test('leaves nothing of an erased body, nor of what was made of it and answered to it, in a copy of the database', async (t) => {
@@ -37,8 +37,13 @@ t.test('leaves nothing of an erased body, nor of what was made of it and answere
 });
 
 t.test('copies a database in which nothing was migrated', async (t) => {
-    const database = await openMemoryDatabase();
-    t.teardown(() => database.end());
+    const database = await openEmbeddedDatabase({ folder: `${t.testdir()}/data` });
     await database.query('drop schema if exists scanwire cascade');
     t.ok((await database.dump()).length > 0);
+    await database.end();
+    await t.rejects(
+        database.dump(),
+        { code: 'UNAVAILABLE', message: 'The embedded database is closed' },
+        'one that is closed is copied no more',
+    );
 });

@@ -125,6 +125,17 @@ t.test('admits one of many who find a dead lock at the same time', async (t) => 
 t.test('says what is wrong with a folder in which no lock can be', async (t) => {
     await t.rejects(lockFolder(join(t.testdir(), 'missing')), { code: 'ENOENT' });
     await t.rejects(lockFolder(t.testdir({ 'database.lock': {} })), { code: 'EISDIR' });
+    await t.rejects(lockFolder('/proc/self'), { code: 'MISCONFIGURED', message: /^Cannot make a socket in \/proc\/self \(E[A-Z]+\)/ });
+});
+
+t.test('says that a folder has no room for the name of a lock that is being made', async (t) => {
+    // The longest in which the lock itself could be.
+    const names = (length: number): string => Array.from({ length: Math.ceil(length / 200) }, () => 'x'.repeat(199)).join('/');
+    const root = t.testdir();
+    const folder = join(root, names(4_070)).slice(0, 4_070).replace(/\/$/, 'x');
+    mkdirSync(folder, { recursive: true });
+    await t.rejects(lockFolder(folder), { code: 'ENAMETOOLONG' });
+    t.same(readdirSync(folder), []);
 });
 
 t.test('leaves the lock of another alone when it is given back late', async (t) => {

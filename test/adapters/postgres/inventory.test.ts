@@ -76,6 +76,13 @@ for (const { name, open } of databases) {
             ]);
         });
 
+        t.test('counts nothing below what can be no id', async (t) => {
+            const { workspace } = await store.importHosts('default', each([{ address: '192.0.2.7' }]));
+            t.equal(await store.hosts.count?.([workspace.id], {}), 1);
+            t.equal(await store.hosts.count?.([2 ** 31], {}), 0);
+            t.equal(await store.hosts.count?.([0.5], {}), 0);
+        });
+
         t.test('returns IPv6 addresses in canonical text, and without a mask', async (t) => {
             const { workspace } = await store.importHosts(
                 'default',

@@ -74,15 +74,18 @@ t.test('counts what is in flight to its end, however much there are slots for', 
     t.strictSame(accepted?.handedOut, []);
 });
 
-t.test('is not handed out before what has waited for longer', async (t) => {
-    for (const failed of [false, true]) {
+t.test('is not handed out before what has waited for longer, nor at the last place beside a retry', async (t) => {
+    for (const [priority, window] of [
+        [1, 10],
+        [2, 1],
+    ] as const) {
         const empty = emptyWebhookStores(pool);
         await empty.start();
         const bench = new WebhookBench(empty);
         await bench.addExporter();
         await bench.publish();
-        await pool.query('update scanwire.deliveries set priority = $1', [failed ? 2 : 1]);
-        const [accepted] = await bench.acceptAtOnce();
+        await pool.query('update scanwire.deliveries set priority = $1', [priority]);
+        const [accepted] = await bench.acceptAtOnce(1, { window });
         t.strictSame([accepted?.deliveries.length, accepted?.handedOut], [1, []]);
     }
 });

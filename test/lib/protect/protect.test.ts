@@ -16,9 +16,13 @@ interface Protected {
 }
 
 /** Time passes only where the test says so. */
-async function protectedServer(t: Test, limits: ConnectionLimits, answer: RequestListener): Promise<Protected> {
+async function protectedServer(
+    t: Test,
+    limits: ConnectionLimits,
+    answer: RequestListener,
+    server: Server = createServer(answer),
+): Promise<Protected> {
     let time = 0;
-    const server = createServer(answer);
     const protection = protect(server, { now: () => time, ...limits });
     server.listen(0, '127.0.0.1');
     await once(server, 'listening');
@@ -154,7 +158,10 @@ t.test('destroys what sends a body too slowly or for too long, but for long requ
         [endless, 'x'.repeat(200)],
         [long, 'x'.repeat(200)],
     ]);
-    pass(1000);
+    pass(999);
+    await setImmediate();
+    t.equal(gone.size, 0, 'not before its time');
+    pass(1);
     await until(() => gone.size === 1);
     t.ok(gone.has(slow));
     for (let round = 0; round < 2; round += 1) {
@@ -229,13 +236,29 @@ t.test('counts connections in all and of an address; a new one takes the place o
 });
 
 t.test('leaves alone what a host upgrades', async (t) => {
-    const { connect, pass, server, protection } = await protectedServer(t, { headTimeout: 10 }, ok);
-    server.on('upgrade', (_request, socket) => socket.write('HTTP/1.1 101 Switching Protocols\r\n\r\n'));
-    const upgraded = await connect();
-    await answered(upgraded, 'GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: own\r\n\r\n');
-    pass(100_000);
-    t.equal(protection.connections(), 0);
-    t.notOk(upgraded.destroyed);
+    const upgrading = (server: Server): Server =>
+        server.on('upgrade', (_request, socket) => socket.write('HTTP/1.1 101 Switching Protocols\r\n\r\n'));
+    const before = await protectedServer(t, { headTimeout: 10 }, ok, upgrading(createServer(ok)));
+    const after = await protectedServer(t, { headTimeout: 10 }, ok);
+    upgrading(after.server);
+    for (const { connect, pass, protection } of [before, after]) {
+        const upgraded = await connect();
+        await answered(upgraded, 'GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: own\r\n\r\n');
+        pass(100_000);
+        t.equal(protection.connections(), 0);
+        t.notOk(upgraded.destroyed);
+    }
+});
+
+t.test('answers over a connection that was there before it', async (t) => {
+    const server = createServer(ok).listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    t.teardown(() => server.close().closeAllConnections());
+    const early = connect((server.address() as AddressInfo).port, '127.0.0.1');
+    await once(server, 'connection');
+    const { connections } = protect(server, { maxUnanswered: 1 });
+    await answered(early, HEAD);
+    t.equal(connections(), 0);
 });
 
 t.test('takes IPv6 addresses by their first 64 bits', (t) => {
@@ -244,6 +267,7 @@ t.test('takes IPv6 addresses by their first 64 bits', (t) => {
     t.equal(addressBlock('fe80::1%eth0'), 'fe80:0:0:0');
     t.equal(addressBlock('::ffff:192.0.2.7'), '192.0.2.7');
     t.not(addressBlock('192.0.2.7'), addressBlock('192.0.2.8'));
+    t.equal(addressBlock(''), '', 'a socket of this machine has none');
     t.end();
 });
 

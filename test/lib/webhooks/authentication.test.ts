@@ -230,6 +230,7 @@ t.test('refuses what cannot be, with the field and never with a value', async (t
         [{ ca: ROOT.cert + ROOT.key }, 'ca', /nothing else that is in PEM/],
         [{ ca: `${ROOT.cert}-----BEGIN CERTIFICATE-----\nhid` }, 'ca', /must be certificates/],
         [{ ca: `${ROOT.cert}-----BEGIN CERTIFICATE-----\nhid\n-----END CERTIFICATE-----` }, 'ca', /cannot be read, number 2/],
+        [{ ca: '-----BEGIN CERTIFICATE-----\nhid\n-----END CERTIFICATE-----\n'.repeat(201) }, 'ca', /^Ca must be at most 200 certificates/],
         [{ ca: ROOT.cert, url: 'http://example.com/' }, 'ca', /needs a URL with https/],
         [certificates('hidden'), 'clientCertificate.certificate', /must be certificates/],
         [certificates(CLIENT.cert, 'hidden'), 'clientCertificate.key', /is not a private key in PEM/],

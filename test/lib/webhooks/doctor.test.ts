@@ -10,6 +10,7 @@ import { keyRing } from '../../../lib/keys/key-ring.ts';
 import { type WebhookExporterOptions, webhooksOf } from '../../../plugins/webhook-exporter/options.ts';
 import { certificate } from '../../support/certificates.ts';
 import { countingReceiver } from '../../support/counting-receiver.ts';
+import { recordingProcess } from '../../support/recording-process.ts';
 
 const options = (): WebhookExporterOptions => ({
     stores: memoryWebhooks(),
@@ -150,6 +151,28 @@ t.test('looks no further than a store that is away', async (t) => {
         healthy: false,
         findings: [{ part: 'store', state: 'wrong', text: /The database cannot be used now/, advice: String }],
     });
+});
+
+t.test('says that the test was not sent where nobody sends for the collector', async (t) => {
+    const { exporters, doctor } = recordingProcess(t, memoryWebhooks());
+    const { exporter } = await exporters.create({ url: 'https://receiver.example/', collector: 'elsewhere' });
+    t.match((await doctor(exporter.id)).findings.at(-1), {
+        part: 'answer',
+        state: 'wrong',
+        text: 'The test was not sent in time',
+        advice: /process that sends for the collector elsewhere/,
+    });
+});
+
+t.test('blames no key for a store that fails while it looks', async (t) => {
+    const stores = memoryWebhooks();
+    let looks = 0;
+    const list = async () => {
+        looks += 1;
+        return looks === 1 ? await stores.exporters.list() : Promise.reject(new ScanwireError('UNAVAILABLE', 'away'));
+    };
+    const { doctor } = recordingProcess(t, { ...stores, exporters: { ...stores.exporters, list } });
+    await t.rejects(doctor(), { code: 'UNAVAILABLE', message: 'away' });
 });
 
 t.test('warns of a clock that differs', async (t) => {

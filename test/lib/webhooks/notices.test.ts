@@ -1,5 +1,6 @@
 import t, { type Test } from 'tap';
 import { present } from '../../../adapters/contract/assertions.ts';
+import { ScanwireError } from '../../../lib/errors.ts';
 import type { WebhookEvent } from '../../../lib/webhooks/host-events.ts';
 import type { NewEvent } from '../../../lib/webhooks/new-event.ts';
 import type { Webhooks } from '../../../lib/webhooks/webhooks.ts';
@@ -127,6 +128,31 @@ t.test('tells it later when the store is away, and says so', async (t) => {
     deployment.storeIsAway = false;
     await deployment.advance(30_000);
     t.strictSame(kinds(), ['exporter_stopped']);
+});
+
+t.test('tells it later when the store takes no event', async (t) => {
+    const { deployment, kinds } = listening(t);
+    const { deliveries } = deployment.stores;
+    const { accept } = deliveries;
+    let full = true;
+    const accepting: typeof accept = async (newEvents, options) => {
+        if (full && newEvents.some(({ event }) => KINDS.includes(event.kind))) {
+            throw new ScanwireError('UNAVAILABLE', 'The disk is full');
+        }
+        return await accept(newEvents, options);
+    };
+    Object.assign(deliveries, { accept: accepting });
+    const host = await deployment.start('host');
+    await add(deployment, host, { url: FAILING });
+    await add(deployment, host, { kinds: KINDS });
+    deployment.receive = () => ({ result: 410 });
+    await deployment.publish(host, 1);
+    await deployment.advance(60_000);
+    t.strictSame(kinds(), []);
+    t.ok(host.errors.some(({ message }) => message === 'The disk is full'));
+    full = false;
+    await deployment.advance(60_000);
+    t.strictSame(new Set(kinds()), new Set(['exporter_stopped']));
 });
 
 t.test('refuses them from the application, and takes them for subscriptions', async (t) => {

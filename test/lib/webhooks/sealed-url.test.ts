@@ -5,6 +5,7 @@ import t from 'tap';
 import { until } from '../../../adapters/contract/assertions.ts';
 import { sampleExporter } from '../../../adapters/contract/webhooks/fixture.ts';
 import { memoryWebhooks } from '../../../adapters/memory/index.ts';
+import { ScanwireError } from '../../../lib/errors.ts';
 import { type KeyRing, keyRing } from '../../../lib/keys/key-ring.ts';
 import type { WebhookStores } from '../../../lib/webhooks/options.ts';
 import { knownUrl, sealedUrl, shownUrl, shownUrls, unsealUrl } from '../../../lib/webhooks/sealed-url.ts';
@@ -206,4 +207,22 @@ t.test('seals no URL over one that is changed meanwhile, nor fails for one that 
     t.equal(await storedUrl(stores, 'changed'), `${WHOLE}&changed`);
     t.match(await storedUrl(stores, 'third'), /^v1\.k\./);
     t.same(errors, []);
+});
+
+t.test('says that the store is away, and seals later', async (t) => {
+    mock.timers.enable({ apis: ['setInterval'] });
+    t.teardown(() => mock.timers.reset());
+    const stores = memoryWebhooks();
+    await stores.exporters.insert(sampleExporter({ id: PLAIN, url: WHOLE, sealedSecret: ring.seal('s', `exporter:${PLAIN}`) }));
+    let isAway = true;
+    const update: typeof stores.exporters.update = async (...change) =>
+        isAway ? Promise.reject(new ScanwireError('UNAVAILABLE', 'away')) : await stores.exporters.update(...change);
+    const { start, errors } = recordingProcess(t, { ...stores, exporters: { ...stores.exporters, update } });
+    await start();
+    t.match(errors, [{ code: 'UNAVAILABLE', message: 'away' }]);
+    t.equal(await storedUrl(stores, PLAIN), WHOLE);
+    isAway = false;
+    mock.timers.tick(15_000);
+    await until(async () => (await storedUrl(stores, PLAIN)) !== WHOLE);
+    t.equal(errors.length, 1);
 });

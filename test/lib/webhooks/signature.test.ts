@@ -1,9 +1,9 @@
 import { execFileSync } from 'node:child_process';
 import { Webhook } from 'standardwebhooks';
 import t from 'tap';
-import type { SignatureForm } from '../../../lib/webhooks/choices.ts';
 import type { HeaderPairs } from '../../../lib/webhooks/exporter.ts';
 import { messageHeaders } from '../../../lib/webhooks/headers.ts';
+import type { SignatureForm } from '../../../lib/webhooks/setting-values.ts';
 import { checkSecret, generateSecret, type Signing, signatureHeaders, vendorNamed } from '../../../lib/webhooks/signature.ts';
 
 const body = Buffer.from('{"timestamp":"2026-11-21T09:30:00.000Z","title":"Größe – \u2028 😀"}');

@@ -8,7 +8,7 @@ import { migrate, postgresWebhooks, transaction } from '../../../adapters/postgr
 import { egressGuard } from '../../../lib/egress/guard.ts';
 import { keyRing } from '../../../lib/keys/key-ring.ts';
 import type { NewExporterSettings } from '../../../lib/webhooks/exporter.ts';
-import type { Format } from '../../../lib/webhooks/formats/index.ts';
+import type { Format } from '../../../lib/webhooks/formats/format-table.ts';
 import type { Message } from '../../../lib/webhooks/http-sender.ts';
 import type { WebhookStores } from '../../../lib/webhooks/options.ts';
 import { newProgress, outcomeOf } from '../../../lib/webhooks/outcome.ts';

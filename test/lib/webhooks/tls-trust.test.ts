@@ -7,9 +7,9 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import t, { type Test } from 'tap';
 import { egressGuard } from '../../../lib/egress/guard.ts';
-import type { Trust } from '../../../lib/webhooks/choices.ts';
 import { type HttpSenderOptions, httpSender } from '../../../lib/webhooks/http-sender.ts';
 import type { Outcome, OutcomeCode } from '../../../lib/webhooks/outcome.ts';
+import type { Trust } from '../../../lib/webhooks/setting-values.ts';
 import { answers, type Receiver, receiver } from '../../support/bad-receiver.ts';
 import { authority, type Credentials, certificate, chain, forged } from '../../support/certificates.ts';
 

@@ -316,6 +316,18 @@ t.test('draws in the list what became of a day, and says what waits by age', asy
     t.match(html, /<span class="age">1 accepted in the last minute<\/span>/);
 });
 
+t.test('gives no share of a day of which nothing has come to an end', async (t) => {
+    const { server, visitor } = await visited(t);
+    const { exporters, deliveries } = server.plugins['webhook-exporter'];
+    const silent = createServer(() => {}).listen(0, '127.0.0.1');
+    await once(silent, 'listening');
+    t.teardown(() => silent.close().closeAllConnections());
+    const { exporter } = await exporters.create({ url: `http://127.0.0.1:${(silent.address() as AddressInfo).port}/` });
+    await exporters.test(exporter.id, { wait: false });
+    await until(async () => (await deliveries.count({ state: 'sending' })).count === 1);
+    t.match((await visitor.get('/admin/exporters')).html, /<small>– of 1<\/small>/);
+});
+
 t.test('lists many exporters on several pages', async (t) => {
     const { server, visitor } = await visited(t);
     for (let number = 1; number <= 26; number += 1) {
@@ -357,18 +369,21 @@ t.test('leads on from a page that says what failed', async (t) => {
     t.notMatch((await visitor.get('/admin/exporters/none')).html, 'Back');
 });
 
-t.test('answers with a page when an exporter cannot be saved, since the store is away', async (t) => {
+t.test('answers with a page when an exporter cannot be saved or previewed, since the store is away', async (t) => {
     const server = await host();
     const { webhooks } = systemOf(server);
-    const create = async (): Promise<never> => {
+    const away = async (): Promise<never> => {
         throw new ScanwireError('UNAVAILABLE', 'The database cannot be used now');
     };
-    await register(server, { system: { webhooks: { ...webhooks, exporters: { ...webhooks.exporters, create } } }, screens: {} });
+    const exporters = { ...webhooks.exporters, create: away, previewDraft: away };
+    await register(server, { system: { webhooks: { ...webhooks, exporters } }, screens: {} });
     const visitor = new Visitor(server);
     const form = await visitor.get('/admin/exporters/new');
-    const page = await visitor.send(form, '/admin/exporters', { url: 'https://hooks.example.com/', name: 'alerts' });
-    t.equal(page.status, 503);
-    t.match(page.html, /The database cannot be used now/);
+    for (const asked of [{}, { preview: 'yes' }]) {
+        const page = await visitor.send(form, '/admin/exporters', { url: 'https://hooks.example.com/', name: 'alerts', ...asked });
+        t.equal(page.status, 503);
+        t.match(page.html, /The database cannot be used now/);
+    }
 });
 
 t.test('does nothing of a part that the system does not have', async (t) => {

@@ -1,6 +1,8 @@
 import type { Server } from '@hapi/hapi';
 import t, { type Test } from 'tap';
 import { until } from '../../../adapters/contract/assertions.ts';
+import { ScanwireError } from '../../../lib/errors.ts';
+import type { System } from '../../../plugins/admin-console/index.ts';
 import { answering, host, investigation, register, systemOf } from './host.ts';
 import { fieldsOf, Visitor } from './visitor.ts';
 
@@ -8,9 +10,9 @@ const KIND = 'idr_investigation_created';
 const HOUR = 3_600_000;
 
 /** An exporter whose receiver answers 401, and a delivery of it that waits an hour for its next try. */
-async function waiting(t: Test) {
+async function waiting(t: Test, change: (system: ReturnType<typeof systemOf>) => System = (system) => system) {
     const server = await host();
-    await register(server, { system: systemOf(server), screens: {} });
+    await register(server, { system: change(systemOf(server)), screens: {} });
     await server.initialize();
     t.teardown(() => server.stop());
     const receiver = await answering(t);
@@ -75,6 +77,18 @@ t.test('says after a test that has arrived that deliveries wait, and sends them 
     await visitor.send(tested, `${at}/waiting`);
     await until(async () => (await deliveries.show(id)).state === 'delivered');
     t.notMatch((await visitor.send(await visitor.get(at), `${at}/test`)).html, /Send what waits/, 'nothing waits any more');
+});
+
+t.test('passes over a delivery that is being sent by itself by now, and says so when the store is away', async (t) => {
+    const faults: string[] = ['CONFLICT', 'UNAVAILABLE'];
+    const { receiver, visitor, at } = await waiting(t, ({ webhooks, ...system }) => {
+        const replay = () => Promise.reject(new ScanwireError(faults.shift() as 'CONFLICT', 'The delivery cannot be replayed now'));
+        return { ...system, webhooks: { ...webhooks, deliveries: { ...webhooks.deliveries, replay } } };
+    });
+    receiver.status = 204;
+    const tested = await visitor.send(await visitor.get(at), `${at}/test`);
+    t.match(await visitor.send(tested, `${at}/waiting`), { status: 200, path: /^\/admin\/deliveries\?exporterId=/ });
+    t.match(await visitor.send(tested, `${at}/waiting`), { status: 503, html: /The delivery cannot be replayed now/ });
 });
 
 t.test('leads to a replay, at a rate, where much waits', async (t) => {

@@ -290,6 +290,9 @@ t.test('answers 503 while the store is down, and breaks off when it fails later'
     t.match(await ask('/hosts'), { status: 503, body: { error: { code: 503, message: /try again later/ } } });
     t.match(await ask('/hosts/1?address=192.0.2.1,192.0.2.2'), { status: 200 });
     t.equal((await rpc('db.hosts')).error.code, 503);
+    const none = { ...hosts, get: () => Promise.reject(new Error('down')) };
+    const single = await served({ store: { ...store, hosts: none } as never });
+    t.match(await single.ask('/hosts/1'), { status: 503, body: { error: { code: 503, message: /try again later/ } } });
 
     const late = async function* (path: readonly number[]): AsyncIterable<readonly object[]> {
         yield* store.workspaceServices.list(path);

@@ -104,6 +104,24 @@ t.test('has examples that fulfil their schemas', async (t) => {
     t.ok(Object.values(webhooks).every(({ post }) => JSON.stringify(post.requestBody.content).includes('examples')));
 });
 
+t.test('describes what the application has by a Standard Schema as far as that tells, with examples', async (t) => {
+    const schema = { '~standard': { version: 1, vendor: 'own', validate: (value: unknown) => ({ value }) } } as const;
+    const store = { async *list() {}, get: async () => null };
+    const jsonSchema = {
+        type: 'object',
+        properties: { id: { type: 'integer' }, name: { anyOf: [{ type: 'string' }, { type: 'null' }] }, at: { type: ['string', 'null'] } },
+    };
+    const resources = [
+        { path: '/workspaces/{workspace_id}/campaigns', schema, fields: ['id', 'name', 'at'], jsonSchema, store },
+        { path: '/workspaces/{workspace_id}/teams', schema, fields: ['id', 'lead'], store },
+    ];
+    const { components } = await documentOf(await served({ resources } as Partial<RestApiV2Options>));
+    const { Campaign, Team } = (components as { schemas: { Campaign: { examples: object[] }; Team: Json } }).schemas;
+    t.match(Campaign, { properties: jsonSchema.properties, examples: [{ id: 1, name: 'web-1', at: null }] });
+    t.ok(ajv.validate(Campaign, Campaign.examples[0]), ajv.errorsText());
+    t.match(Team, { properties: { id: {}, lead: {} }, examples: [{ id: null, lead: null }] });
+});
+
 t.test('describes the rows as they go out', async (t) => {
     const running = await whole();
     const document = await documentOf(running);

@@ -1,6 +1,7 @@
 import { createHash, randomBytes, randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import http, { type IncomingMessage } from 'node:http';
+import { connect } from 'node:net';
 import * as Boom from '@hapi/boom';
 import Hapi, { type Lifecycle, type Server } from '@hapi/hapi';
 import t from 'tap';
@@ -8,6 +9,7 @@ import { memoryApiKeys } from '../../../adapters/memory/api-keys.ts';
 import { newApiKey } from '../../../lib/keys/api-keys.ts';
 import { keyRing } from '../../../lib/keys/key-ring.ts';
 import { plugin, simulate, type TokenAuthOptions, type TokenAuthRefs } from '../../../plugins/token-auth/index.ts';
+import { MAX_WAITING } from '../../../plugins/token-auth/refusals.ts';
 
 const ring = keyRing({ current: 'k1', keys: { k1: randomBytes(32) } });
 
@@ -273,4 +275,16 @@ t.test('keeps answers that took a key out of caches, unless their route or their
     t.equal(await cached('/kept'), 'max-age=60, must-revalidate, private');
     t.equal(await cached('/own'), 'private');
     t.equal(await cached('/open'), 'no-cache', 'as hapi has it');
+});
+
+t.test('drops a connection that floods it with wrong keys, and lets others in', async (t) => {
+    const server = await guarded();
+    await server.start();
+    t.teardown(() => server.stop());
+    const { key } = await server.plugins['token-auth'].create('valid');
+    const flood = connect(Number(server.info.port), '127.0.0.1').on('error', () => {});
+    flood.write(`GET /whoami HTTP/1.1\r\nHost: a\r\ntoken: ${newApiKey()}\r\n\r\n`.repeat(MAX_WAITING + 100));
+    await once(flood.resume(), 'close');
+    t.equal((await whoami(server, { token: key })).status, 200);
+    t.equal((await whoami(server, { token: newApiKey() })).status, 403, 'who has left keeps nobody waiting');
 });

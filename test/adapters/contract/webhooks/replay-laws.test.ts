@@ -17,6 +17,9 @@ const MUTANTS: Mutants = {
         plan: (replay) => honest.plan({ ...replay, failedSince: at(0) }),
     })),
     'replays no faster than its rate, and at most so many at once': replaying((honest) => ({ advance: () => honest.advance(100) })),
+    'replays behind what is tried for the first time, and nothing twice': replaying((honest) => ({
+        count: async (selection) => (await honest.list(9)).length + (await honest.count(selection)),
+    })),
     'replays nothing that is sent in vain once more, and nothing that was accepted later': replaying((honest) => ({
         plan: (replay) => honest.plan({ ...replay, rate: 1_000 }),
         advance: () => honest.advance(2),

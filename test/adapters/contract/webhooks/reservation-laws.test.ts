@@ -49,6 +49,7 @@ const HANDING_OUT: Mutants = {
         },
     }),
     'hands nothing out at once before what is older and due': dispatchingAtOnce,
+    'hands first tries out at once beside retries that are due, and leaves an eighth of the window to those': dispatchingAtOnce,
     'hands nothing out at once to an exporter whose breaker is open, at the time of its probe neither': dispatchingAtOnce,
     'hands nothing out at once to an exporter that wants to be left alone, and to one that starts slowly': dispatchingAtOnce,
     'hands out no test at once, and nothing unless asked to': dispatchingAtOnce,
@@ -56,7 +57,7 @@ const HANDING_OUT: Mutants = {
         deliveries: { dispatch: ({ beginWithin: _, ...options }: DispatchOptions) => deliveries.dispatch(options) },
     }),
     'answers under a claim that was handed out with what is needed to send, and writes nothing': claiming((requests) =>
-        requests.map((one) => ({ ...one, holds: false })),
+        requests.map((one) => ({ ...one, keepsReservation: false })),
     ),
     'answers nothing under a claim that holds no more': (exporters, deliveries) => ({
         deliveries: {

@@ -1,6 +1,12 @@
 import { eventBody } from '../../../../lib/webhooks/event-body.ts';
 import { investigationCreated } from '../../../../lib/webhooks/event-kinds.ts';
-import { type FormatEvent, type FormattedMessage, formatEvent, formatTable, formatterOf } from '../../../../lib/webhooks/formats/index.ts';
+import {
+    type FormatEvent,
+    type FormattedMessage,
+    formatEvent,
+    formatTable,
+    formatterOf,
+} from '../../../../lib/webhooks/formats/format-table.ts';
 
 /* Events that formats are tried with. */
 

@@ -2,7 +2,6 @@ import { createRequire } from 'node:module';
 import { CloudEvent, HTTP } from 'cloudevents';
 import fc from 'fast-check';
 import t from 'tap';
-import { FORMATS } from '../../../../lib/webhooks/choices.ts';
 import {
     checkFormat,
     type Format,
@@ -12,7 +11,8 @@ import {
     SECRET_PLACEHOLDER,
     withFormatSecret,
     withMaskedSecret,
-} from '../../../../lib/webhooks/formats/index.ts';
+} from '../../../../lib/webhooks/formats/format-table.ts';
+import { FORMATS } from '../../../../lib/webhooks/setting-values.ts';
 import {
     brokenRules,
     PAGERDUTY_BYTES,

@@ -1,5 +1,5 @@
 import t from 'tap';
-import { type Pace, paceOf } from '../../../adapters/postgres/slices.ts';
+import { type Pace, paceOf } from '../../../adapters/postgres/import-slices.ts';
 
 /** The pace where a host takes so many milliseconds, and the sizes of slices that follow each other. */
 async function sizes(pace: Pace, pass: (milliseconds: number) => void, perHost: number, slices: number): Promise<readonly number[]> {

@@ -1,8 +1,8 @@
 import { ScanwireError } from '../../errors.ts';
-import type { FormatName } from '../choices.ts';
 import { testEvent } from '../event-kinds.ts';
 import type { HeaderPairs } from '../exporter.ts';
 import { checkAdditionalHeaders } from '../headers.ts';
+import type { FormatName } from '../setting-values.ts';
 import { vendorNamed } from '../signature.ts';
 import { pagerduty, sentinel, splunkHec } from './alerts.ts';
 import { slack, teams } from './chat.ts';

@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net';
 
-/** Whether the other end of a connection takes what it is sent. */
-export class Taking {
+/** Watches whether the other end of a connection reads what it is sent. */
+export class ReaderWatch {
     readonly #socket: Socket;
     /** Bytes that waited for it when it last took some, in all and of what is being written. */
     #waited = [0, 0];

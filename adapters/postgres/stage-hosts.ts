@@ -2,10 +2,10 @@ import { MAX_ID } from '../../lib/inventory/fields.ts';
 import { byHostField } from '../../lib/inventory/host.ts';
 import { addCounts, type ImportCounts, importCounts } from '../../lib/inventory/import-counts.ts';
 import type { Executor } from '../../lib/transaction.ts';
-import { COUNTED, GIVEN_SERVICES, INPUT, NAME, noteTouched } from './batch-input.ts';
 import type { PoolLike } from './database.ts';
+import { COUNTED, GIVEN_SERVICES, INPUT, NAME, noteTouched } from './import-input.ts';
+import { type Lease, type Pace, slice } from './import-slices.ts';
 import { SEE } from './sightings.ts';
-import { type Lease, type Pace, slice } from './slices.ts';
 import { NO_FINDINGS, stageFindings } from './stage-findings.ts';
 
 /** Each field of a host that an import gives, and how it is read from `source`, a JSON object. */

@@ -1,7 +1,7 @@
 import { Liquid } from 'liquidjs';
 import { ScanwireError } from '../../../lib/errors.ts';
 import { ICON } from '../../web-page.ts';
-import { formToken } from './forms.ts';
+import { formToken } from './form-tokens.ts';
 import { counted, type Forms, filled, type Texts, texts } from './texts.ts';
 
 /** A page as it is to be shown: a template of a screen and what it shows. */
@@ -26,7 +26,7 @@ export interface Frame {
     readonly path: string;
     /** Path of the page that signs out, null for none. */
     readonly signOut: string | null;
-    /** Of the browser that asks; see `forms.ts`. */
+    /** Of the browser that asks; see `form-tokens.ts`. */
     readonly secret: string;
     readonly now: Date;
 }

@@ -58,9 +58,3 @@ export function isFromHere({ headers }: Pick<Request, 'headers'>): boolean {
     const origin = String(headers.origin);
     return URL.canParse(origin) && new URL(origin).host === headers.host;
 }
-
-/** A time as forms send it, which is in UTC; a text that is none stays, so that the operation refuses it by its field. */
-export function timeIn(text: string): Date {
-    const time = new Date(`${text}Z`);
-    return Number.isNaN(time.getTime()) ? (text as unknown as Date) : time;
-}

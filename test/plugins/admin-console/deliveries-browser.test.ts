@@ -2,11 +2,10 @@ import { readFileSync } from 'node:fs';
 import type { Test } from 'tap';
 import { until } from '../../../adapters/contract/assertions.ts';
 import { fixture } from '../../support/served.ts';
-import { inBrowsers, type Opened, onServersInBrowser } from './browsing.ts';
+import { inBrowsers, type Opened } from './browsing.ts';
 import { answering, receiver } from './host.ts';
 
 inBrowsers('people see in a browser what became of deliveries', deliveries);
-onServersInBrowser('people see what became of deliveries on PostgreSQL and Redis', deliveries);
 
 async function deliveries(t: Test, { page, check, expect, see, server, scripts }: Opened): Promise<void> {
     await page.goto('/admin/deliveries');

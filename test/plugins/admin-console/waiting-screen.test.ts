@@ -40,6 +40,11 @@ async function refused(server: Server): Promise<string> {
     return id;
 }
 
+/** What a page says of something. */
+function factOf(html: string, name: string): string {
+    return html.split(`<dt>${name}</dt><dd>`)[1]?.split('</dd>')[0]?.trim() ?? '';
+}
+
 t.test('tries a delivery that waits for its next try by one button, and says what a 401 wants', async (t) => {
     const { server, receiver, visitor, id } = await waiting(t);
     const list = await visitor.get('/admin/deliveries?state=pending');
@@ -66,11 +71,21 @@ t.test('tries a delivery that waits for its next try by one button, and says wha
 t.test('says after a test that has arrived that deliveries wait, and sends them by one button', async (t) => {
     const { server, receiver, visitor, at, id } = await waiting(t);
     const other = await refused(server);
-    t.notMatch((await visitor.send(await visitor.get(at), `${at}/test`)).html, /Send what waits/, 'it has not arrived');
+    const failed = await visitor.send(await visitor.get(at), `${at}/test`);
+    t.notMatch(failed.html, /Send what waits/, 'it has not arrived');
+    t.match(failed.html, `<a href="${at}/edit">Change its settings</a>`);
+    t.match(factOf(failed.html, 'Last outcome'), /^<code>client_error<\/code>[^<]*<time[^>]*>now<\/time>, by a test/);
+    t.notMatch(failed.html, /The test since then/);
     receiver.status = 204;
     const tested = await visitor.send(await visitor.get(at), `${at}/test`);
     t.match(tested.html, /The test has arrived, but deliveries/);
     t.notMatch(tested.html, /The receiver refused the message/, 'nothing is said any more of what was mended');
+    const outcome = factOf(tested.html, 'Last outcome');
+    t.match(
+        outcome,
+        /^<code>delivered<\/code> <time[^>]*>now<\/time>, by a test<br>Before that: <code>client_error<\/code>[\s\S]*Answered 401$/,
+    );
+    t.match(factOf(tested.html, 'Health'), /^2 failures in a row<br>The test since then has arrived\.$/);
     const { deliveries } = server.plugins['webhook-exporter'];
     await deliveries.replay(other);
     await until(async () => (await deliveries.show(other)).state === 'delivered');
@@ -106,9 +121,11 @@ t.test('offers in the form of an exporter only what matters to it', async (t) =>
     const shown = async (): Promise<string> => (await visitor.get(`${at}/edit`)).html;
     t.ok((await names(`${at}/edit`)).includes('url'));
     t.notMatch(await shown(), /name="start"|name="keepHeaders"/, 'it runs, and has nothing that was given for its receiver');
-    t.match(await shown(), /What you enter takes the place of all of them/);
+    t.notMatch(await shown(), /When all are empty|name="dropHeaders"/, 'there are no headers yet');
     await exporters.update(exporterId, { headers: [['X-Key', 'hidden-word']] });
     await exporters.stop(exporterId);
+    t.match(await shown(), /When all are empty, these stay: X-Key\. What you enter[\s\S]*name="dropHeaders"/);
+    t.notMatch(await shown(), 'hidden-word');
     t.match(await shown(), /name="keepHeaders"> If the new URL leads to another scheme[\s\S]*name="start"> Start it/);
 });
 

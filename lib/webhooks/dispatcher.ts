@@ -147,7 +147,7 @@ export function dispatcher(context: DispatcherContext): Dispatcher {
 
 type DispatcherContext = Omit<
     WebhooksContext,
-    'dispatcher' | 'session' | 'reservations' | 'bodies' | 'kept' | 'subscriptions' | 'traces' | 'tests' | 'notices'
+    'dispatcher' | 'session' | 'reservations' | 'bodies' | 'kept' | 'subscriptions' | 'traces' | 'responses' | 'tests' | 'notices'
 >;
 
 interface HandingOut {

@@ -21,6 +21,8 @@ export interface DeploymentSettings extends Partial<SharedLimits>, Partial<Queue
     readonly stopAfter: number;
     readonly maxBodyBytes: number;
     readonly attemptTimeout: number;
+    /** False where nothing of what receivers answer is kept; absent where it is. */
+    readonly keepResponses?: false;
     readonly egress?: EgressPolicy;
     /** Where what is published and sent has spans. */
     readonly tracing?: Required<TracingOptions>;
@@ -55,6 +57,7 @@ export type Role = 'host' | 'worker';
 /** What a process knows of the settings. */
 interface Parts extends Pick<DeploymentSettings, 'vendor' | 'window' | 'breakerAfter' | 'stopAfter' | 'maxBodyBytes'> {
     readonly rate: number | null;
+    readonly keepResponses: boolean;
     readonly settings: SettingsStore;
     readonly kinds: readonly EventKind[];
     readonly sender: Pick<Sender, 'attemptTimeout' | 'limits'>;
@@ -139,7 +142,7 @@ export function membership(parts: Parts, outdated: () => void): Membership {
 }
 
 function settingsOf(
-    { vendor, kinds, window, rate, breakerAfter, stopAfter, maxBodyBytes, sender, guard, tracing }: Parts,
+    { vendor, kinds, window, rate, breakerAfter, stopAfter, maxBodyBytes, keepResponses, sender, guard, tracing }: Parts,
     place?: QueuePlace,
 ) {
     const { limits, attemptTimeout } = sender;
@@ -153,6 +156,7 @@ function settingsOf(
         maxBodyBytes,
         ...limits,
         attemptTimeout,
+        ...(!keepResponses && { keepResponses }),
         ...(guard.allow !== undefined && { egress: policyOf(guard.allow, guard.owners) }),
         ...(tracing !== null && { tracing: tracing.options }),
         ...place,
@@ -176,11 +180,19 @@ export function keptIn({ settings }: Deployment): DeploymentSettings {
     return settings;
 }
 
+type Known = Partial<DeploymentSettings>;
+type Name = keyof DeploymentSettings;
+
+/** Without a rate there is no limit, and what receivers answer is kept unless somebody says no. */
+const SAID_BY_ABSENCE: readonly Name[] = ['rate', 'keepResponses'];
+
 function agreeing(own: DeploymentSettings, deployment: Deployment): Deployment {
     const settings = keptIn(deployment);
-    const names = new Set(['rate', ...Object.keys(own)] as Name[]);
-    // What a host does not say is for others to choose, but for a rate: without one there is no limit.
-    const different = [...names].filter((name) => (settings[name] !== undefined || name === 'rate') && differs(own, settings, name));
+    const names = new Set([...SAID_BY_ABSENCE, ...Object.keys(own)] as Name[]);
+    // What a host does not say is for others to choose, but where that says something.
+    const different = [...names].filter(
+        (name) => (settings[name] !== undefined || SAID_BY_ABSENCE.includes(name)) && differs(own, settings, name),
+    );
     const [field] = different;
     if (field !== undefined) {
         const message = `Settings of a worker must be those of its host: ${shown(own, settings, different)}`;
@@ -189,9 +201,6 @@ function agreeing(own: DeploymentSettings, deployment: Deployment): Deployment {
 
     return deployment;
 }
-
-type Known = Partial<DeploymentSettings>;
-type Name = keyof DeploymentSettings;
 
 function howChanged(joined: Known, now: Known): string {
     const names = [...new Set([...Object.keys(joined), ...Object.keys(now)])] as Name[];

@@ -89,6 +89,7 @@ details.part > summary span { color: var(--pico-muted-color); }
     .cards tbody th { font-weight: bold; }
     .cards tbody td { position: relative; min-height: 1.5rem; padding-left: 8rem; }
     .cards td::before { content: attr(data-label); position: absolute; left: 0; max-width: 7.5rem; color: var(--pico-muted-color); }
+    .cards tbody .answer td { padding-left: 0; }
     .cards td:empty { display: none; }
     .pair { flex-wrap: wrap; }
     .pair input { flex-basis: 100%; }

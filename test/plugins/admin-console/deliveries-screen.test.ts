@@ -187,11 +187,13 @@ t.test('explains what several attempts came to once, and what to do', async (t) 
     t.teardown(() => server.stop());
     const receiver = await answering(t);
     receiver.status = 500;
+    receiver.body = 'out of order';
     const { exporter } = await webhooks.exporters.create({ url: receiver.url });
     const { test } = await webhooks.exporters.start(exporter.id);
     const { html } = await new Visitor(server).get(`/admin/deliveries/${test.deliveryId}`);
     t.equal(html.match(/<code>server_error<\/code> Answered 500/g)?.length, 3);
     t.equal(html.match(/<p class="words"><small>The receiver failed, with a 5xx status\. Repair the receiver/g)?.length, 1);
+    t.equal(html.match(/<div>The receiver answered:<\/div><pre [^>]*><code>out of order<\/code>/g)?.length, 1);
 });
 
 t.test('shows what a delivery sends, but no secret of it, and that its body was erased', async (t) => {

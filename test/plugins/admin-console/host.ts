@@ -155,12 +155,12 @@ export async function receiver(
 }
 
 /** A receiver whose answer the test may change. */
-export async function answering(t: Test): Promise<{ status: number; received: number; url: string }> {
-    const state = { status: 204, received: 0, url: '' };
+export async function answering(t: Test): Promise<{ status: number; received: number; url: string; body: string }> {
+    const state = { status: 204, received: 0, url: '', body: '' };
     const server = createServer((request, response) => {
         request.resume().on('end', () => {
             state.received += 1;
-            response.writeHead(state.status).end();
+            response.writeHead(state.status).end(state.status === 204 ? undefined : state.body);
         });
     });
     server.listen(0, '127.0.0.1');

@@ -20,6 +20,7 @@ async function waiting(t: Test, change: (system: ReturnType<typeof systemOf>) =>
     const { exporter } = await exporters.create({ url: receiver.url, name: 'alerts', schedule: [HOUR] });
     await exporters.start(exporter.id);
     receiver.status = 401;
+    receiver.body = '{"error":"<b>no</b> \u202etoken"}\n\tat gate';
     const id = await refused(server);
     return {
         server,
@@ -54,7 +55,11 @@ t.test('tries a delivery that waits for its next try by one button, and says wha
     const page = await visitor.get(`/admin/deliveries/${id}`);
     t.match(page.html, /<dt>State<\/dt><dd>waits for its next try<[\s\S]*<dt>Next try<\/dt><dd><time/);
     t.match(page.html, /The receiver wants credentials or a header[^<]*Give the exporter the credentials/);
-    t.match(page.html, /Response: The body of an answer is not kept/);
+    const answered = '{&#34;error&#34;:&#34;&lt;b&gt;no&lt;/b&gt; \uFFFDtoken&#34;}\n    at gate';
+    t.match(
+        page.html,
+        `<div>The receiver answered:</div><pre tabindex="0" aria-label="The receiver answered:"><code>${answered}</code></pre>`,
+    );
     receiver.status = 204;
     const tried = await visitor.send(page, `/admin/deliveries/${id}/replay`);
     t.match(tried.html, /It is sent once more/);
@@ -132,4 +137,14 @@ t.test('puts changing and testing an exporter first, and tells stopping from pau
     t.same(names, ['Edit', 'Send test', 'Stop', 'Pause', 'Deliveries', 'Replays']);
     t.match(actions, /Stopped, it gets nothing[^<]*Paused/);
     t.match(html, /<input id="secret" name="secret"[\s\S]*<button type="button" class="outline" hidden data-copy="secret"/);
+});
+
+t.test('says of an answer that is no text how long it is, and of a long one that it is the beginning', async (t) => {
+    const { server, receiver, visitor } = await waiting(t);
+    receiver.body = `${'\u0000'.repeat(1_500)}`;
+    const binary = await visitor.get(`/admin/deliveries/${await refused(server)}`);
+    t.match(binary.html, 'The receiver answered: 1,500 bytes that are no text.');
+    receiver.body = `${'no '.repeat(1_000)}`;
+    const long = await visitor.get(`/admin/deliveries/${await refused(server)}`);
+    t.match(long.html, `${'no '.repeat(341)}n</code></pre><small>This is the beginning: 3,000 bytes were read.</small>`);
 });

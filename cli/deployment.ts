@@ -184,11 +184,11 @@ const NOTHING_KEPT = { egress: { allow: [] }, limits: {}, settings: {} };
  */
 function optionsFrom(kept: DeploymentSettings) {
     const { vendor, window, rate = null, breakerAfter, stopAfter, maxBodyBytes, egress = { allow: [] }, kinds: _, ...others } = kept;
-    const { queue: __, prefix: ___, tracing: ____, ...limits } = others;
+    const { queue: __, prefix: ___, tracing: ____, keepResponses = true, ...limits } = others;
     return {
         egress,
         limits: limits.connectTimeout === undefined ? {} : limits,
-        settings: { vendor, window, rate, breakerAfter, stopAfter, maxBodyBytes },
+        settings: { vendor, window, rate, breakerAfter, stopAfter, maxBodyBytes, keepResponses },
     };
 }
 

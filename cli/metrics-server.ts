@@ -1,11 +1,7 @@
-import { server as hapiServer } from '@hapi/hapi';
-import { type Command, InvalidArgumentError } from 'commander';
-import { protect } from '../lib/protect/connections.ts';
-import { type MetricsOptions, type WebhookMetrics, webhookMetrics } from '../lib/webhooks/metrics.ts';
+import type { Command } from 'commander';
+import type { MetricsOptions, WebhookMetrics } from '../lib/webhooks/metrics.ts';
 import type { Readiness } from '../lib/webhooks/readiness.ts';
-import { healthRoutes } from '../plugins/health.ts';
-import { metricsRoute } from '../plugins/metrics/index.ts';
-import { listenError } from './output/errors.ts';
+import { commander } from './command.ts';
 
 /** Where metrics are served. */
 export interface MetricsAddress {
@@ -26,7 +22,7 @@ export function metricsAddress(text: string): MetricsAddress {
     const host = colon === -1 ? '127.0.0.1' : text.slice(0, colon);
     const bare = host.startsWith('[') && host.endsWith(']') ? host.slice(1, -1) : host;
     if (!/^\d{1,5}$/.test(port) || Number(port) > 65_535 || bare === '') {
-        throw new InvalidArgumentError('It must be a port, or an address and a port like 0.0.0.0:9464.');
+        throw new commander.InvalidArgumentError('It must be a port, or an address and a port like 0.0.0.0:9464.');
     }
 
     return { host: bare, port: Number(port) };
@@ -48,6 +44,16 @@ export async function startMetrics(
     { host, port }: MetricsAddress,
     options: Pick<MetricsOptions, 'source' | 'onError'>,
 ): Promise<MetricsServer> {
+    // The option alone, which every start of a command with it has, needs none of it.
+    const [{ server: hapiServer }, { protect }, { webhookMetrics }, { healthRoutes }, { metricsRoute }, { listenError }] =
+        await Promise.all([
+            import('@hapi/hapi'),
+            import('../lib/protect/connections.ts'),
+            import('../lib/webhooks/metrics.ts'),
+            import('../plugins/health.ts'),
+            import('../plugins/metrics/index.ts'),
+            import('./output/errors.ts'),
+        ]);
     const metrics = await webhookMetrics({ ...options, processMetrics: true });
     const server = hapiServer({ host, port, debug: false });
     protect(server.listener, { maxConnections: MAX_CONNECTIONS });

@@ -2,9 +2,9 @@
 import { setFlagsFromString } from 'node:v8';
 import type { Command } from 'commander';
 import { ScanwireError } from '../lib/errors.ts';
+import { jsonText, printable } from '../lib/printable.ts';
 import { VERSION } from '../lib/version.ts';
 import { commander, withCommonOptions } from './command.ts';
-import { jsonText, printable } from './output/table.ts';
 
 interface Entry {
     /** Name and arguments, as commander writes them. */

@@ -41,6 +41,7 @@ import { type Queues, queueBench, queueLaws } from './webhooks/queue-laws.ts';
 import { deploymentRateLaws, rateLaws } from './webhooks/rate-laws.ts';
 import { replayLaws } from './webhooks/replay-laws.ts';
 import { reservationLaws } from './webhooks/reservation-laws.ts';
+import { responseLaws, retainedResponseLaws } from './webhooks/response-laws.ts';
 import { retentionLaws } from './webhooks/retention-laws.ts';
 import { settingsLaws } from './webhooks/settings-laws.ts';
 import { sharingLaws } from './webhooks/sharing-laws.ts';
@@ -180,6 +181,8 @@ export function webhookStoresContract(test: ContractTest, create: () => WebhookS
         { needs: ['retention'], laws: onBench(retentionLaws) },
         { needs: ['traces'], laws: onBench(traceLaws) },
         { needs: ['traces', 'retention'], laws: onBench(retainedTraceLaws) },
+        { needs: ['responses'], laws: onBench(responseLaws) },
+        { needs: ['responses', 'retention'], laws: onBench(retainedResponseLaws) },
         { needs: ['order'], laws: onBench(orderingLaws) },
         { needs: ['order', 'retention'], laws: onBench(retainedOrderLaws) },
         { needs: ['order', 'discarding'], laws: onBench(discardedOrderLaws) },

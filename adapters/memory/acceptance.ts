@@ -120,6 +120,7 @@ function newRow(
         claim: null,
         lastCode: null,
         history: [],
+        responses: new Map(),
     };
     state.numbered += 1;
     state.deliveries.set(row.id, row);

@@ -4,6 +4,7 @@ import type { DeliveryFilter, DeliveryQuery } from '../../lib/webhooks/deliverie
 import type { DeliveryContent, EventSummary } from '../../lib/webhooks/new-event.ts';
 import { INTERRUPTIONS } from '../../lib/webhooks/outcome.ts';
 import type { BegunAttempt } from '../../lib/webhooks/reservations.ts';
+import type { ResponseStore } from '../../lib/webhooks/response-bodies.ts';
 import type { Delivery, DeliveryStore, RecordedOutcome } from '../../lib/webhooks/store.ts';
 import { DISCARDABLE, isReplayable, storeRefusals } from '../../lib/webhooks/store-refusals.ts';
 import type { TraceStore } from '../../lib/webhooks/trace-store.ts';
@@ -41,6 +42,7 @@ export function deliveryStore(state: WebhookState): DeliveryStore {
         replays: replayStore(state),
         retention: retentionStore(state),
         traces: traceStore(state),
+        responses: responseStore(state),
         accept: async (newEvents, options = {}) => accept(state, newEvents, options),
         now: async () => state.clock(),
         dispatch: async (options) => dispatch(state, options),
@@ -118,6 +120,7 @@ function erase(state: WebhookState, eventId: string): EventSummary & { readonly 
     if (!state.erased.has(eventId)) {
         for (const row of [...state.deliveries.values()].filter(({ event }) => event.id === eventId)) {
             row.message = null;
+            row.responses.clear();
         }
         state.erased.set(eventId, at);
         event.body = '';
@@ -302,6 +305,30 @@ function traceStore(state: WebhookState): TraceStore {
         async of(eventIds) {
             const found = eventIds.map((eventId) => [eventId, state.traces.get(eventId)?.traceparent] as const);
             return new Map(found.filter((one): one is readonly [string, string] => one[1] !== undefined));
+        },
+    };
+}
+
+/** Responses of the state; they go with their deliveries. */
+function responseStore(state: WebhookState): ResponseStore {
+    return {
+        async keep(responses) {
+            for (const { deliveryId, token, body } of responses) {
+                const row = state.deliveries.get(deliveryId);
+                if (row !== undefined && !state.erased.has(row.event.id) && !row.responses.has(token)) {
+                    row.responses.set(token, structuredClone(body));
+                }
+            }
+        },
+
+        async of(deliveryId) {
+            const { history, responses } = state.deliveries.get(deliveryId) ?? { history: [], responses: new Map() };
+            return new Map(
+                history.flatMap(({ number, token, outcome }) => {
+                    const body = outcome === null ? undefined : responses.get(token);
+                    return body === undefined ? [] : [[number, structuredClone(body)]];
+                }),
+            );
         },
     };
 }

@@ -6,6 +6,7 @@ import type { AcceptedEvent, FormattedMessage, StoredEvent } from '../../lib/web
 import type { ExporterNotice } from '../../lib/webhooks/notices.ts';
 import { INTERRUPTIONS, interrupted } from '../../lib/webhooks/outcome.ts';
 import type { Reservation } from '../../lib/webhooks/reservations.ts';
+import type { ResponseBody } from '../../lib/webhooks/response-bodies.ts';
 import type { Session } from '../../lib/webhooks/session.ts';
 import type { Deployment } from '../../lib/webhooks/settings.ts';
 import { SHARES } from '../../lib/webhooks/shares.ts';
@@ -115,6 +116,8 @@ export interface DeliveryRow extends Mutable<Omit<Delivery, 'eventId' | 'kind' |
     takenBack: boolean;
     claim: HeldClaim | null;
     readonly history: AttemptRow[];
+    /** What receivers answered, by the tokens of attempts. */
+    readonly responses: Map<string, ResponseBody>;
 }
 
 /** An attempt with the claim it was made under. */

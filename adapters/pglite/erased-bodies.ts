@@ -26,6 +26,7 @@ export async function leaveNoErasedBodies(database: Executor): Promise<void> {
 
     await database.query('vacuum full scanwire.events');
     await database.query('vacuum full scanwire.delivery_messages');
+    await database.query('vacuum full scanwire.attempt_responses').catch(unlessUnknown);
     await database.query('set wal_recycle = off');
     try {
         for (let segments = 0; segments < MAX_SEGMENTS; segments += 1) {

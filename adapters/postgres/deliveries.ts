@@ -3,6 +3,7 @@ import { type BreakerRules, FAULTS, STOPPED_FAILING } from '../../lib/webhooks/b
 import type { DeliveryContent, EventSummary } from '../../lib/webhooks/new-event.ts';
 import { INTERRUPTIONS, interrupted } from '../../lib/webhooks/outcome.ts';
 import { RESERVATION_TIMES } from '../../lib/webhooks/reservations.ts';
+import type { ResponseBody, ResponseStore } from '../../lib/webhooks/response-bodies.ts';
 import type { Session } from '../../lib/webhooks/session.ts';
 import { SHARES } from '../../lib/webhooks/shares.ts';
 import type {
@@ -34,12 +35,14 @@ import {
     EVENT,
     GET,
     KEEP_ALIVE,
+    KEEP_RESPONSES,
     KEEP_TRACES,
     NOW,
     RECORD_DELIVERED,
     RECORD_OUTCOMES,
     RECORD_SINGLE_DELIVERED,
     REPLAY,
+    RESPONSES,
     SWEEP,
     type SweptRow,
     TRACES,
@@ -65,6 +68,7 @@ export function deliveries(db: Executor, notifications?: Notifications): Deliver
         replays: replayStore(db),
         retention: retentionStore(db),
         traces: traceStore(db),
+        responses: responseStore(db),
         ...(notifications?.listen && { listen: notifications.listen }),
         accept: (newEvents, { tx, ...options } = {}) =>
             tx === undefined ? accept(db, newEvents, options, true) : acceptJoined(tx, newEvents, options, notifications),
@@ -281,6 +285,21 @@ function traceStore(db: Executor): TraceStore {
         async of(eventIds) {
             const { rows } = await db.query<{ eventId: string; traceparent: string }>(TRACES, [eventIds]);
             return new Map(rows.map(({ eventId, traceparent }) => [eventId, traceparent]));
+        },
+    };
+}
+
+/** Responses in the table of the migration `0072-responses`. */
+function responseStore(db: Executor): ResponseStore {
+    return {
+        async keep(responses) {
+            const rows = responses.map(({ deliveryId, token, body }) => ({ delivery_id: deliveryId, token, ...body }));
+            await db.query(KEEP_RESPONSES, [JSON.stringify(rows.filter(({ delivery_id }) => isUuid(delivery_id)))]);
+        },
+
+        async of(deliveryId) {
+            const { rows } = await db.query<ResponseBody & { number: number }>(RESPONSES, [uuidOrNull(deliveryId)]);
+            return new Map(rows.map(({ number, ...body }) => [number, body]));
         },
     };
 }

@@ -283,3 +283,13 @@ insert into scanwire.traces (event_id, traceparent, kept_at)
 
 /** `$1` are ids of events. */
 export const TRACES: string = prepared('select event_id as "eventId", traceparent from scanwire.traces where event_id = any ($1::uuid[])');
+
+/** `$1` is a JSON array of responses. */
+export const KEEP_RESPONSES: string = prepared('select scanwire.keep_responses($1)');
+
+/** `$1` is the id of a delivery. */
+export const RESPONSES = `
+select a.number, r.text, r.bytes, r.truncated
+from scanwire.attempt_responses r
+join scanwire.attempts a on a.delivery_id = r.delivery_id and a.token = r.token
+where r.delivery_id = $1`;

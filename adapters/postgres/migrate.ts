@@ -47,6 +47,7 @@ import { deploymentRate } from './migrations/0067-deployment-rate.ts';
 import { tombstones } from './migrations/0068-tombstones.ts';
 import { addressBlocks } from './migrations/0069-address-blocks.ts';
 import { activityOfEach } from './migrations/0071-activity-of-each.ts';
+import { responses } from './migrations/0072-responses.ts';
 import { replaysAsRetries } from './migrations/0073-replays-as-retries.ts';
 
 /** Key of the advisory lock that lets one step run at a time: the bytes of `scan`, `wire`. */
@@ -318,6 +319,7 @@ export const migrations: readonly Migration[] = [
     tombstones,
     ...addressBlocks,
     activityOfEach,
+    responses,
     replaysAsRetries,
 ];
 

@@ -36,7 +36,11 @@ export function define(deliveries: Command): void {
         return {
             json: message === null ? delivery : { ...delivery, message },
             text: async () => {
-                const parts = [await deliveryFacts(delivery), await attemptsTable(delivery.history)];
+                const parts = [
+                    await deliveryFacts(delivery),
+                    await attemptsTable(delivery.history),
+                    ...delivery.history.flatMap(answerText),
+                ];
                 return [...parts, ...(message === null ? [] : [messageText(message)])].join('\n\n');
             },
         };
@@ -136,6 +140,18 @@ function messageText({ headers, body, bytes, erasedAt, failure }: DeliveryMessag
     }
     const lines = headers === null ? ['Its exporter was removed'] : headers.map(([name, value]) => `${name}: ${value}`);
     return [...lines, '', body, '', `${bytes} bytes`].join('\n');
+}
+
+/** What the receiver answered to an attempt, line by line as it came. */
+function answerText({ number, responseBody }: AttemptView): readonly string[] {
+    if (responseBody === null) {
+        return [];
+    }
+    const { text, bytes, truncated } = responseBody;
+    const count = `${bytes.toLocaleString('en')} bytes`;
+    const said = text === null ? `  ${count} that are no text` : text.replaceAll(/^/gm, '  ');
+    const rest = text === null || !truncated ? '' : `\n  … (${count} were read)`;
+    return [`The receiver answered to attempt ${number}:\n${said}${rest}`];
 }
 
 function attemptsTable(attempts: readonly AttemptView[]): Promise<string> {

@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import type { ExportFormat } from '../../lib/inventory/export.ts';
+import { printablePieces } from '../../lib/printable.ts';
 import { performing } from '../command.ts';
-import { printablePieces } from '../output/table.ts';
 import { writeOutput } from '../output/write-output.ts';
 
 const STDOUT = '-';

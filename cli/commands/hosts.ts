@@ -2,8 +2,9 @@ import type { Command } from 'commander';
 import type { Host } from '../../lib/inventory/host.ts';
 import type { HostsPage, HostsQuery, ShownHost } from '../../lib/inventory/host-pages.ts';
 import type { RemovedHosts } from '../../lib/inventory/store.ts';
+import { printable } from '../../lib/printable.ts';
 import { type Answer, command, definedFields, moment, wholeNumber } from '../command.ts';
-import { aligned, printable, relativeTime, table } from '../output/table.ts';
+import { aligned, relativeTime, table } from '../output/table.ts';
 
 export function define(hosts: Command): void {
     const list = command(hosts, 'list', 'list the hosts of a workspace', async ({ options, perform }) => {

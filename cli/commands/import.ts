@@ -1,10 +1,10 @@
 import type { Command } from 'commander';
 import { countsText, NONE } from '../../lib/inventory/import-counts.ts';
 import type { ImportSummary } from '../../lib/inventory/store.ts';
+import { printable } from '../../lib/printable.ts';
 import { performing } from '../command.ts';
 import { openInput } from '../input.ts';
 import { followed } from '../output/progress.ts';
-import { printable } from '../output/table.ts';
 
 export function define(self: Command): void {
     performing(self, async (call) => {

@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
+import { jsonText, printable, printableLines } from '../../lib/printable.ts';
 import { checkSecret } from '../../lib/webhooks/signature.ts';
 import { type Call, performing, wholeNumber } from '../command.ts';
-import { jsonText, printable, printableLines } from '../output/table.ts';
 import { addSecret, secretOf } from '../secret-input.ts';
 import { stopSignal } from '../stop-signal.ts';
 import { type Received, startReceiver } from '../verifying-receiver.ts';

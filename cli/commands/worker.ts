@@ -4,6 +4,7 @@ import { pathToFileURL } from 'node:url';
 import type { Command } from 'commander';
 import { isObject } from '../../lib/checked.ts';
 import { ScanwireError } from '../../lib/errors.ts';
+import { jsonText, printable } from '../../lib/printable.ts';
 import { CONCURRENCY } from '../../lib/webhooks/options.ts';
 import type { DeliveryQueue } from '../../lib/webhooks/queue.ts';
 import { type DeploymentSettings, storedSettings } from '../../lib/webhooks/settings.ts';
@@ -15,7 +16,6 @@ import { receiversIn, type WebhooksParts, webhooksOver } from '../deployment.ts'
 import { existingKeyRing } from '../key-ring.ts';
 import { addMetrics, type MetricsAddress, startMetrics } from '../metrics-server.ts';
 import { errorLog } from '../output/errors.ts';
-import { jsonText, printable } from '../output/table.ts';
 import { openPostgresQueue, openRedisQueue, openStores, type Stores } from '../stores.ts';
 import { addDrainTimeout, type Running, untilStopped } from '../until-stopped.ts';
 

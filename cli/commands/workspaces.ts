@@ -1,8 +1,9 @@
 import type { Command } from 'commander';
 import type { ShownWorkspace } from '../../lib/inventory/host-pages.ts';
 import type { WorkspaceChanges } from '../../lib/inventory/store.ts';
+import { printable } from '../../lib/printable.ts';
 import { type Answer, type Call, command, definedFields } from '../command.ts';
-import { aligned, printable, relativeTime, table } from '../output/table.ts';
+import { aligned, relativeTime, table } from '../output/table.ts';
 
 export function define(workspaces: Command): void {
     command(workspaces, 'list', 'list workspaces', async ({ perform }) => {

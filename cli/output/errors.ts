@@ -1,5 +1,5 @@
 import { ScanwireError } from '../../lib/errors.ts';
-import { jsonText, printable } from './table.ts';
+import { jsonText, printable } from '../../lib/printable.ts';
 
 /** One line on stderr that names field and reason, and one for each bad line of a file behind the first. What is our own fault is said with its message too, never with a stack. */
 export function printError(error: unknown, json: boolean): void {

@@ -1,10 +1,11 @@
 import { resolve } from 'node:path';
+import { jsonText, printableLines } from '../../lib/printable.ts';
 import { VERSION } from '../../lib/version.ts';
 import type { SignInLink } from '../console.ts';
 import { type DataFolder, DEFAULT_DATA, quoted } from '../data-folder.ts';
 import type { DemoShown } from '../demo.ts';
 import type { TlsPair } from '../tls-certificate.ts';
-import { aligned, jsonText, printableLines } from './table.ts';
+import { aligned } from './table.ts';
 import { isDelivered, testText } from './test-result.ts';
 
 /** A server that can be used. */

@@ -1,3 +1,5 @@
+import { printable } from '../../lib/printable.ts';
+
 /** Aligned columns under a head, without lines or colours. `none` is said when there are no rows. */
 export async function table(head: readonly string[], rows: readonly (readonly string[])[], none: string): Promise<string> {
     return rows.length === 0 ? none : aligned([head, ...rows]);
@@ -23,33 +25,6 @@ export async function aligned(rows: readonly (readonly string[])[]): Promise<str
 /** How many columns of a terminal a text takes. What knows that of every script is loaded only where it is needed. */
 async function widthOf(texts: readonly string[]): Promise<(text: string) => number> {
     return texts.every((text) => /^[ -~…\uFFFD]*$/.test(text)) ? (text) => text.length : (await import('string-width')).default;
-}
-
-/** Control and direction characters: a terminal acts on them, and shows something else than what is there. */
-const UNPRINTABLE = /[\p{Cc}\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/gu;
-
-/** Text from outside, safe to print on a terminal: control and direction characters are shown as `�`. */
-export function printable(text: string): string {
-    return text.replace(UNPRINTABLE, '\uFFFD');
-}
-
-/** The same for a text of several lines. */
-export function printableLines(text: string): string {
-    return text.split('\n').map(printable).join('\n');
-}
-
-/** The same for a file that comes in pieces, texts or their UTF-8. */
-export async function* printablePieces(pieces: AsyncIterable<Uint8Array | string>): AsyncGenerator<string, void, undefined> {
-    const decoder = new TextDecoder();
-    for await (const piece of pieces) {
-        const text = typeof piece === 'string' ? piece : decoder.decode(piece, { stream: true });
-        yield printableLines(text.replaceAll('\r\n', '\n'));
-    }
-}
-
-/** JSON that is safe to print as well, and says the same: `JSON.stringify` leaves most of those characters as they are. */
-export function jsonText(document: unknown): string {
-    return JSON.stringify(document).replace(UNPRINTABLE, (sign) => `\\u${sign.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }
 
 const MINUTE = 60;

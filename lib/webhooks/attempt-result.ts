@@ -1,7 +1,7 @@
 import { byErrorCode, ConnectionFailure, connectionCode } from '../egress/connection-code.ts';
 import { ProxyFailure } from '../egress/proxy.ts';
 import { CodedError, codeNote, errorCode, ScanwireError } from '../errors.ts';
-import { type Exchange, ResponseTooLong } from './exchange.ts';
+import { type Exchange, isSuccess, ResponseTooLong } from './exchange.ts';
 import { AttemptFailure, type AttemptResult, type OutcomeCode } from './outcome.ts';
 
 /** The result of an exchange: by its status, else by what ended it. `now` is for a `Retry-After` date in a response without `Date`. */
@@ -81,7 +81,7 @@ const REDIRECTS: ReadonlySet<number> = new Set([300, 301, 302, 303, 305, 306, 30
 
 /** The outcome that a status stands for. Any 2xx is success; a redirect is not followed, so it is a failure. */
 export function codeOfStatus(status: number): OutcomeCode {
-    if (status >= 200 && status <= 299) {
+    if (isSuccess(status)) {
         return 'delivered';
     }
 

@@ -10,12 +10,13 @@ import type { WebhooksContext } from './options.ts';
 import { OUTCOME_CODES, type OutcomeCode, type Timings } from './outcome.ts';
 import { type Replays, replaysOf } from './replays.ts';
 import { RESERVATION_TIMES } from './reservations.ts';
-import { type Attempt, DELIVERY_STATES, type Delivery, type DeliveryState, type DeliveryStore } from './store.ts';
+import { type AnsweredAttempt, answeredAttempts } from './response-bodies.ts';
+import { DELIVERY_STATES, type Delivery, type DeliveryState, type DeliveryStore } from './store.ts';
 import { storeRefusals } from './store-refusals.ts';
 
 /** A delivery with all its attempts, first to last. */
 export interface DeliveryHistory extends Delivery {
-    readonly history: readonly Attempt[];
+    readonly history: readonly AnsweredAttempt[];
     /** Of a test that this process is sending: the times of the phases that are over, and of all of it so far. Null for everything else. */
     readonly progress: Timings | null;
 }
@@ -180,7 +181,7 @@ export function deliveriesOf(context: WebhooksContext): Deliveries {
         activity: activityOf(context),
 
         async show(id) {
-            const [delivery, history] = await Promise.all([store.get(id), store.attempts(id)]);
+            const [delivery, history] = await Promise.all([store.get(id), answeredAttempts(store, id)]);
             if (delivery === null) {
                 throw storeRefusals.unknownDelivery();
             }

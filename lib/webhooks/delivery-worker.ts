@@ -2,6 +2,7 @@ import { type Concurrency, type ReadyBatches, readyBatches } from '../batched.ts
 import { type KeyRing, rememberingRing } from '../keys/key-ring.ts';
 import { resultOfError } from './attempt-result.ts';
 import { unsealAuthentication } from './authentication.ts';
+import type { RefusedResponse } from './exchange.ts';
 import type { StoredExporter } from './exporter.ts';
 import { outgoingBody } from './formatting.ts';
 import { messageHeaders, unsealHeaders } from './headers.ts';
@@ -112,7 +113,7 @@ export function deliveryWorker(context: WebhooksContext): (collector: string, co
     async function send(claim: Claim, begunAt: Date | null): Promise<void> {
         try {
             const keyRing = ringOf(claim.exporter);
-            const outcome = await traced(context, claim, (post) => attempt(claim, keyRing, context, post));
+            const outcome = await attempted(claim, keyRing, context);
             const recorded = { ...outcomeToRecord(claim, outcome, { keyRing, random }), begunAt };
             const isInTime = await record(recorded);
             // The next one of its order key may be due by this.
@@ -230,14 +231,39 @@ function ringsOf(keyRing: KeyRing): (exporter: StoredExporter) => KeyRing {
     };
 }
 
+/** What the receiver has answered that was no 2xx, if it is kept. */
+interface Heard {
+    refused: RefusedResponse | null;
+}
+
 function traced({ tracing }: WebhooksContext, claim: Claim, run: (post: Post) => Promise<Outcome>): Promise<Outcome> {
     return tracing === null ? run(untraced) : tracing.attempting(claim, run);
 }
 
-async function attempt(claim: Claim, keyRing: KeyRing, { sender, vendor, tracing, tests }: WebhooksContext, post: Post): Promise<Outcome> {
+/** The outcome of an attempt, once what was answered in vain is kept. */
+async function attempted(claim: Claim, keyRing: KeyRing, context: WebhooksContext): Promise<Outcome> {
+    const heard: Heard = { refused: null };
+    const outcome = await traced(context, claim, (post) => attempt(claim, keyRing, context, { post, heard }));
+    if (heard.refused !== null) {
+        await context.responses.keep(claim, heard.refused, keyRing);
+    }
+    return outcome;
+}
+
+async function attempt(
+    claim: Claim,
+    keyRing: KeyRing,
+    { sender, vendor, tracing, tests, responses }: WebhooksContext,
+    { post, heard }: { readonly post: Post; readonly heard: Heard },
+): Promise<Outcome> {
+    const onRefused = responses.kept
+        ? (response: RefusedResponse): void => {
+              heard.refused = response;
+          }
+        : null;
     let message: Message;
     try {
-        const made = messageOf(claim, keyRing, vendor);
+        const made = messageOf(claim, keyRing, vendor, onRefused);
         message = claim.singleAttempt ? { ...made, progress: tests.begin(claim.deliveryId) } : made;
     } catch (error) {
         return unsentOutcome(resultOfError(error));
@@ -253,7 +279,12 @@ function withTraceparent(message: Message, traceparent: string | null): Message 
     return traceparent === null || isGiven ? message : { ...message, headers: [...message.headers, ['traceparent', traceparent]] };
 }
 
-function messageOf({ event, message, exporter, singleAttempt, claimedAt }: Claim, keyRing: KeyRing, vendor: Vendor): Message {
+function messageOf(
+    { event, message, exporter, singleAttempt, claimedAt }: Claim,
+    keyRing: KeyRing,
+    vendor: Vendor,
+    onRefused: NonNullable<Message['onRefused']> | null,
+): Message {
     const { bytes: body, ...format } = outgoingBody(event, message, exporter, keyRing);
     const signing = {
         vendor,
@@ -267,7 +298,7 @@ function messageOf({ event, message, exporter, singleAttempt, claimedAt }: Claim
     const url = unsealUrl(exporter, keyRing);
     const authentication = unsealAuthentication(exporter, keyRing);
     const { id: exporterId, owner, trust } = exporter;
-    return { exporterId, owner, url, trust, headers, authentication, body, newConnection: singleAttempt };
+    return { exporterId, owner, url, trust, headers, authentication, body, newConnection: singleAttempt, onRefused };
 }
 
 function outcomeToRecord(

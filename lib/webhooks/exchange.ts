@@ -10,6 +10,8 @@ export interface ExchangeRequest {
     readonly headers: HeaderPairs;
     readonly body: Uint8Array;
     readonly maxResponseBytes: number;
+    /** Whether the beginning of a body is kept, where the answer is no 2xx. */
+    readonly keepsBody: boolean;
     /** Ends the exchange at once, whatever it waits for. */
     readonly signal: AbortSignal;
     /** Receives the time of `firstByte`. */
@@ -26,10 +28,38 @@ export interface Exchange {
     readonly date: string | undefined;
     /** What ended it before the end of the response; null when the response came whole. */
     readonly error: unknown;
+    /** What came behind the head of an answer that is no 2xx; null for another, and where it is not kept. */
+    readonly body: KeptBody | null;
     /** Whether a byte of the request may have been sent. */
     readonly written: boolean;
     /** Whether part of the request was still waiting to be sent when it ended. */
     readonly unsent: boolean;
+}
+
+/** The body of an answer, as it came. */
+export interface KeptBody {
+    /** At most 4 KiB of its beginning. */
+    readonly body: Uint8Array;
+    /** How many bytes of it were read. */
+    readonly bytes: number;
+    /** Whether it has a `Content-Encoding`, which is not taken off. */
+    readonly encoded: boolean;
+    /** Whether it goes on. */
+    readonly cut: boolean;
+}
+
+/** An answer that is no 2xx: its body, and what it answers. */
+export interface RefusedResponse extends KeptBody {
+    /** The headers that were sent, those of the authentication too. */
+    readonly sent: HeaderPairs;
+}
+
+/** More than is shown of a body: what is secret is longer as it is repeated than what stands for it. */
+const MAX_KEPT_BYTES = 4096;
+
+/** Any 2xx is success. */
+export function isSuccess(status: number): boolean {
+    return status >= 200 && status <= 299;
 }
 
 /** The body of the response was longer than what is read of one. */
@@ -43,15 +73,15 @@ export class ResponseTooLong extends Error {
     }
 }
 
-/** Sends one POST over a connection and reads the response, which is counted and thrown away. Never rejects. */
+/** Sends one POST over a connection and reads the response, whose body is counted and thrown away but for what is kept. Never rejects. */
 export function exchange(connection: Connection, request: ExchangeRequest): Promise<Exchange> {
-    const { signal, progress, maxResponseBytes } = request;
-    const state = { status: null as number | null, headers: {} as Headers, bytes: 0, written: false };
+    const { signal, progress, maxResponseBytes, keepsBody } = request;
+    const state = { status: null as number | null, headers: {} as Headers, bytes: 0, written: false, kept: null as Buffer[] | null };
 
     return new Promise((resolve) => {
         const finish = (error: unknown): void => {
             signal.removeEventListener('abort', onAbort);
-            const { status, headers, written } = state;
+            const { status, headers, written, kept, bytes } = state;
             const unsent = connection.socket.writableLength > 0;
             resolve({
                 status,
@@ -59,6 +89,10 @@ export function exchange(connection: Connection, request: ExchangeRequest): Prom
                 retryAfter: headers['retry-after'],
                 date: onlyValue(headers.date),
                 error,
+                body: kept && {
+                    ...keptOf(kept, Math.min(bytes, maxResponseBytes), error),
+                    encoded: isEncoded(headers['content-encoding']),
+                },
                 written,
                 unsent,
             });
@@ -75,8 +109,12 @@ export function exchange(connection: Connection, request: ExchangeRequest): Prom
             onResponseStart(_controller, status, headers) {
                 state.status = status;
                 state.headers = headers;
+                state.kept = keepsBody && !isSuccess(status) ? [] : null;
             },
             onResponseData(_controller, chunk) {
+                if (state.bytes < MAX_KEPT_BYTES) {
+                    state.kept?.push(chunk);
+                }
                 state.bytes += chunk.length;
                 if (state.bytes > maxResponseBytes) {
                     finish(new ResponseTooLong(maxResponseBytes));
@@ -99,6 +137,19 @@ export function exchange(connection: Connection, request: ExchangeRequest): Prom
         connection.requests += 1;
         connection.client.dispatch(requestOptions(request), handler);
     });
+}
+
+function keptOf(chunks: readonly Buffer[], bytes: number, error: unknown): Omit<KeptBody, 'encoded'> {
+    const body = Buffer.concat(chunks).subarray(0, Math.min(bytes, MAX_KEPT_BYTES));
+    return { body, bytes, cut: error !== null || bytes > body.length };
+}
+
+function isEncoded(coding: string | string[] | undefined): boolean {
+    return !['', 'identity'].includes(
+        String(coding ?? '')
+            .trim()
+            .toLowerCase(),
+    );
 }
 
 type Headers = Record<string, string | string[] | undefined>;

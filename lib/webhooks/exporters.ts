@@ -20,10 +20,10 @@ import type { WebhooksContext } from './options.ts';
 import { insertWithinOwnerLimit } from './owners.ts';
 import { type ReceiverWarning, receiverWarnings } from './receiver-url.ts';
 import { RESERVATION_TIMES } from './reservations.ts';
+import { type AnsweredAttempt, answeredAttempts } from './response-bodies.ts';
 import { resealExporters } from './sealed-exporters.ts';
 import { knownUrl, shownUrl, shownUrls, unsealUrl } from './sealed-url.ts';
 import { checkSecret, generateSecret, unsealSecrets } from './signature.ts';
-import type { Attempt } from './store.ts';
 import { storeRefusals } from './store-refusals.ts';
 import { formatInput } from './subscriptions.ts';
 
@@ -31,7 +31,7 @@ import { formatInput } from './subscriptions.ts';
 export interface TestResult {
     readonly deliveryId: string;
     /** Null when it had no outcome in the time that it was waited for: no worker of its collector took it, or, on stop, it takes a moment longer. */
-    readonly attempt: Attempt | null;
+    readonly attempt: AnsweredAttempt | null;
 }
 
 /** What becomes of the `test` that a change sends. */
@@ -271,7 +271,8 @@ async function sendTest(exporter: StoredExporter, timeout: number, context: Webh
     for (let waited = 0; waited < timeout; waited += TEST_POLL) {
         const [attempt] = await deliveries.attempts(deliveryId);
         if (attempt?.finishedAt != null) {
-            return { deliveryId, attempt };
+            const [answered] = await answeredAttempts(deliveries, deliveryId);
+            return { deliveryId, attempt: answered ?? null };
         }
 
         await sleep(TEST_POLL);

@@ -12,7 +12,7 @@ import { type Authentication, authorizationOf, egressProxy, isAuthorization } fr
 import { tlsContext } from './client-tls.ts';
 import { type Connection, connection } from './connection.ts';
 import { connectionPool, type Lease } from './connection-pool.ts';
-import { type Exchange, exchange } from './exchange.ts';
+import { type Exchange, exchange, type RefusedResponse } from './exchange.ts';
 import type { HeaderPairs } from './exporter.ts';
 import { isSenderHeader } from './headers.ts';
 import { AttemptFailure, type AttemptProgress, type AttemptResult, newProgress, type Outcome, outcomeOf } from './outcome.ts';
@@ -37,6 +37,8 @@ export interface Message {
     readonly newConnection?: boolean;
     /** Is written into as the attempt goes on, for whoever looks at it meanwhile. */
     readonly progress?: AttemptProgress;
+    /** Told of an answer that is no 2xx, before its outcome. What it says is the receiver's, and may repeat all that was sent. */
+    readonly onRefused?: ((response: RefusedResponse) => void) | null;
 }
 
 /** Sends messages through the egress guard. */
@@ -247,7 +249,7 @@ function poster(limits: SenderLimits, connect: ConnectVetted, clock: Clock) {
     return {
         /** @throws AttemptFailure, ConnectionFailure or the signal's reason when there is no connection. */
         async post(url: URL, message: Message, signal: AbortSignal, progress: AttemptProgress) {
-            const { headers, body, newConnection = false } = message;
+            const { headers, body, newConnection = false, onRefused = null } = message;
             const key = connectionKey(url, message);
             const connectNew = (): Promise<Connection> => connectTo(url, message, signal, progress);
             for (;;) {
@@ -257,8 +259,12 @@ function poster(limits: SenderLimits, connect: ConnectVetted, clock: Clock) {
                     progress.address = used.address;
                     progress.fingerprint = used.fingerprint;
                     const path = `${url.pathname}${url.search}`;
-                    const result = await exchange(used, { path, headers, body, maxResponseBytes, signal, progress });
+                    const request = { path, headers, body, maxResponseBytes, keepsBody: onRefused !== null, signal, progress };
+                    const result = await exchange(used, request);
                     if (!wasStale(result, used, signal)) {
+                        if (result.body !== null) {
+                            onRefused?.({ ...result.body, sent: headers });
+                        }
                         return result;
                     }
                 } finally {

@@ -19,6 +19,7 @@ import type { Notices } from './notices.ts';
 import { type OwnerSettings, ownerSettingSchemas } from './owners.ts';
 import type { DeliveryQueue } from './queue.ts';
 import type { Reservations } from './reservations.ts';
+import type { Responses } from './response-bodies.ts';
 import { KEEP_FOR } from './retention.ts';
 import type { ClaimingSession } from './session.ts';
 import type { Membership, Role, SettingsStore } from './settings.ts';
@@ -58,6 +59,8 @@ export interface WebhooksSettings extends OwnerSettings {
      * deliveries. Default 30 days.
      */
     readonly keepFor?: number | null;
+    /** Whether the beginning of what a receiver answers is kept, beside an attempt that was no 2xx, with what is secret masked. True by default. */
+    readonly keepResponses?: boolean;
     /** The longest body of an event, in bytes of UTF-8. Default 1 MiB. */
     readonly maxBodyBytes?: number;
     /** The most bytes of bodies that this process holds at once while it sends them. Default 64 MiB. */
@@ -133,6 +136,7 @@ export const webhooksSettingSchemas: Readonly<Record<keyof WebhooksSettings, Joi
         .min(1)
         .default(5 * 24 * 60 * 60_000),
     keepFor: Joi.number().integer().min(KEEP_FOR.min).allow(null).default(KEEP_FOR.byDefault),
+    keepResponses: Joi.boolean().default(true),
     maxBodyBytes: Joi.number()
         .integer()
         .min(1)
@@ -208,6 +212,7 @@ export interface WebhooksContext extends Required<Omit<WebhooksOptions, 'vendor'
     readonly messageCache: MessageCache;
     readonly subscriptions: Subscriptions;
     readonly traces: Traces;
+    readonly responses: Responses;
     readonly tests: TestsUnderWay;
     readonly notices: Pick<Notices, 'recorded'>;
     readonly member: Membership;

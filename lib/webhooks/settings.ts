@@ -23,6 +23,8 @@ export interface DeploymentSettings extends Partial<SharedLimits>, Partial<Queue
     readonly stopAfter: number;
     readonly maxBodyBytes: number;
     readonly attemptTimeout: number;
+    /** False where nothing of what receivers answer is kept; absent where it is. */
+    readonly keepResponses?: false;
     readonly egress?: EgressPolicy;
     /** Where what is published and sent has spans. */
     readonly tracing?: Required<TracingOptions>;
@@ -57,6 +59,7 @@ export type Role = 'host' | 'worker';
 /** What a process knows of the settings. */
 interface Parts extends Pick<DeploymentSettings, 'vendor' | 'window' | 'breakerAfter' | 'stopAfter' | 'maxBodyBytes'> {
     readonly rate: number | null;
+    readonly keepResponses: boolean;
     readonly settings: SettingsStore;
     readonly kinds: readonly EventKind[];
     readonly sender: Pick<Sender, 'attemptTimeout' | 'limits'>;
@@ -141,7 +144,7 @@ export function membership(parts: Parts, outdated: () => void): Membership {
 }
 
 function settingsOf(
-    { vendor, kinds, window, rate, breakerAfter, stopAfter, maxBodyBytes, sender, guard, tracing }: Parts,
+    { vendor, kinds, window, rate, breakerAfter, stopAfter, maxBodyBytes, keepResponses, sender, guard, tracing }: Parts,
     address?: QueueAddress,
 ) {
     const { limits, attemptTimeout } = sender;
@@ -155,6 +158,7 @@ function settingsOf(
         maxBodyBytes,
         ...limits,
         attemptTimeout,
+        ...(!keepResponses && { keepResponses }),
         ...(guard.allow !== undefined && { egress: policyOf(guard.allow, guard.owners) }),
         ...(tracing !== null && { tracing: tracing.options }),
         ...address,
@@ -178,11 +182,19 @@ export function storedSettings({ settings }: Deployment): DeploymentSettings {
     return settings;
 }
 
+type Known = Partial<DeploymentSettings>;
+type Name = keyof DeploymentSettings;
+
+/** Without a rate there is no limit, and what receivers answer is kept unless somebody says no. */
+const SAID_BY_ABSENCE: readonly Name[] = ['rate', 'keepResponses'];
+
 function agreeing(own: DeploymentSettings, deployment: Deployment): Deployment {
     const settings = storedSettings(deployment);
-    const names = new Set(['rate', ...Object.keys(own)] as Name[]);
-    // A worker may choose what its host has not set, but for a rate: a host without one has no limit, and then no worker may have one.
-    const different = [...names].filter((name) => (settings[name] !== undefined || name === 'rate') && differs(own, settings, name));
+    const names = new Set([...SAID_BY_ABSENCE, ...Object.keys(own)] as Name[]);
+    // A worker may choose what its host has not set, but for settings whose absence has a meaning: in these too both must agree.
+    const different = [...names].filter(
+        (name) => (settings[name] !== undefined || SAID_BY_ABSENCE.includes(name)) && differs(own, settings, name),
+    );
     const [field] = different;
     if (field !== undefined) {
         const message = `Settings of a worker must be those of its host: ${shown(own, settings, different)}`;
@@ -191,9 +203,6 @@ function agreeing(own: DeploymentSettings, deployment: Deployment): Deployment {
 
     return deployment;
 }
-
-type Known = Partial<DeploymentSettings>;
-type Name = keyof DeploymentSettings;
 
 function howChanged(joined: Known, now: Known): string {
     const names = [...new Set([...Object.keys(joined), ...Object.keys(now)])] as Name[];

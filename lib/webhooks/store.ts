@@ -7,6 +7,7 @@ import type { AcceptedEvent, DeliveryContent, EventSummary, FormattedMessage, Ne
 import type { Outcome, OutcomeCode } from './outcome.ts';
 import type { ReplayStore } from './replays.ts';
 import type { BegunAttempts, HandOutOptions, Reservation } from './reservations.ts';
+import type { ResponseStore } from './response-bodies.ts';
 import type { RetentionStore } from './retention.ts';
 import type { NextState } from './schedule.ts';
 import type { Session } from './session.ts';
@@ -329,11 +330,10 @@ export interface DeliveryStore {
     readonly replays?: ReplayStore;
     /** Removes what was kept long enough. Absent in a store that keeps everything, or removes by rules of its own. */
     readonly retention?: RetentionStore;
-    /**
-     * In which traces events were published, for as long as an event without deliveries is kept. Absent in a store that keeps none: only what is
-     * sent at once by the process that published it has spans.
-     */
+    /** In which traces events were published, for as long as an event without deliveries is kept. Absent: only what its publisher sends at once has spans. */
     readonly traces?: TraceStore;
+    /** What receivers answered to attempts in vain. Absent in a store that keeps none, where nothing is shown of it. */
+    readonly responses?: ResponseStore;
 
     /** An event, whether its body is there or not. */
     event(id: string): Promise<EventSummary | null>;

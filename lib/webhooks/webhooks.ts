@@ -19,6 +19,7 @@ import { type Publish, type PublishAll, publisher } from './publisher.ts';
 import { type DeliveryQueue, firstContact } from './queue.ts';
 import { type Phase, type Readiness, readinessCheck, watchedQueue } from './readiness.ts';
 import { reservationsOf } from './reservations.ts';
+import { responsesOf } from './response-bodies.ts';
 import { retentionOf } from './retention.ts';
 import { sealedForExporters } from './sealed-exporters.ts';
 import { urlSealing } from './sealed-url.ts';
@@ -243,6 +244,7 @@ function contextOf(settings: Required<WebhooksOptions>, queue: DeliveryQueue, me
         messageCache: cache,
         subscriptions: chosen,
         traces: tracesOf(parts),
+        responses: responsesOf(parts),
         tests: testsUnderWay(parts),
         retention: retentionOf(parts),
         notices: noticesOf({ ...parts, dispatcher: dispatching, subscriptions: chosen }),

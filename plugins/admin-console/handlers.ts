@@ -8,7 +8,7 @@ import type { InventoryStore, InventoryWriter } from '../../lib/inventory/store.
 import type { ApiKeys } from '../../lib/keys/api-keys.ts';
 import type { LicenseStatus } from '../../lib/license/verify-license.ts';
 import type { ChangedExporter, TestOptions, TestResult } from '../../lib/webhooks/exporters.ts';
-import type { Attempt } from '../../lib/webhooks/store.ts';
+import type { AnsweredAttempt } from '../../lib/webhooks/response-bodies.ts';
 import type { Webhooks } from '../../lib/webhooks/webhooks.ts';
 import { audited, type Caller } from './audit.ts';
 import type { AttemptView, Input, OperationName, Output, TestedExporter, TestView } from './operations.ts';
@@ -298,6 +298,6 @@ const NO_OUTCOME = {
 };
 
 /** An attempt as the operations show it. */
-export function attemptView({ number, startedAt, finishedAt, outcome, late }: Attempt): AttemptView {
-    return { number, startedAt, finishedAt, ...NO_OUTCOME, ...outcome, late };
+export function attemptView({ number, startedAt, finishedAt, outcome, late, responseBody }: AnsweredAttempt): AttemptView {
+    return { number, startedAt, finishedAt, ...NO_OUTCOME, ...outcome, late, responseBody };
 }

@@ -36,8 +36,9 @@ import type { AcceptedEvent, EventSummary } from '../../lib/webhooks/new-event.t
 import type { Outcome } from '../../lib/webhooks/outcome.ts';
 import type { ReceiverWarning } from '../../lib/webhooks/receiver-url.ts';
 import type { Replay, ReplayOptions } from '../../lib/webhooks/replays.ts';
+import type { AnsweredAttempt } from '../../lib/webhooks/response-bodies.ts';
 import type { RuleSet } from '../../lib/webhooks/setting-values.ts';
-import type { Attempt, Delivery } from '../../lib/webhooks/store.ts';
+import type { Delivery } from '../../lib/webhooks/store.ts';
 import type { Choice } from '../../lib/webhooks/subscriptions.ts';
 
 /*
@@ -175,7 +176,9 @@ export interface TestView {
 }
 
 /** An attempt with the fields of its outcome beside its times; they are null while it is under way. */
-export type AttemptView = Omit<Attempt, 'outcome'> & { readonly [Field in keyof Required<Outcome>]: Required<Outcome>[Field] | null };
+export type AttemptView = Omit<AnsweredAttempt, 'outcome'> & {
+    readonly [Field in keyof Required<Outcome>]: Required<Outcome>[Field] | null;
+};
 
 /** A delivery with its attempts, first to last, and how far a test is that this process is sending. */
 export type DeliveryView = Delivery & Pick<DeliveryHistory, 'progress'> & { readonly history: readonly AttemptView[] };

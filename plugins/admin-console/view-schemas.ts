@@ -66,6 +66,14 @@ const timingsSchema = Joi.object({
     total: count(),
 }).description('Milliseconds; null for a phase that was not reached or not needed');
 
+const responseBodySchema = Joi.object({
+    text: nullableText().description(
+        'At most 1,024 bytes, what was secret in the message masked; null for what is no text, or is compressed',
+    ),
+    bytes: count().description('How many were read of it'),
+    truncated: flag().description('Whether it goes on'),
+}).description('What the receiver answered, where that was no 2xx and is kept: text from outside');
+
 const attemptSchema = Joi.object({
     number: count().description('From 1'),
     startedAt: date(),
@@ -85,6 +93,7 @@ const attemptSchema = Joi.object({
         .required()
         .description('Of the certificate that was presented, where the attempt has made its connection'),
     late: flag().description('Its claim had run out by then: another attempt may have sent the same message'),
+    responseBody: responseBodySchema.allow(null).required(),
 }).label('Attempt');
 
 export const testSchema: Joi.ObjectSchema = Joi.object({

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import type { IncomingHttpHeaders } from 'node:http';
 import { request } from 'node:https';
 import t from 'tap';
-import { dataOf, json, type Served, serve } from '../support/served.ts';
+import { json, type Served, serve, usedDataOf } from '../support/served.ts';
 
 /** Status and headers of an answer, over the wire. */
 function answerTo({ url, certificate }: Served, path: string, token?: string, method = 'GET'): Promise<[number, IncomingHttpHeaders]> {
@@ -16,7 +16,7 @@ function answerTo({ url, certificate }: Served, path: string, token?: string, me
 }
 
 t.test('leaves a browser nothing to guess, to keep or to frame', async (t) => {
-    const data = dataOf(t);
+    const data = await usedDataOf(t);
     const { served } = await serve(t, data, '--hsts', '86400');
     const { key } = await json<{ key: string }>(data, 'keys', 'create', 'ci', '--scope', 'inventory:read', '--scope', 'records:read');
     const withKey: [string, number][] = [
@@ -54,7 +54,7 @@ t.test('leaves a browser nothing to guess, to keep or to frame', async (t) => {
 });
 
 t.test('speaks of HSTS only where it was told to', async (t) => {
-    const { served } = await serve(t, dataOf(t));
+    const { served } = await serve(t, await usedDataOf(t));
     const [, headers] = await answerTo(served, '/-/ready');
     t.notOk('strict-transport-security' in headers);
 });

@@ -59,6 +59,7 @@ async function spoiltHost(t: Test): Promise<{ readonly server: Server; readonly 
     const { exporter } = await webhooks.exporters.create({ url: receiver.url, headers: [['X-Key', 'v']], owner: 'acme' });
     const { test } = await webhooks.exporters.start(exporter.id);
     receiver.status = 500;
+    receiver.body = HOSTILE;
     const [delivery = ''] = (await webhooks.publish('idr_investigation_created', investigation, { owner: 'acme' })).deliveries;
     await until(async () => (await webhooks.deliveries.show(delivery)).history.some(({ outcome }) => outcome !== null));
     await webhooks.deliveries.replays.begin({ exporterId: exporter.id, failedSince: new Date(0) });

@@ -89,9 +89,12 @@ t.test('stores, logs, lists and answers nothing of what a URL has after its host
         }
         await Promise.all(ids.map((id) => run('exporters', 'show', id, ...json)));
     }
-    for (const { id } of JSON.parse(await run('deliveries', 'list', '--limit', '9', '--json')) as { id: string }[]) {
+    const deliveries = JSON.parse(await run('deliveries', 'list', '--limit', '9', '--json')) as { id: string; lastCode: string }[];
+    for (const { id } of deliveries) {
         await run('deliveries', 'show', id, '--json');
     }
+    const refused = deliveries.find(({ lastCode }) => lastCode === 'gone')?.id ?? '';
+    t.match(await run('deliveries', 'show', refused), /\n\nThe receiver answered to attempt 1:\n {2}\*\*\*\n$/, 'repeated and masked');
 
     t.notMatch(said, TOKEN);
     const stored = await everythingIn(database.url);

@@ -1,9 +1,9 @@
 import t from 'tap';
 import { scanwire } from '../support/scanwire.ts';
-import { dataOf } from '../support/served.ts';
+import { usedDataOf } from '../support/served.ts';
 
 t.test('saves no URL that makes a command of an event, unless the deployment opened it', async (t) => {
-    const data = dataOf(t);
+    const data = await usedDataOf(t);
     const create = (url: string, allow = '', ...more: string[]) =>
         scanwire(['exporters', 'create', '--url', url, '--data', data, ...more], { env: { SCANWIRE_EGRESS_ALLOW: allow } });
     const refused: [string, RegExp][] = [

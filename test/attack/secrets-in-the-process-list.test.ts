@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { type Credentials, certificate } from '../support/certificates.ts';
 import { ended, linesOf, nextJson, scanwire, startScanwire } from '../support/scanwire.ts';
-import { dataOf, json, serveIn } from '../support/served.ts';
+import { json, serveIn, usedDataOf } from '../support/served.ts';
 
 const SECRET = 'a secret that no list shows';
 const HEADERS = 'Authorization: Bearer hidden-token\r\nX-Tenant: 7\n';
@@ -57,7 +57,7 @@ async function servedByStdin(t: Test, data: string, cert: string, key: string): 
 }
 
 t.test('takes each secret from a file, stdin and the environment, so that no argument holds one', async (t) => {
-    const data = dataOf(t);
+    const data = await usedDataOf(t);
     const pair = await certificate();
     const folder = t.testdir({ cert: pair.cert });
     const [held, cert] = [join(folder, 'held'), join(folder, 'cert')];
@@ -107,7 +107,7 @@ t.test('takes the URL of a receiver, whose path may be a token, in the same ways
     const { key, cert } = await certificate();
     const folder = t.testdir({ url: `${url}\n`, cert });
     const file = join(folder, 'url');
-    const data = dataOf(t);
+    const data = await usedDataOf(t);
     await serveIn(t, { SERVER_KEY: key }, data, '--tls-cert', join(folder, 'cert'), '--tls-key-env', 'SERVER_KEY');
     const ways: { readonly args: string[]; readonly input?: string; readonly env?: Record<string, string> }[] = [
         { args: ['--url-file', file] },
@@ -156,7 +156,7 @@ t.test('listens with a secret that the list of processes does not show', async (
 });
 
 t.test('warns of a secret among the arguments, names the other way and does not repeat it', async (t) => {
-    const data = dataOf(t);
+    const data = await usedDataOf(t);
     const args = ['exporters', 'create', '--url', 'https://example.com/', '--secret', SECRET, '--header', 'X-Key: hidden-token'];
     const { code, stderr } = await scanwire([...args, '--data', data]);
     t.equal(code, 0);
@@ -172,7 +172,7 @@ t.test('warns of a secret among the arguments, names the other way and does not 
 });
 
 t.test('refuses what names no secret, or several, without repeating one', async (t) => {
-    const data = dataOf(t);
+    const data = await usedDataOf(t);
     const folder = t.testdir({ empty: '\n', broken: 'Authorization hidden-token' });
     const cases: [string[], RegExp][] = [
         [['--secret-env', 'NO_SUCH_VARIABLE'], /There is nothing in NO_SUCH_VARIABLE, which --secret-env names/],
@@ -198,7 +198,7 @@ t.test('refuses what names no secret, or several, without repeating one', async 
 });
 
 t.test('takes the headers of one receiver to no other, unless told so', async (t) => {
-    const data = dataOf(t);
+    const data = await usedDataOf(t);
     const [first, second] = [await receiver(t), await receiver(t)];
     await serveIn(t, { SCANWIRE_EGRESS_ALLOW: '127.0.0.0/8' }, data);
     const headers = join(t.testdir({ headers: HEADERS }), 'headers');

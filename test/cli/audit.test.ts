@@ -1,10 +1,10 @@
 import { once } from 'node:events';
 import t from 'tap';
 import { scanwire } from '../support/scanwire.ts';
-import { dataOf, json, serve } from '../support/served.ts';
+import { json, serve, usedDataOf } from '../support/served.ts';
 
 t.test('lists what commands have changed, with a server and without one', async (t) => {
-    const data = dataOf(t);
+    const data = await usedDataOf(t);
     const { server } = await serve(t, data);
     const none = await scanwire(['audit', 'list', '--data', data]);
     t.match(none, { code: 0, stdout: /^Nothing was changed\.$/m });

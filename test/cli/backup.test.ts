@@ -4,13 +4,13 @@ import { dirname, join } from 'node:path';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import t from 'tap';
 import { scanwire } from '../support/scanwire.ts';
-import { dataOf, fixture, get, json, serve } from '../support/served.ts';
+import { dataOf, fixture, get, json, serve, usedDataOf } from '../support/served.ts';
 
 // Starts of servers take their time on a busy machine.
 t.setTimeout(240_000);
 
 t.test('copies what is being served, and makes a folder of it that serves the same', async (t) => {
-    const data = dataOf(t);
+    const data = await usedDataOf(t);
     const { server, served } = await serve(t, data);
     const made = JSON.parse((await scanwire(['keys', 'create', 'first', '--json', '--data', data])).stdout) as { key: string };
     const file = join(dirname(data), 'monday.scanwire');
@@ -45,7 +45,7 @@ t.test('copies what is being served, and makes a folder of it that serves the sa
 });
 
 t.test('copies nothing of the body of an event that was erased', async (t) => {
-    const data = dataOf(t);
+    const data = await usedDataOf(t);
     const { server } = await serve(t, data);
     const folder = dirname(data);
     const sample = JSON.parse(readFileSync(fixture('events/investigation.json'), 'utf8')) as object;

@@ -1,9 +1,9 @@
 import { checked, inBrowser, WAYS } from '../plugins/admin-console/browsing.ts';
 import { watchedPage } from '../support/browser.ts';
-import { dataOf, json, serve } from '../support/served.ts';
+import { json, serve, usedDataOf } from '../support/served.ts';
 
 inBrowser('somebody signs in by a link of the command line, and out again', async (t, browser) => {
-    const data = dataOf(t);
+    const data = await usedDataOf(t);
     const { served } = await serve(t, data);
     const origin = new URL(served.url).origin;
     for (const [way, options] of Object.entries(WAYS)) {

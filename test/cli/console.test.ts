@@ -1,3 +1,4 @@
+import { type ChildProcess, spawn } from 'node:child_process';
 import { request } from 'node:http';
 import { join } from 'node:path';
 import { server as hapiServer, type Server } from '@hapi/hapi';
@@ -5,8 +6,8 @@ import t, { type Test } from 'tap';
 import { addConsole, addSignInLinks, type SignIn } from '../../cli/console.ts';
 import { host, systemOf } from '../plugins/admin-console/host.ts';
 import { Visitor } from '../plugins/admin-console/visitor.ts';
-import { scanwire } from '../support/scanwire.ts';
-import { dataOf, get, json, serve, serveIn } from '../support/served.ts';
+import { ENTRY, QUICK_NODE, scanwire, startScanwire } from '../support/scanwire.ts';
+import { dataOf, get, json, serve, serveIn, usedDataOf } from '../support/served.ts';
 
 const COOKIE = /^scanwire-console=([^;]+); Max-Age=43200; Expires=[^;]+; Secure; HttpOnly; SameSite=Strict; Path=\/admin$/;
 const SIGN_IN = '/admin/sign-in';
@@ -163,6 +164,35 @@ t.test('prints a link of the server that runs', async (t) => {
     t.match((await scanwire(['console', '--data', data])).stdout, /^https:\/\/\S+\nSigns one browser in, once, in 5 minutes/);
 });
 
+t.test('prints a link as it starts to a terminal, and to nothing else', async (t) => {
+    const data = dataOf(t);
+    const args = [ENTRY, 'serve', '--data', data, '--port', '0'];
+    const [program, ...first] = QUICK_NODE;
+    const command = [program, ...first, ...args].map((word) => `'${word}'`).join(' ');
+    const onTerminal = spawn('script', ['--quiet', '--command', `exec ${command}`, '/dev/null'], { stdio: ['pipe', 'pipe', 'inherit'] });
+    t.teardown(() => onTerminal.kill('SIGKILL'));
+    const shown = await saidUntil(onTerminal, /Ctrl-C stops/);
+    const [, url = ''] = /Administration\s+(https:\S+)/.exec(shown) ?? [];
+    t.ok(url.includes(`${SIGN_IN}?link=`), shown);
+
+    const elsewhere = dataOf(t);
+    const toPipe = startScanwire(['serve', '--data', elsewhere, '--port', '0']);
+    t.teardown(() => toPipe.kill('SIGKILL'));
+    t.notMatch(await saidUntil(toPipe, /Ctrl-C stops/), /Administration|link=/);
+});
+
+/** What it has written once that is among it. */
+async function saidUntil({ stdout }: ChildProcess, what: RegExp): Promise<string> {
+    let said = '';
+    for await (const part of stdout?.setEncoding('utf8') ?? []) {
+        said += part;
+        if (what.test(said)) {
+            return said;
+        }
+    }
+    throw new Error(`It ended without ${what}: ${said}`);
+}
+
 /** Run in a server before all else: the moment between listening and what follows is a long one. */
 const SLOW_CHMOD = `
 import fs from 'node:fs/promises';
@@ -175,7 +205,7 @@ fs.chmod = async (...given) => {
 syncBuiltinESMExports();`;
 
 t.test('gives out links from the moment on that the socket of the data folder listens', async (t) => {
-    const data = dataOf(t);
+    const data = await usedDataOf(t);
     const status = firstAnswer(join(data, 'scanwire.sock'));
     await serveIn(t, { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(SLOW_CHMOD)}` }, data);
     t.equal(await status, 200);

@@ -3,10 +3,10 @@ import { forAll, sampleEvent } from '../../adapters/contract/webhooks/fixture.ts
 import { dataFolder } from '../../cli/data-folder.ts';
 import { openStores } from '../../cli/stores.ts';
 import { ended, linesOf, nextJson, scanwire, startScanwire } from '../support/scanwire.ts';
-import { dataOf, fixture, json, serve } from '../support/served.ts';
+import { fixture, json, serve, usedDataOf } from '../support/served.ts';
 
 t.test('delivers to a receiver that verifies, and opens loopback to nothing else', async (t) => {
-    const data = dataOf(t);
+    const data = await usedDataOf(t);
     const secret = 'a secret of ours';
     const receiver = startScanwire(['listen', '--port', '0', '--secret', secret, '--json']);
     t.teardown(() => receiver.kill('SIGKILL'));
@@ -116,7 +116,7 @@ t.test('delivers to a receiver that verifies, and opens loopback to nothing else
 });
 
 t.test('shows no path and no query of a URL, but where the URL is asked for', async (t) => {
-    const data = dataOf(t);
+    const data = await usedDataOf(t);
     await serve(t, data);
     const url = 'https://example.com/T0KEN/in?token=hunter2';
     const { id } = await json<{ id: string }>(data, 'exporters', 'create', '--url', url);
@@ -134,7 +134,7 @@ t.test('shows no path and no query of a URL, but where the URL is asked for', as
 });
 
 t.test('orders what goes to an exporter, and says so', async (t) => {
-    const data = dataOf(t);
+    const data = await usedDataOf(t);
     await serve(t, data);
     const url = ['--url', 'https://example.com/in'];
     const { id } = await json<{ id: string }>(data, 'exporters', 'create', ...url, '--ordered', '--after-exhausted', 'hold');
@@ -149,7 +149,7 @@ t.test('orders what goes to an exporter, and says so', async (t) => {
 });
 
 t.test('shows how an exporter fares, in UTC', async (t) => {
-    const data = dataOf(t);
+    const data = await usedDataOf(t);
     const exporter = await json<{ id: string }>(data, 'exporters', 'create', '--url', 'https://example.com/in');
     const { pool, webhooks } = await openStores(dataFolder(data), undefined, () => {});
     const past = (minutes: number): Date => new Date(Date.now() - minutes * 60_000);

@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import t, { type Test } from 'tap';
 import { ended, scanwire } from '../support/scanwire.ts';
-import { dataOf, fixture, serve } from '../support/served.ts';
+import { dataOf, fixture, serve, usedDataOf } from '../support/served.ts';
 
 /** What a workspace holds that an import brings: its export without what the server makes itself. */
 async function contents(t: Test, data: string, workspace: string): Promise<string> {
@@ -11,7 +11,7 @@ async function contents(t: Test, data: string, workspace: string): Promise<strin
 }
 
 t.test('exports what was imported, and an import of that into another workspace makes the same', async (t) => {
-    const data = dataOf(t);
+    const data = await usedDataOf(t);
     const { server } = await serve(t, data);
     for (const file of ['scripts.xml', 'metasploit.xml', 'office.nessus']) {
         t.equal((await scanwire(['import', fixture(`scans/${file}`), '--data', data])).code, 0);

@@ -1,6 +1,6 @@
 import t from 'tap';
 import { ended, scanwire } from '../support/scanwire.ts';
-import { dataOf, json, serve } from '../support/served.ts';
+import { json, serve, usedDataOf } from '../support/served.ts';
 
 const HOST = {
     address: '192.0.2.1',
@@ -17,7 +17,7 @@ const HOST = {
 };
 
 t.test('shows hosts with all that is known, moves them, and limits workspaces', async (t) => {
-    const data = dataOf(t);
+    const data = await usedDataOf(t);
     const { server } = await serve(t, data);
     const run = (...args: string[]) => scanwire([...args, '--data', data]);
     const input = `${JSON.stringify(HOST)}\n{"address":"192.0.2.2"}\n`;

@@ -1,9 +1,9 @@
 import t from 'tap';
 import { ended, scanwire } from '../support/scanwire.ts';
-import { dataOf, fixture, get, json, serve } from '../support/served.ts';
+import { fixture, get, json, serve, usedDataOf } from '../support/served.ts';
 
 t.test('imports what scripts and vendors found, says what a dry run would change, and names all bad lines', async (t) => {
-    const data = dataOf(t);
+    const data = await usedDataOf(t);
     const { server, served } = await serve(t, data);
     const { key } = await json<{ key: string }>(data, 'keys', 'create', 'ci');
     const read = async (path: string): Promise<readonly Readonly<Record<string, unknown>>[]> =>

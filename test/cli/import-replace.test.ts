@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import t from 'tap';
 import { underWay } from '../../adapters/contract/assertions.ts';
 import { ended, scanwire } from '../support/scanwire.ts';
-import { dataOf, fixture, get, json, serve } from '../support/served.ts';
+import { fixture, get, json, serve, usedDataOf } from '../support/served.ts';
 
 /** Fewer than one batch of a listing holds, so that each answer is of one moment. */
 const HOSTS = 200;
@@ -14,7 +14,7 @@ function scan(prefix: string, ports: readonly number[]): string {
 }
 
 t.test('replaces a workspace at once, and by no file that is cut off', async (t) => {
-    const data = dataOf(t);
+    const data = await usedDataOf(t);
     const { server, served } = await serve(t, data);
     const { key } = await json<{ key: string }>(data, 'keys', 'create', 'ci');
     const seen = async (): Promise<string> => (await get(served, '/rest_api/v2/workspaces/1/hosts', key)).body;

@@ -6,7 +6,7 @@ import { licenseNotice, licenseWatch } from '../../cli/stored-license.ts';
 import { issueLicense, newLicenseKeyPair } from '../../lib/license/issue-license.ts';
 import { inspectLicense } from '../../lib/license/verify-license.ts';
 import { linesOf, nextJson, scanwire, startScanwire } from '../support/scanwire.ts';
-import { dataOf, get, json, type Served, serve } from '../support/served.ts';
+import { get, json, type Served, serve, usedDataOf } from '../support/served.ts';
 
 const DAY = 86_400_000;
 const { privateKey, publicKey } = newLicenseKeyPair();
@@ -18,7 +18,7 @@ const licence = (days: number): Promise<string> => {
 };
 
 t.test('trusts the issuer that it is told, while it serves, and tells its operator what is wrong with the licence', async (t) => {
-    const data = dataOf(t);
+    const data = await usedDataOf(t);
     const { server, served } = await serve(t, data);
     const { key } = await json<{ key: string }>(data, 'keys', 'create', 'ci');
     t.equal((await get(served, '/rest_api/v2/base', key)).status, 200);

@@ -1,5 +1,6 @@
 import t from 'tap';
-import { aligned, printable, printablePieces, relativeTime, table } from '../../cli/output/table.ts';
+import { aligned, relativeTime, table } from '../../cli/output/table.ts';
+import { printable, printablePieces } from '../../lib/printable.ts';
 
 t.test('says how long ago, or when', async (t) => {
     const now = new Date('2026-11-21T12:00:00Z');

@@ -3,7 +3,7 @@ import { request } from 'node:https';
 import { text } from 'node:stream/consumers';
 import t from 'tap';
 import { ended } from '../support/scanwire.ts';
-import { dataOf, get, json, type Served, serve } from '../support/served.ts';
+import { get, json, type Served, serve, usedDataOf } from '../support/served.ts';
 
 const line = `${JSON.stringify({ data: 'SFRUUA==', host: 'www.example.com', ip: '192.0.2.7', port: 8443 })}\n`;
 
@@ -19,7 +19,7 @@ async function post({ url, certificate }: Served, token: string): Promise<{ stat
 }
 
 t.test('imports records behind a key, and shows them as hosts where it is told to', async (t) => {
-    const data = dataOf(t);
+    const data = await usedDataOf(t);
     const scopes = ['inventory:read', 'records:read', 'records:write'].flatMap((scope) => ['--scope', scope]);
     const { key } = await json<{ key: string }>(data, 'keys', 'create', 'records', ...scopes);
     const { server, served } = await serve(t, data, '--enrich', 'web');

@@ -4,12 +4,12 @@ import t from 'tap';
 import { assertOnlyRead, openScanSource } from '../../cli/scan-database.ts';
 import { scanDatabase } from '../adapters/scan-database/scan-database.ts';
 import { scanwire } from '../support/scanwire.ts';
-import { dataOf, fixture, get, json, serve, serveIn } from '../support/served.ts';
+import { fixture, get, json, serve, serveIn, usedDataOf } from '../support/served.ts';
 
 t.test('serves the inventory of a scan database that a file names, and imports nothing', async (t) => {
     const database = await scanDatabase(500);
     t.teardown(() => database.stop());
-    const data = dataOf(t);
+    const data = await usedDataOf(t);
     const file = join(t.testdir(), 'url');
     await writeFile(file, `${database.url}\n`);
 
@@ -50,7 +50,7 @@ t.test('serves the inventory of a scan database that a file names, and imports n
 });
 
 t.test('refuses what is no scan database, and starts in the same folder later', async (t) => {
-    const data = dataOf(t);
+    const data = await usedDataOf(t);
     const refused = await scanwire(['serve', '--data', data, '--port', '0', '--scan-database-file', 'no-such-file']);
     t.equal(refused.code, 1);
     t.match(refused.stderr, /no-such-file/);

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import t from 'tap';
 import { ended, scanwire } from '../support/scanwire.ts';
-import { dataOf, fixture, get, json, serve } from '../support/served.ts';
+import { dataOf, fixture, get, json, serve, usedDataOf } from '../support/served.ts';
 
 t.test('says in one line why it cannot start', async (t) => {
     const data = dataOf(t);
@@ -41,7 +41,7 @@ t.test('starts on nothing that its key ring does not open, be it by id or by byt
 });
 
 t.test('lets commands work on the stores where no server runs', async (t) => {
-    const data = dataOf(t);
+    const data = await usedDataOf(t);
     const key = await json<{ id: string; key: string }>(data, 'keys', 'create', 'offline');
     t.match(await json(data, 'keys', 'list'), [{ id: key.id, name: 'offline' }]);
     t.match(await json(data, 'import', fixture('scans/udp.xml')), { workspace: { name: 'default' }, hosts: { new: 1 } });

@@ -4,7 +4,7 @@ import { request } from 'node:http';
 import { join } from 'node:path';
 import t from 'tap';
 import { ended, scanwire } from '../support/scanwire.ts';
-import { dataOf, fixture, get, json, serve } from '../support/served.ts';
+import { dataOf, fixture, get, json, serve, usedDataOf } from '../support/served.ts';
 
 t.test('answers commands through its socket', async (t) => {
     const data = dataOf(t);
@@ -73,7 +73,7 @@ t.test('answers commands through its socket', async (t) => {
 });
 
 t.test('changes nothing for a file that is bad somewhere, and names line and reason', async (t) => {
-    const data = dataOf(t);
+    const data = await usedDataOf(t);
     const { server, served } = await serve(t, data);
     const { key } = await json<{ key: string }>(data, 'keys', 'create', 'ci');
     const good = '{"address":"192.0.2.1"}\n'.repeat(3000);
@@ -105,7 +105,7 @@ function ask(data: string, method: string, path: string, body: string): Promise<
 }
 
 t.test('refuses input of a wrong type as wrong input', async (t) => {
-    const data = dataOf(t);
+    const data = await usedDataOf(t);
     await serve(t, data);
     for (const [method, path, body] of [
         ['POST', '/license', '{}'],
@@ -124,7 +124,7 @@ t.test('refuses input of a wrong type as wrong input', async (t) => {
 });
 
 t.test('seals everything again with another key, with and without a server', async (t) => {
-    const data = dataOf(t);
+    const data = await usedDataOf(t);
     const { id, key } = await json<{ id: string; key: string }>(data, 'keys', 'create', 'ci');
     const file = join(data, 'key-ring.json');
     const { current, keys } = JSON.parse(readFileSync(file, 'utf8')) as { current: string; keys: Record<string, string> };

@@ -136,6 +136,7 @@ const WEBHOOK_EXPORTER = tableOf(untyped(webhookExporter), exporter.options, [
     ['breakerAfter', /must be greater than or equal to 1/, { breakerAfter: 0 }],
     ['stopAfter', /must be greater than or equal to 1/, { stopAfter: -1 }],
     ['keepFor', /must be greater than or equal to 86400000/, { keepFor: 30 }],
+    ['keepResponses', /must be a boolean/, { keepResponses: 'no' }],
     ['maxBodyBytes', /must be less than or equal to 67108864/, { maxBodyBytes: 1e9 }],
     ['maxBytesInFlight', /must be greater than or equal to maxBodyBytes/, { maxBodyBytes: 9000, maxBytesInFlight: 8000 }],
     ['kinds[0].name', /must be 1 to 64 letters, digits, "_", "-" and "\."/, kind({ name: 'scan finished' })],

@@ -1,13 +1,13 @@
 import t from 'tap';
 import { countingReceiver } from '../support/counting-receiver.ts';
 import { ended } from '../support/scanwire.ts';
-import { dataOf, fixture, json, serveIn } from '../support/served.ts';
+import { fixture, json, serveIn, usedDataOf } from '../support/served.ts';
 
 const ENV = { SCANWIRE_EGRESS_ALLOW: '127.0.0.0/8' };
 const KIND = 'idr_investigation_created';
 
 t.test('a server that is stopped waits for a slow receiver, and sends nothing again when it is back', async (t) => {
-    const data = dataOf(t);
+    const data = await usedDataOf(t);
     const receiver = await countingReceiver(t, (response) => setTimeout(() => response.writeHead(204).end(), 8_000));
     const first = await serveIn(t, ENV, data);
     await json(data, 'exporters', 'create', '--url', receiver.url, '--start');

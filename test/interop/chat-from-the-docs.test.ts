@@ -10,7 +10,7 @@ import { text } from 'node:stream/consumers';
 import t, { type Test } from 'tap';
 import { until } from '../../adapters/contract/assertions.ts';
 import { scanwire } from '../support/scanwire.ts';
-import { dataOf, fixture, serveIn } from '../support/served.ts';
+import { fixture, serveIn, usedDataOf } from '../support/served.ts';
 import { brokenRules, SLACK_RULES } from '../support/vendor-rules.ts';
 
 const PAGE = readFileSync('docs/formats.md', 'utf8');
@@ -41,7 +41,7 @@ async function channel(t: Test): Promise<{ readonly origin: string; readonly pos
 
 t.test('a channel of Slack gets a test and an investigation by the command of the page', async (t) => {
     const { origin, posted } = await channel(t);
-    const data = dataOf(t);
+    const data = await usedDataOf(t);
     await serveIn(t, { SCANWIRE_EGRESS_ALLOW: '127.0.0.1' }, data);
     const [, command = ''] = /^ {4}scanwire (exporters create .*--format slack.*)$/m.exec(PAGE) ?? [];
     const url = join(dirname(data), 'slack-url');

@@ -10,7 +10,7 @@ import { present, until } from '../../adapters/contract/assertions.ts';
 import { ask } from '../../cli/client.ts';
 import type { SignatureForm } from '../../lib/webhooks/setting-values.ts';
 import type { Input, OperationName, Output } from '../../plugins/admin-console/operations.ts';
-import { dataOf, fixture, serveIn } from '../support/served.ts';
+import { fixture, serveIn, usedDataOf } from '../support/served.ts';
 
 export const SECRET = 'what two of us know: ü€😀';
 export const TITLE = 'Größe – "quoted" \u2028 😀';
@@ -37,7 +37,7 @@ export interface SendingExporter {
 
 /** Serves until the end of the test. */
 export async function sendingExporter(t: Test): Promise<SendingExporter> {
-    const data = dataOf(t);
+    const data = await usedDataOf(t);
     await serveIn(t, { SCANWIRE_EGRESS_ALLOW: '127.0.0.1' }, data);
     const perform = <Name extends OperationName>(name: Name, input: Input<Name>): Promise<Output<Name>> =>
         ask(connect(join(data, 'scanwire.sock')), name, input);

@@ -65,6 +65,8 @@ async function quickWay(deliveries: DeliveryStore, step: Step): Promise<void> {
         async () => await deliveries.traces?.keep([{ eventId: randomUUID(), traceparent: `00-${'1'.repeat(32)}-${'2'.repeat(16)}-01` }]),
     );
     await step('read a trace', async () => await deliveries.traces?.of([randomUUID()]));
+    const response = { deliveryId, token, body: { text: 'not today', bytes: 9, truncated: false } };
+    await step('keep a response', async () => await deliveries.responses?.keep([response]));
     const begunAt = await deliveries.now();
     await step('finish what was handed out', () => deliveries.recordOutcomes([success(holderOf(handedOut), { begunAt })], BREAKER));
     // Of an exporter that has taken one in this second.
@@ -77,6 +79,7 @@ async function quickWay(deliveries: DeliveryStore, step: Step): Promise<void> {
     await step('finish two', () => deliveries.recordOutcomes(both, BREAKER));
     await step('get a delivery', () => deliveries.get(deliveryId));
     await step('list its attempts', () => deliveries.attempts(deliveryId));
+    await step('list its responses', async () => await deliveries.responses?.of(deliveryId));
 }
 
 async function acceptOne(

@@ -7,9 +7,29 @@ import { memoryStores, openSimulatedDatabase } from './stores.ts';
 /** Each mutant is caught by one of so many seeds. */
 const SEEDS = 150;
 
-/** The first seed that catches a mutant, with what it found; null when none does. */
-async function caught(mutant: () => Mutant, rare: boolean, stores: MakeStores = memoryStores): Promise<string | null> {
-    for (let seed = 1; seed <= SEEDS; seed += 1) {
+/**
+ * What has caught a mutant before, where that was none of the first seeds, is tried before them. One that does so no more takes time and nothing else:
+ * take over then what the comment of the test says.
+ */
+const CAUGHT_BY: Readonly<Record<string, number>> = {
+    'an outcome that is given up when the store is away': 69,
+    'an exporter that is never slow': 39,
+    'a receiver whose Retry-After is not heard': 25,
+    'a process that begins what was handed out whatever the settings are by now': 23,
+    'a breaker that never recovers': 22,
+    'a time-out that counts as delivered': 17,
+    'what is held and sent without a replay': 10,
+    'an exporter whose secret and schedule are remembered': 8,
+    'a secret that signs no more as soon as there is another': 8,
+    'a rate that is stored and not kept': 8,
+    'an exporter whose URL is remembered': 4,
+    'a job that is added before its dispatch is committed': 4,
+};
+
+/** A seed that catches a mutant, with what it found; null when none does. */
+async function caught(name: string, mutant: () => Mutant, rare: boolean, stores: MakeStores = memoryStores): Promise<string | null> {
+    for (let next = 0; next <= SEEDS; next += 1) {
+        const seed = next === 0 ? (CAUGHT_BY[name] ?? 1) : next;
         const [violation] = (await simulate(seed, stores, { mutant: mutant(), rare })).violations;
         if (violation !== undefined) {
             return `seed ${seed}: ${violation}`;
@@ -21,7 +41,7 @@ async function caught(mutant: () => Mutant, rare: boolean, stores: MakeStores = 
 for (const [rare, group] of [mutants, rareMutants].entries()) {
     for (const [name, mutant] of Object.entries(group)) {
         t.test(name, async (t) => {
-            const how = await caught(mutant, rare === 1);
+            const how = await caught(name, mutant, rare === 1);
             t.ok(how !== null, 'is caught');
             t.comment(how);
         });
@@ -32,7 +52,7 @@ for (const [name, mutant] of Object.entries(transactionMutants)) {
     t.test(name, async (t) => {
         const database = await openSimulatedDatabase();
         t.teardown(() => database.close());
-        const how = await caught(mutant, false, database.stores);
+        const how = await caught(name, mutant, false, database.stores);
         t.ok(how !== null, 'is caught');
         t.comment(how);
     });

@@ -62,6 +62,16 @@ export async function simulate(seed: number, makeStores: MakeStores, options: Si
     return last as Result;
 }
 
+/** Runs so many seeds from the first on, of what is not rare, and says what of each of them must not be. */
+export async function failuresOf(stores: MakeStores, first: number, count: number): Promise<readonly string[]> {
+    const failures: string[] = [];
+    for (let seed = first; seed < first + count; seed += 1) {
+        const { violations, story } = await simulate(seed, stores, { rare: false });
+        failures.push(...violations.map((what) => `${what} (npm run simulate -- --seed ${seed}: ${story})`));
+    }
+    return failures;
+}
+
 /** That a simulation found something, which its result says. */
 class Violation extends Error {}
 

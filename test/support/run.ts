@@ -15,7 +15,7 @@ import { isWorthReading, skippedTest, type TapTotals, tapTotals } from './tap-ou
 const ALLOWED_SKIPS = 'test/allowed-skips.json';
 
 const given = process.argv.slice(2);
-let running: ChildProcess | undefined;
+const running = new Set<ChildProcess>();
 let totals: TapTotals = { passed: 0, failed: 0 };
 /** Names of the tests that were skipped. */
 const skipped = new Set<string>();
@@ -30,15 +30,9 @@ const checks: readonly [title: string, command: string, args: readonly string[]]
 
 async function main(): Promise<number> {
     const failed: string[] = [];
-    if (given.length === 0) {
-        for (const [title, command, args] of checks) {
-            if (!interrupted && (await check(title, command, args)) !== 0) {
-                failed.push(title);
-            }
-        }
-    }
-
-    if (!interrupted && (await runTests()) !== 0) {
+    // One after the other beside the tests: most of them leave a processor idle.
+    const [tests] = await Promise.all([runTests(), given.length === 0 ? runChecks(failed) : undefined]);
+    if (tests !== 0) {
         failed.push('Tests');
     }
 
@@ -58,12 +52,19 @@ async function main(): Promise<number> {
     return failed.length === 0 && !interrupted ? 0 : 1;
 }
 
-/** Says nothing more than that it is well, unless it is not. */
-async function check(title: string, command: string, args: readonly string[]): Promise<number> {
-    const lines: string[] = [];
-    const code = await run(title, command, args, { read: (line) => lines.push(line) });
-    console.log(code === 0 ? 'ok' : lines.join('\n'));
-    return code;
+/** For npm, which would build what it packs once more, below the tests that run it. */
+const AS_BUILT = { npm_config_ignore_scripts: 'true' };
+
+/** Says nothing more of each than that it is well, unless it is not. */
+async function runChecks(failed: string[]): Promise<void> {
+    for (const [title, command, args] of checks) {
+        const lines: string[] = [];
+        const code = interrupted ? 1 : await run(command, args, { env: AS_BUILT, read: (line) => lines.push(line) });
+        console.log(code === 0 ? `ok - ${title}` : `not ok - ${title}\n${lines.join('\n')}`);
+        if (code !== 0) {
+            failed.push(title);
+        }
+    }
 }
 
 async function runTests(): Promise<number> {
@@ -80,7 +81,8 @@ async function runTests(): Promise<number> {
     const env = { ...servers.env, ...(files.bails && { TAP_BAIL: '1' }), ...(gathers && { COVERAGE_FOLDER: resolve(GATHERED) }) };
     console.log(`Redis ${withoutPassword(env.REDIS_URL)}, PostgreSQL ${withoutPassword(env.DATABASE_URL)}`);
     const args = [join('build', 'test', 'support', 'test-files.js'), ...files.options, ...files.compiled];
-    return interrupted ? 1 : run('Tests', process.execPath, args, { env, read: readTap });
+    heading('Tests');
+    return interrupted ? 1 : run(process.execPath, args, { env, read: readTap });
 }
 
 /** Names every test that was skipped, and why it may be; one that is not on the list fails the run. */
@@ -98,7 +100,8 @@ function areSkipsAllowed(): boolean {
 }
 
 async function isCovered(): Promise<boolean> {
-    if ((await run('Coverage', 'tap', ['report', 'json', '--allow-incomplete-coverage'])) !== 0) {
+    heading('Coverage');
+    if ((await run('tap', ['report', 'json', '--allow-incomplete-coverage'])) !== 0) {
         return false;
     }
 
@@ -126,20 +129,19 @@ interface RunOptions {
     readonly read?: (line: string) => void;
 }
 
-async function run(title: string, command: string, args: readonly string[], { env = {}, read }: RunOptions = {}): Promise<number> {
-    heading(title);
+async function run(command: string, args: readonly string[], { env = {}, read }: RunOptions = {}): Promise<number> {
     const path = `${join(process.cwd(), 'node_modules', '.bin')}:${process.env.PATH}`;
     const child = spawn(command, args, {
         stdio: ['ignore', read === undefined ? 'inherit' : 'pipe', 'inherit'],
         env: { ...process.env, ...env, PATH: path },
     });
-    running = child;
+    running.add(child);
     if (read !== undefined && child.stdout !== null) {
         createInterface(child.stdout).on('line', read);
     }
 
     const [code] = (await once(child, 'close')) as [number | null];
-    running = undefined;
+    running.delete(child);
     return code ?? 1;
 }
 
@@ -156,7 +158,9 @@ function withoutPassword(text: string): string {
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
     process.on(signal, () => {
         interrupted = true;
-        running?.kill(signal);
+        for (const child of running) {
+            child.kill(signal);
+        }
     });
 }
 

@@ -3,7 +3,8 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-const ENTRY = fileURLToPath(new URL('../../cli/scanwire.js', import.meta.url));
+/** Path of the compiled command. */
+export const ENTRY: string = fileURLToPath(new URL('../../cli/scanwire.js', import.meta.url));
 
 /**
  * How Node runs what ends soon. The embedded database is WebAssembly, which V8 compiles twice: at once, and well. A test ends soon after the second is

@@ -1,41 +1,66 @@
 /*
- * Runs compiled test files, each in a process of its own, and says in TAP what they say. tap's own runner puts two loaders in front of
+ * Runs compiled test files in processes of their own, and says in TAP what they say. tap's own runner puts two loaders in front of
  * every module of every thread, for mocks and to know which files a test has loaded. Nothing here needs them, and they take a fifth of
  * the processor's time.
  */
 import type { ChildProcess } from 'node:child_process';
 import { availableParallelism } from 'node:os';
 import { relative } from 'node:path';
-import { pathToFileURL } from 'node:url';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 import { parseArgs } from 'node:util';
 import t from 'tap';
+import { ProcessorTime } from './processor-time.ts';
 import { GATHERER, QUICK_NODE } from './scanwire.ts';
 
 /** Milliseconds that a file may take, unless it asks for more. */
 const TIMEOUT = 120_000;
 
 /** What begins first, so that the run does not end with one of them alone. */
-const LONGEST = /\/(?:simulation|configurations|campaign|plans|webhook-laws|many-hosts|exporters-browser|socket)\b/;
+const LONGEST =
+    /\/(?:simulation|configurations|campaign|plans|webhook-laws|many-hosts|exporters-browser|socket|fuzz|backup|check-record|read-records|gunzip)\b/;
+
+/**
+ * What leaves nothing behind in its process, and so may share it: to start one and to load tap and what is tested takes half a second of the processor,
+ * and longer than most of these tests.
+ */
+const SHARING = /\/test\/(?:adapters\/contract|adapters\/memory|lib|plugins)\//;
+
+/** What looks at its process as a whole, or is long. */
+const ALONE =
+    /\/(?:[\w-]+-browser|missing-packages|openapi|http-sender|read-only-inventory|template|tls-trust|gunzip|check-record|decode-records|mend-record|read-records|read-scan|read-xml|vendors-xml)\.test\.js$/;
+
+/** So many files share a process at most. */
+const SHARED_BY = 10;
 
 /** More than the machine has processors for: many files wait for half of their time, for timers, servers and the processes they have started. */
 const JOBS = Math.min(3, availableParallelism() + 1);
+
+/** So many files are named at the end with what they took of the processor. */
+const COSTLIEST = 40;
 
 const { values, positionals } = parseArgs({
     allowPositionals: true,
     options: { jobs: { type: 'string', default: String(JOBS) } },
 });
-const files = [...positionals.filter((file) => LONGEST.test(file)), ...positionals.filter((file) => !LONGEST.test(file))];
 
 t.jobs = Math.max(1, Number(values.jobs));
 t.setTimeout(0);
-t.plan(files.length);
+const processes = dealt(positionals);
+t.plan(processes.length);
 
 const running = new Set<ChildProcess>();
+const times = new ProcessorTime();
 t.on('spawn', (test) => {
     test.on('process', (child) => {
         running.add(child);
+        child.once('exit', () => times.ended(test.name));
         child.once('close', () => running.delete(child));
     });
+});
+
+process.on('exit', () => {
+    const lines = times.report(COSTLIEST);
+    process.stdout.write(lines.map((line) => `# ${line}\n`).join(''));
 });
 
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
@@ -48,15 +73,30 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
     });
 }
 
+const SHARED_PROCESS = fileURLToPath(new URL('./shared-process.js', import.meta.url));
+
 // In place of the loader that tap puts there; what a test starts inherits it, unless it is given another environment.
 const nodeOptions = process.env.COVERAGE_FOLDER === undefined ? '' : `--import=${pathToFileURL(GATHERER).href}`;
-for (const file of files) {
-    void t.spawn('env', [`NODE_OPTIONS=${nodeOptions}`, ...QUICK_NODE, '--enable-source-maps', file], {
-        name: relative('.', file),
+for (const [index, [file = '', ...more]] of processes.entries()) {
+    const program = more.length === 0 ? [file] : [SHARED_PROCESS, String(index)];
+    void t.spawn('env', [`NODE_OPTIONS=${nodeOptions}`, ...QUICK_NODE, '--enable-source-maps', ...program], {
+        name: `${relative('.', file)}${more.length === 0 ? '' : ` and ${more.length} more`}`,
         at: null,
         stack: '',
         buffered: t.jobs > 1,
         timeout: TIMEOUT,
-        env: { ...process.env, TAP_TIMEOUT: String(TIMEOUT / 1000) },
+        env: { ...process.env, TAP_TIMEOUT: String(TIMEOUT / 1000), ...(more.length > 0 && { TEST_FILES: [file, ...more].join('\n') }) },
     });
+}
+
+/** The files of each process: the longest alone and first, then those that share one, which take longer together than one of the rest. */
+function dealt(files: readonly string[]): readonly (readonly string[])[] {
+    const shares = (file: string): boolean => SHARING.test(file) && !ALONE.test(file);
+    const sharing = files.filter(shares);
+    const shared = Array.from({ length: Math.ceil(sharing.length / SHARED_BY) }, (_, index) =>
+        sharing.slice(index * SHARED_BY, (index + 1) * SHARED_BY),
+    );
+    const alone = files.filter((file) => !shares(file));
+    const first = (file: string): boolean => LONGEST.test(file);
+    return [...alone.filter(first).map((file) => [file]), ...shared, ...alone.filter((file) => !first(file)).map((file) => [file])];
 }

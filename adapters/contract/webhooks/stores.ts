@@ -40,6 +40,7 @@ export type WebhookAbility =
     | 'summaries'
     | 'rate'
     | 'replays'
+    | 'responses'
     | 'retention'
     | 'traces';
 
@@ -62,6 +63,7 @@ export const webhookAbilities: Readonly<Record<WebhookAbility, Ability<WebhookSt
     discarding: { has: ({ deliveries }) => deliveries.discard !== undefined, shows: () => true, supply: 'nothing' },
     replays: { has: ({ deliveries }) => deliveries.replays !== undefined, shows: () => true, supply: 'nothing' },
     traces: { has: ({ deliveries }) => deliveries.traces !== undefined, shows: () => true, supply: 'nothing' },
+    responses: { has: ({ deliveries }) => deliveries.responses !== undefined, shows: () => true, supply: 'nothing' },
     retention: { has: ({ deliveries }) => deliveries.retention !== undefined, shows: () => true, supply: 'nothing' },
     idempotency: { has: ({ deliveries }) => deliveries.idempotent === true, shows: () => true, supply: 'nothing' },
     holding: { has: ({ deliveries }) => deliveries.holds === true, shows: () => true, supply: 'nothing' },

@@ -32,9 +32,12 @@ main form:not(.table form, .actions form, li form) { max-width: 48rem; margin-bo
 .actions[data-live] { margin-bottom: 0.5rem; }
 .actions[data-live] button { padding: 0.25rem 0.75rem; font-size: 0.875rem; }
 .actions form, .actions button, .actions [role=button] { margin: 0; }
+.scopes [id$=opens] { display: block; margin: -0.25rem 0 0.5rem 2rem; }
+.next { padding: 0.375rem 0.75rem; border-left: 0.25rem solid var(--pico-primary); }
 .fault { color: var(--pico-form-element-invalid-border-color, #b00); }
-.pair { display: flex; flex-wrap: wrap; gap: 0 0.5rem; }
-.pair input { flex: 1 1 12rem; }
+.pair { display: flex; gap: 0 0.5rem; align-items: baseline; }
+.pair input { flex: 1 1 0; min-width: 0; }
+a > code { color: inherit; text-decoration: inherit; }
 .filters { display: grid; grid-template-columns: repeat(auto-fill, minmax(15rem, 1fr)); gap: 0 1rem; align-items: end; }
 .filters label { min-width: 0; margin-bottom: 0; }
 .filters button { justify-self: start; margin-bottom: var(--pico-spacing); }
@@ -86,7 +89,11 @@ details.part > summary span { color: var(--pico-muted-color); }
     .cards tbody th { font-weight: bold; }
     .cards tbody td { position: relative; min-height: 1.5rem; padding-left: 8rem; }
     .cards td::before { content: attr(data-label); position: absolute; left: 0; max-width: 7.5rem; color: var(--pico-muted-color); }
+    .cards tbody .answer td { padding-left: 0; }
     .cards td:empty { display: none; }
+    .pair { flex-wrap: wrap; }
+    .pair input { flex-basis: 100%; }
+    .pair span { display: none; }
     .filters { grid-template-columns: 1fr 1fr; }
     .filters label:has([type=datetime-local], [name=eventId]) { grid-column: span 2; }
     dl { grid-template-columns: 1fr; gap: 0; }

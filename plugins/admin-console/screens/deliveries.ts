@@ -28,10 +28,10 @@ const LIST = `{% layout 'layout' %}{% block content %}
 const LISTED = `<p>{{ counted }} · <a href="{{ base }}/deliveries/activity">{{ t.activity.title }}</a> · <a href="{{ base }}/deliveries/replays">{{ t.deliveries.replays }}</a></p>
 {% if deliveries.length > 0 %}
 <div class="table cards" role="region" tabindex="0" aria-label="{{ t.deliveries.title }}"><table>
-<thead><tr><th scope="col">{{ t.deliveries.accepted }}</th><th scope="col">{{ t.deliveries.kind }}</th><th scope="col">{{ t.deliveries.exporter }}</th><th scope="col">{{ t.state }}</th><th scope="col">{{ t.deliveries.attempts }}</th><th scope="col">{{ t.deliveries.outcome }}</th></tr></thead>
+<thead><tr><th scope="col">{{ t.deliveries.kind }}</th><th scope="col">{{ t.deliveries.accepted }}</th><th scope="col">{{ t.deliveries.exporter }}</th><th scope="col">{{ t.state }}</th><th scope="col">{{ t.deliveries.attempts }}</th><th scope="col">{{ t.deliveries.outcome }}</th></tr></thead>
 <tbody>{% for delivery in deliveries %}<tr>
-<th scope="row"><a href="{{ base }}/deliveries/{{ delivery.id }}">{% render 'time', at: delivery.createdAt %}</a></th>
-<td data-label="{{ t.deliveries.kind }}">{{ delivery.kind }}</td><td data-label="{{ t.deliveries.exporter }}"><a href="{{ base }}/exporters/{{ delivery.exporterId }}">{{ delivery.exporter }}</a></td>
+<th scope="row"><a href="{{ base }}/deliveries/{{ delivery.id }}">{{ delivery.kind }}</a></th>
+<td data-label="{{ t.deliveries.accepted }}">{% render 'time', at: delivery.createdAt %}</td><td data-label="{{ t.deliveries.exporter }}"><a href="{{ base }}/exporters/{{ delivery.exporterId }}">{{ delivery.exporter }}</a></td>
 <td data-label="{{ t.state }}">{{ delivery.stateText }}</td><td data-label="{{ t.deliveries.attempts }}">{{ delivery.attempts }}</td>
 <td data-label="{{ t.deliveries.outcome }}">{% if delivery.lastCode %}<a href="{{ base }}/deliveries/{{ delivery.id }}"><code>{{ delivery.lastCode }}</code></a>{% else %}{{ t.none }}{% endif %}</td></tr>
 {% endfor %}</tbody></table></div>{% endif %}
@@ -44,6 +44,7 @@ const EXPORTER_CHOICE = `<select name="{{ field }}">{% if any %}<option value=""
 
 const REPLAYS = `{% layout 'layout' %}{% block content %}
 {% if notice %}<p role="status">{{ notice }}</p>{% endif %}
+{% if asked %}{% render 'replay-asked', asked: asked, totalText: totalText %}{% endif %}
 <div id="replays">{% if replays.length == 0 %}{% if total == null %}<p>{{ t.deliveries.noReplays }}</p>{% endif %}{% else %}
 <div class="table cards" role="region" tabindex="0" aria-label="{{ t.deliveries.replays }}"><table>
 <thead><tr><th scope="col">{{ t.deliveries.begun }}</th><th scope="col">{{ t.deliveries.exporter }}</th><th scope="col">{{ t.deliveries.of }}</th><th scope="col">{{ t.deliveries.rate }}</th><th scope="col">{{ t.deliveries.progress }}</th><th scope="col">{{ t.state }}</th><th scope="col">{{ t.actions }}</th></tr></thead>
@@ -55,7 +56,7 @@ const REPLAYS = `{% layout 'layout' %}{% block content %}
 <td data-label="{{ t.state }}">{{ t.deliveries.replayStates[replay.state] }}</td>
 <td data-label="{{ t.actions }}">{% if replay.state == 'running' %}{% assign action = '/deliveries/replays/' | append: replay.id | append: '/cancel' %}{% render 'form', action: action %}<button>{{ t.deliveries.cancel }}</button></form>{% endif %}</td></tr>
 {% endfor %}</tbody></table></div>{% endif %}{% if running %}{% render 'follow', path: '/deliveries/replays', part: '#replays' %}{% endif %}</div>
-<section aria-labelledby="begin"><h2 id="begin">{{ t.deliveries.replayMany }}</h2>
+{% unless asked %}<section aria-labelledby="begin"><h2 id="begin">{{ t.deliveries.replayMany }}</h2>
 {% if exporters.length == 0 %}<p>{{ t.exporters.empty }}</p>{% else %}
 {% render 'form', action: '/deliveries/replays' %}{% render 'error', error: error %}
 <label>{{ t.deliveries.exporter }}{% render 'exporter-choice', field: 'exporterId', exporters: exporters, value: values.exporterId, any: null %}</label>
@@ -65,8 +66,16 @@ const REPLAYS = `{% layout 'layout' %}{% block content %}
 {% render 'input', field: 'failedSince', type: 'datetime-local', label: t.deliveries.failedSinceLabel, value: values.failedSince, error: error %}
 {% render 'input', field: 'rate', type: 'number', label: t.deliveries.rateLabel, value: values.rate, error: error %}
 {% if total == null %}{% else %}<p role="status">{{ totalText }}</p>{% endif %}
-<div class="actions"><button name="step" value="count" class="secondary">{{ t.deliveries.count }}</button>{% if total %}<button name="step" value="begin">{{ t.deliveries.begin }}</button>{% endif %}</div></form>{% endif %}</section>
+<div class="actions"><button name="step" value="count" aria-describedby="count-first">{{ t.deliveries.count }}</button> <small id="count-first">{{ t.deliveries.countFirst }}</small></div></form>{% endif %}</section>{% endunless %}
 {% endblock %}`;
+
+/** What was counted is asked about once more, without fields that could be changed meanwhile: what is confirmed is what was counted. */
+const REPLAY_ASKED = `<section aria-labelledby="begin"><h2 id="begin">{{ t.deliveries.replayMany }}</h2>
+<dl>{% for fact in asked.facts %}<dt>{{ fact[0] }}</dt><dd>{{ fact[1] }}</dd>{% endfor %}</dl>
+{% render 'form', action: '/deliveries/replays' %}<p role="status"><strong>{{ totalText }}</strong></p>
+{% for value in asked.values %}<input type="hidden" name="{{ value[0] }}" value="{{ value[1] }}">{% endfor %}
+<div class="actions"><button name="step" value="begin">{{ t.deliveries.begin }}</button><a role="button" class="secondary" href="{{ base }}/deliveries/replays?{{ asked.query }}">{{ t.deliveries.otherwise }}</a></div></form></section>
+`;
 
 /** Deliveries: the list, each with its attempts, and what is sent once more. */
 export const deliveriesScreen: Screen = {
@@ -80,6 +89,7 @@ export const deliveriesScreen: Screen = {
         ...activityTemplates,
         ...deliveryTemplates,
         replays: REPLAYS,
+        'replay-asked': REPLAY_ASKED,
     },
     live: [{ path: '/deliveries/live', look }],
     routes: [
@@ -209,22 +219,36 @@ async function replaysPage(visit: Visit, { values, total = null, error = null, s
     const since = new Date(now.getTime() - YESTERDAY).toISOString().slice(0, 16);
     const notices: Readonly<Record<string, string>> = texts.deliveries.done;
     const done = query.get('done') ?? '';
+    const begins = values ?? {
+        exporterId: query.get('exporterId') ?? '',
+        what: query.get('what') ?? 'failed',
+        failedSince: query.get('failedSince') ?? since,
+        rate: query.get('rate') ?? '100',
+    };
     const data = {
         running: all.some(({ state }) => state === 'running'),
         replays: all.map((replay) => ({ ...replay, exporter: nameOf(exporters, replay.exporterId) })),
         exporters,
-        values: values ?? {
-            exporterId: query.get('exporterId') ?? '',
-            what: query.get('what') ?? 'failed',
-            failedSince: since,
-            rate: '100',
-        },
+        values: begins,
         total,
+        asked: total ? askedAbout(begins, nameOf(exporters, begins.exporterId)) : null,
         totalText: counted(texts.deliveries.wouldReplay, total ?? 0),
         error,
         notice: Object.hasOwn(notices, done) ? notices[done] : null,
     };
     return { template: 'replays', title: texts.deliveries.replays, status, data };
+}
+
+/** What somebody confirms who has counted it. */
+function askedAbout(values: ReplayValues, exporter: string) {
+    const { what, failedSince, rate } = values;
+    const t = texts.deliveries;
+    const facts = [
+        [t.exporter, exporter],
+        what === 'held' ? [t.of, t.heldWhat] : [t.failedSinceLabel, timeIn(failedSince).toISOString().slice(0, 16).replace('T', ' ')],
+        ...(rate === '' ? [] : [[t.rateLabel, rate]]),
+    ];
+    return { facts, values: Object.entries(values), query: new URLSearchParams(Object.entries(values)).toString() };
 }
 
 async function begun(visit: Visit): Promise<Page | Redirect> {

@@ -29,7 +29,8 @@ const SHOW = `{% layout 'layout' %}{% block content %}
 <td data-label="{{ t.deliveries.cameTo }}">{% if attempt.code %}<code>{{ attempt.code }}</code> {{ attempt.detail }}{% if attempt.late %} {{ t.deliveries.late }}{% endif %}{% render 'outcome-words', words: attempt.words %}{% else %}{{ t.deliveries.underWay }}{% endif %}</td>
 <td data-label="{{ t.deliveries.times }}">{% if attempt.bar %}<svg class="bar" viewBox="0 0 100 8" preserveAspectRatio="none" role="img" aria-label="{{ attempt.took }}">{% for part in attempt.bar %}<rect class="{{ part.phase }}" x="{{ part.from }}" width="{{ part.width }}" height="8"></rect>{% endfor %}</svg><small>{{ attempt.took }}</small>{% else %}{{ t.none }}{% endif %}</td>
 <td data-label="{{ t.deliveries.response }}">{% if attempt.response.length == 0 %}{{ t.none }}{% else %}{% for fact in attempt.response %}<div><small>{{ fact[0] }}</small> {{ fact[1] }}</div>{% endfor %}{% endif %}</td></tr>
-{% endfor %}</tbody></table></div><p><small>{{ t.deliveries.response }}: {{ t.deliveries.responseHint }}</small></p>{% endif %}</div>
+{% if attempt.answer %}<tr class="answer"><td colspan="5"><div>{{ t.deliveries.answered }}{% if attempt.answer.text == nil %} {{ t.deliveries.noText | fill: attempt.answer.size }}</div>{% else %}</div><pre tabindex="0" aria-label="{{ t.deliveries.answered }}"><code>{{ attempt.answer.text }}</code></pre>{% if attempt.answer.truncated %}<small>{{ t.deliveries.truncated | fill: attempt.answer.size }}</small>{% endif %}{% endif %}</td></tr>{% endif %}
+{% endfor %}</tbody></table></div>{% endif %}</div>
 <section aria-labelledby="message"><h2 id="message">{{ t.deliveries.message }}</h2>
 {% if message.trouble %}<p role="alert" class="fault">{{ message.trouble }}</p>
 {% elsif message.erasedAt %}<p>{{ t.deliveries.erased }} {% render 'time', at: message.erasedAt %}.</p>
@@ -120,9 +121,9 @@ function noticeOf(query: Visit['query']): string | null {
     return query.has('replayed') ? texts.deliveries.wasReplayed : null;
 }
 
-/** @param next The one after it: what several came to, one after the other, is explained once. */
+/** @param next The one after it: what several came to, one after the other, is explained once, and what all were answered shown once. */
 function attemptShown(attempt: AttemptView, next?: AttemptView) {
-    const { timings, status, retryAfter, address, fingerprint, certificate } = attempt;
+    const { timings, status, retryAfter, address, fingerprint, certificate, responseBody } = attempt;
     const t = texts.deliveries;
     const facts: readonly (readonly [string, string | number | null | undefined])[] = [
         [t.status, status],
@@ -135,7 +136,9 @@ function attemptShown(attempt: AttemptView, next?: AttemptView) {
     const response = facts.filter(([, value]) => value !== null && value !== undefined);
     const isRepeated = attempt.code === next?.code && attempt.status === next.status;
     const words = isRepeated ? null : wordsOf(attempt.code, attempt.status);
-    return { ...attempt, words, response, ...(timings === null ? { bar: null, took: '' } : barOf(timings)) };
+    const isSaidAgain = isRepeated && responseBody?.text === next?.responseBody?.text && responseBody?.bytes === next?.responseBody?.bytes;
+    const answer = responseBody && !isSaidAgain && { ...responseBody, size: responseBody.bytes.toLocaleString(texts.locale) };
+    return { ...attempt, words, response, answer, ...(timings === null ? { bar: null, took: '' } : barOf(timings)) };
 }
 
 const PHASES = ['dns', 'connect', 'tls', 'firstByte'] as const;

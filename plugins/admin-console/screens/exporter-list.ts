@@ -9,12 +9,12 @@ const LIST = `{% layout 'layout' %}{% block content %}
 <p><a href="{{ base }}/exporters/new">{{ t.exporters.add }}</a></p>
 {% if exporters.length == 0 %}<p>{{ t.exporters.empty }}</p>{% else %}
 <div class="table cards" role="region" tabindex="0" aria-label="{{ t.exporters.title }}"><table>
-<thead><tr><th scope="col">{{ t.exporters.name }}</th><th scope="col">{{ t.exporters.url }}</th><th scope="col">{{ t.exporters.collector }}</th><th scope="col">{{ t.state }}</th><th scope="col">{{ t.exporters.lastOutcome }}</th><th scope="col">{{ t.exporters.day.title }}</th><th scope="col">{{ t.exporters.health }}</th><th scope="col">{{ t.exporters.waiting }}</th></tr></thead>
+<thead><tr><th scope="col">{{ t.exporters.name }}</th><th scope="col">{{ t.exporters.url }}</th><th scope="col">{{ t.exporters.collector }}</th><th scope="col">{{ t.state }}</th><th scope="col">{{ t.exporters.lastOutcomeListed }}</th><th scope="col">{{ t.exporters.day.title }}</th><th scope="col">{{ t.exporters.health }}</th><th scope="col">{{ t.exporters.waiting }}</th></tr></thead>
 <tbody>{% for exporter in exporters %}<tr>
 <th scope="row"><a href="{{ base }}/exporters/{{ exporter.id }}">{% if exporter.name == '' %}{{ exporter.id }}{% else %}{{ exporter.name }}{% endif %}</a></th>
 <td data-label="{{ t.exporters.url }}">{{ exporter.url }}</td><td data-label="{{ t.exporters.collector }}">{{ exporter.collector }}</td>
 <td data-label="{{ t.state }}">{% render 'exporter-state', exporter: exporter %}</td>
-<td data-label="{{ t.exporters.lastOutcome }}">{% render 'exporter-outcome', health: exporter.health %}</td>
+<td data-label="{{ t.exporters.lastOutcomeListed }}">{% render 'exporter-outcome', health: exporter.health %}</td>
 <td data-label="{{ t.exporters.day.title }}">{% render 'exporter-day', day: exporter.day %}</td>
 <td data-label="{{ t.exporters.health }}">{% render 'exporter-health', exporter: exporter %}</td>
 <td data-label="{{ t.exporters.waiting }}">{% render 'exporter-waiting', backlog: exporter.health.backlog %}</td></tr>

@@ -28,7 +28,7 @@ const PREVIEW = `<fieldset class="preview"><legend>{{ t.exporters.preview.title 
 export const previewTemplates: Templates = { 'exporter-preview': PREVIEW };
 
 /** The event that a form begins with. */
-const SAMPLE = {
+export const SAMPLE = {
     kind: 'idr_investigation_created',
     body: {
         timestamp: '2026-11-20T08:15:30.250Z',

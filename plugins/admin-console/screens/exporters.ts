@@ -1,8 +1,6 @@
 import { ScanwireError } from '../../../lib/errors.ts';
 import type { Exporter } from '../../../lib/webhooks/exporter.ts';
-import type { Timings } from '../../../lib/webhooks/outcome.ts';
 import { generateSecret } from '../../../lib/webhooks/signature.ts';
-import { waitsAgain } from '../../../lib/webhooks/store-refusals.ts';
 import type { Output } from '../operations.ts';
 import {
     changesOf,
@@ -16,9 +14,10 @@ import {
 } from './exporter-form.ts';
 import { listed, listTemplates } from './exporter-list.ts';
 import { previewShown, previewTemplates } from './exporter-preview.ts';
+import { lastTestOf, testOf, testTemplates, waitingFor } from './exporter-test.ts';
 import { type Fault, faultOf, type Page } from './renderer.ts';
 import { FailedOnTheWay, type Redirect, type Screen, type ScreenRoute, type Visit } from './screen.ts';
-import { countText, durationText, texts, wordsOf } from './texts.ts';
+import { countText, texts, wordsOf } from './texts.ts';
 
 const SHOW = `{% layout 'layout' %}{% block content %}
 {% if notice %}<p role="status">{{ notice }}</p>{% endif %}
@@ -31,26 +30,19 @@ const SHOW = `{% layout 'layout' %}{% block content %}
 <a role="button" class="secondary" href="{{ base }}/deliveries?exporterId={{ exporter.id }}">{{ t.deliveries.title }}</a>
 <a role="button" class="secondary" href="{{ base }}/deliveries/replays?exporterId={{ exporter.id }}">{{ t.deliveries.replays }}</a>
 <small>{{ t.exporters.stopOrPause }}</small></section>
+<div id="facts">{% if shown and shown.ended == false %}{% assign path = '/exporters/' | append: exporter.id | append: '?test=' | append: shown.id %}{% render 'follow', path: path, part: '#facts' %}{% endif %}
 <dl><dt>{{ t.state }}</dt><dd>{% render 'exporter-state', exporter: exporter %}</dd>
-<dt>{{ t.exporters.lastOutcome }}</dt><dd>{% render 'exporter-outcome', health: exporter.health %}{% if exporter.health.lastOutcome %}: {{ exporter.health.lastOutcome.detail }}{% unless shown.attempt.code == 'delivered' %}{% render 'outcome-words', words: words %}{% endunless %}{% endif %}</dd>
-<dt>{{ t.exporters.health }}</dt><dd>{% render 'exporter-health', exporter: exporter %}</dd>
+<dt>{{ t.exporters.lastOutcome }}</dt><dd>{% if lastTest %}<code>{{ lastTest.code }}</code> {% render 'time', at: lastTest.at %}, {{ t.exporters.byTest }}{% if exporter.health.lastOutcome %}<br>{{ t.exporters.beforeTest }} {% endif %}{% endif %}{% if lastTest == null or exporter.health.lastOutcome %}{% render 'exporter-outcome', health: exporter.health %}{% if exporter.health.lastOutcome %}: {{ exporter.health.lastOutcome.detail }}{% endif %}{% endif %}{% render 'outcome-words', words: words %}</dd>
+<dt>{{ t.exporters.health }}</dt><dd>{% render 'exporter-health', exporter: exporter %}{% if lastTest.code == 'delivered' and exporter.consecutiveFailures > 0 %}<br>{{ t.exporters.testArrived }}{% endif %}</dd>
 <dt>{{ t.exporters.waiting }}</dt><dd>{% render 'exporter-waiting', backlog: exporter.health.backlog %}</dd>
-{% for fact in facts %}<dt>{{ fact[0] }}</dt><dd>{{ fact[1] }}</dd>{% endfor %}</dl>
+{% for fact in facts %}<dt>{{ fact[0] }}</dt><dd>{{ fact[1] }}</dd>{% endfor %}</dl></div>
 <details{% if error %} open{% endif %}><summary>{{ t.exporters.rotate }}</summary>{% assign action = '/exporters/' | append: exporter.id | append: '/secret' %}{% render 'form', action: action %}
 {% render 'input', field: 'secret', label: t.exporters.secret, value: secret, hint: t.exporters.rotateHint, required: true, id: 'secret', error: error %}{% render 'copy', id: 'secret' %}
 {% render 'input', field: 'overlap', label: t.exporters.overlap, value: overlap, hint: t.exporters.overlapHint, error: error %}<button>{{ t.exporters.rotateNow }}</button></form></details>
 <details><summary>{{ t.exporters.remove }}</summary><p>{{ t.exporters.removeAsk }}</p>{% assign action = '/exporters/' | append: exporter.id | append: '/remove' %}{% render 'form', action: action %}<button>{{ t.exporters.removeNow }}</button></form></details>
 {% endblock %}`;
 
-const TEST = `{% if attempt == null and steps.length > 0 %}<p>{{ t.exporters.sending }}</p>
-{% elsif attempt and attempt.code == null %}<p>{{ t.exporters.underWay }} {% render 'time', at: attempt.startedAt %}.</p>
-{% elsif attempt %}<p><code>{{ attempt.code }}</code> {{ attempt.detail }}</p>
-{% render 'outcome-words', words: words %}{% else %}<p>{{ t.exporters.noOutcome }}<noscript> {{ t.exporters.lookAgain }}</noscript></p>{% endif %}
-{% if steps.length > 0 %}<dl class="steps">{% for step in steps %}<dt>{{ step[0] }}</dt><dd>{{ step[1] }}</dd>{% endfor %}</dl>{% endif %}
-{% if waits == 'few' %}<p>{{ t.exporters.othersWait }}</p>{% assign action = '/exporters/' | append: id | append: '/waiting' %}{% render 'form', action: action %}<button>{{ t.exporters.sendWaiting }}</button></form>
-{% elsif waits %}<p>{{ t.exporters.othersWait }} <a role="button" class="secondary" href="{{ base }}/deliveries/replays?exporterId={{ id }}">{{ t.exporters.sendWaiting }}</a></p>{% endif %}`;
-
-const EDIT = `{% layout 'layout' %}{% block content %}{% render 'exporter-form', title: title, action: action, isNew: isNew, isOwned: isOwned, values: values, error: error, collectors: collectors, forms: forms, formats: formats, afterExhausted: afterExhausted, types: types, typeHint: typeHint, isRunning: isRunning, carries: carries, parts: parts, preview: preview %}{% endblock %}`;
+const EDIT = `{% layout 'layout' %}{% block content %}{% render 'exporter-form', title: title, action: action, isNew: isNew, isOwned: isOwned, values: values, error: error, collectors: collectors, forms: forms, formats: formats, afterExhausted: afterExhausted, types: types, typeHint: typeHint, isRunning: isRunning, carries: carries, keptHeaders: keptHeaders, parts: parts, preview: preview %}{% endblock %}`;
 
 /** What is done by a button of the page of an exporter. Those that send a test show what it came to. */
 const ACTIONS = ['start', 'stop', 'pause', 'resume', 'test'] as const;
@@ -62,7 +54,7 @@ export const exportersScreen: Screen = {
     templates: {
         ...listTemplates,
         exporter: SHOW,
-        'exporter-test': TEST,
+        ...testTemplates,
         'exporter-edit': EDIT,
         ...formTemplates,
         ...previewTemplates,
@@ -231,9 +223,15 @@ async function exporterPage(visit: Visit, error: Fault | null = null): Promise<P
     const warnings: Readonly<Record<string, string>> = texts.exporters.warnings;
     const said = (query.get('warning') ?? '').split(' ').flatMap((code) => (Object.hasOwn(warnings, code) ? [warnings[code]] : []));
     const done = query.get('done') ?? '';
+    const shown = query.has('test') ? await testOf(visit, exporter.id) : null;
+    // Afterwards: where the page shows that the test has ended, it is not looked for again.
+    const lastTest = await lastTestOf(visit, exporter);
+    const { lastOutcome } = exporter.health;
     const data = {
         exporter,
-        words: wordsOf(exporter.health.lastOutcome?.code),
+        lastTest,
+        // A test that is shown has words of its own, and one that has arrived takes back what was said before.
+        words: lastTest?.code === 'delivered' ? null : wordsOf((lastOutcome ?? (shown === null ? lastTest : null))?.code),
         facts: factsOf(exporter),
         actions: actionsOf(exporter),
         secret: generateSecret(),
@@ -242,7 +240,7 @@ async function exporterPage(visit: Visit, error: Fault | null = null): Promise<P
         warnings: said,
         held: done === '' ? null : await heldBack(visit, exporter),
         error,
-        shown: query.has('test') ? await testOf(visit, exporter.id) : null,
+        shown,
     };
     return { template: 'exporter', title: exporter.name || exporter.id, data };
 }
@@ -251,31 +249,6 @@ async function exporterPage(visit: Visit, error: Fault | null = null): Promise<P
 async function heldBack({ perform }: Visit, { id, state }: Exporter): Promise<string | null> {
     const held = state === 'running' ? await perform('countDeliveries', { exporterId: id, state: 'held' }) : null;
     return held === null || held.count === 0 ? null : countText(held);
-}
-
-/** What becomes of the test that the page was asked for: its attempt, null before there is one. One of another exporter is none. */
-async function testOf({ query, perform }: Visit, exporterId: string) {
-    const id = query.get('test') ?? '';
-    const delivery = await perform('showDelivery', { id });
-    if (delivery.exporterId !== exporterId) {
-        return { id, attempt: null, ended: true, steps: [], words: null, waits: null };
-    }
-
-    const attempt = delivery.history.at(-1) ?? null;
-    const steps = attempt?.timings ? stepsOf(attempt.timings, true) : delivery.progress ? stepsOf(delivery.progress, false) : [];
-    const { waiting, all } = attempt?.code === 'delivered' ? await waitingFor({ perform }, exporterId) : NOTHING;
-    const waits = waiting.length === 0 ? null : all ? 'few' : 'many';
-    return { id, attempt, ended: delivery.finishedAt !== null, steps, words: wordsOf(attempt?.code, attempt?.status), waits };
-}
-
-/** So many of what waits for an exporter, the newest, are looked at, and sent by one button: more are replayed, at a rate. */
-const LOOKED_AT = 50;
-const NOTHING = { waiting: [], all: true };
-
-/** What waits for its next try, and whether that is all of it. */
-async function waitingFor({ perform }: Pick<Visit, 'perform'>, exporterId: string) {
-    const found = await perform('listDeliveries', { exporterId, state: 'pending', limit: LOOKED_AT });
-    return { waiting: found.filter(waitsAgain), all: found.length < LOOKED_AT };
 }
 
 /** One that is being sent by itself by now needs nobody to send it. */
@@ -290,16 +263,6 @@ async function sentWaiting(visit: Visit): Promise<Redirect> {
         });
     }
     return { to: `/deliveries?exporterId=${encodeURIComponent(exporterId)}` };
-}
-
-/** Each step with what it took. How long all of it takes is told once it is known. */
-function stepsOf(timings: Timings, isOver: boolean): readonly (readonly [string, string])[] {
-    const { steps, notYet, notNeeded } = texts.exporters;
-    const last = steps.findLastIndex(([name]) => name !== 'total' && timings[name] !== null);
-    return steps.slice(0, isOver ? undefined : -1).map(([name, label], index) => {
-        const took = timings[name];
-        return [label, took === null ? (isOver || index < last ? notNeeded : notYet) : durationText(took)];
-    });
 }
 
 function actionsOf({ state, pausedAt }: Exporter): readonly string[] {

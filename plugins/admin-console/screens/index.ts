@@ -13,12 +13,13 @@ import { screenAssets } from './assets.ts';
 import { auditScreen } from './audit.ts';
 import { deliveriesScreen } from './deliveries.ts';
 import { exportersScreen } from './exporters.ts';
+import { type FirstStep, nextStep, OVERVIEW_PATH } from './first-steps.ts';
 import { FORM_COOKIE, formCookie, formSecret, isFormToken, isFromHere, newFormSecret, TOKEN_FIELD } from './form-tokens.ts';
 import { keysScreen } from './keys.ts';
 import { type LivePart, LiveStreams } from './live.ts';
 import { overviewScreen } from './overview.ts';
 import { type Frame, type Page, Renderer } from './renderer.ts';
-import { FailedOnTheWay, type Redirect, type Screen, type ScreenRoute, type Visit } from './screen.ts';
+import { FailedOnTheWay, type Screen, type ScreenRoute, type Visit } from './screen.ts';
 import { texts } from './texts.ts';
 
 const USE = 'admin-console options: screens';
@@ -61,6 +62,7 @@ class Screens {
     readonly #operations: readonly OperationName[];
     readonly #base: string;
     readonly #isSecure: boolean;
+    readonly #next: (visit: Visit) => Promise<FirstStep | null> = nextStep();
     readonly #headers: Readonly<Record<string, string>>;
 
     constructor(server: Server, settings: Settings & { readonly screens: ScreenSettings }) {
@@ -117,7 +119,11 @@ class Screens {
             }
 
             try {
-                return await this.#answered(await route.answer(await this.#visit(request, form)), request, h);
+                const visit = await this.#visit(request, form);
+                const answer = await route.answer(visit);
+                return 'to' in answer
+                    ? h.redirect(this.#base + answer.to).code(303)
+                    : await this.#page(answer, request, h, await this.#nextStep(answer, visit, request));
             } catch (error) {
                 return await this.#failure(error, request, h);
             }
@@ -134,7 +140,7 @@ class Screens {
                 look: async (seen: string | null) => {
                     const now = systemClock();
                     const view = await part.look({ ...visit, now }, seen);
-                    const frame = { ...this.#frame(request, now), secret: '' };
+                    const frame = { ...this.#frame(request, now), secret: '', nextStep: null };
                     return view && { seen: view.seen, html: await this.#renderer.render({ ...view, title: '' }, frame) };
                 },
             };
@@ -164,7 +170,7 @@ class Screens {
         }
     }
 
-    #frame(request: Request, now: Date): Omit<Frame, 'secret'> {
+    #frame(request: Request, now: Date): Omit<Frame, 'secret' | 'nextStep'> {
         const at = request.path.slice(this.#base.length);
         const path = this.screens.find((screen) => at === screen.path || at.startsWith(`${screen.path}/`))?.path ?? '';
         const { signOut = null } = this.#settings.screens;
@@ -191,14 +197,26 @@ class Screens {
         return isFromHere(request) && secret !== null && isFormToken(form.get(TOKEN_FIELD) ?? '', secret, action);
     }
 
-    async #answered(answer: Page | Redirect, request: Request, h: ResponseToolkit): Promise<ResponseObject> {
-        return 'to' in answer ? h.redirect(this.#base + answer.to).code(303) : await this.#page(answer, request, h);
+    /** What its own page and the overview say need not be said there again, nor lead away from a form that is refused. */
+    async #nextStep({ status = 200 }: Page, visit: Visit, request: Request): Promise<FirstStep | null> {
+        const at = request.path.slice(this.#base.length);
+        if (status >= 400 || at === OVERVIEW_PATH) {
+            return null;
+        }
+        try {
+            const step = await this.#next(visit);
+            return step?.to === at ? null : step;
+        } catch (error) {
+            // The page itself can be shown.
+            logFailure(request, 'admin-console', error);
+            return null;
+        }
     }
 
-    async #page(page: Page, request: Request, h: ResponseToolkit): Promise<ResponseObject> {
+    async #page(page: Page, request: Request, h: ResponseToolkit, nextStep: FirstStep | null = null): Promise<ResponseObject> {
         const kept = formSecret(request);
         const secret = kept ?? newFormSecret();
-        const frame = { ...this.#frame(request, systemClock()), secret };
+        const frame = { ...this.#frame(request, systemClock()), secret, nextStep };
         const response = h
             .response(await this.#renderer.render(page, frame))
             .type('text/html; charset=utf-8')

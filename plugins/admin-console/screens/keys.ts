@@ -40,9 +40,9 @@ const NEW_KEY = `<section aria-labelledby="create"><h2 id="create">{{ t.keys.cre
 {% render 'input', field: 'name', label: t.keys.name, value: values.name, hint: t.keys.nameHint, required: true, error: error %}
 <p><small>{{ t.keys.limitsHint | fill: defaults }}</small></p>
 <details{% if values.open %} open{% endif %}><summary>{{ t.keys.limits }}</summary>
-<fieldset><legend>{{ t.keys.scopes }}</legend>
-{% for scope in scopes %}<label><input type="checkbox" name="scopes" value="{{ scope }}"{% if values.scopes contains scope %} checked{% endif %}> {{ scope }}</label>
-{% endfor %}{% render 'said', field: 'scopes', hint: t.keys.scopesHint, error: error %}</fieldset>
+<fieldset class="scopes"><legend>{{ t.keys.scopes }}</legend>
+{% for scope in scopes %}<label><input type="checkbox" name="scopes" value="{{ scope }}" aria-describedby="{{ scope }}-opens"{% if values.scopes contains scope %} checked{% endif %}> {{ scope }}</label><small id="{{ scope }}-opens">{{ t.keys.opens[scope] }}</small>
+{% endfor %}{% render 'said', field: 'scopes', error: error %}</fieldset>
 {% render 'input', field: 'workspaces', label: t.keys.workspaces, value: values.workspaces, hint: t.keys.workspacesHint, error: error %}
 {% render 'input', field: 'expiresAt', type: 'date', label: t.keys.expiresAt, value: values.expiresAt, hint: t.keys.expiresAtHint, error: error %}
 </details>

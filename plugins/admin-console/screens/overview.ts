@@ -1,15 +1,16 @@
-import { ScanwireError } from '../../../lib/errors.ts';
 import { VERSION } from '../../../lib/version.ts';
 import type { Diagnosis, Finding } from '../../../lib/webhooks/doctor.ts';
 import type { ExporterSummary } from '../../../lib/webhooks/exporter-page.ts';
 import { within } from '../../../lib/within.ts';
+import { firstSteps, OVERVIEW_PATH, pathOf, publishedSample, SAMPLE_PATH, unlessAbsent } from './first-steps.ts';
 import type { Page } from './renderer.ts';
 import type { Screen, Visit } from './screen.ts';
 import { counted, filled, texts } from './texts.ts';
 
 const OVERVIEW = `{% layout 'layout' %}{% block content %}
 {% if steps.length > 0 %}<section aria-labelledby="first"><h2 id="first">{{ t.overview.first }}</h2><ol>
-{% for step in steps %}<li>{% if step.to %}<a href="{{ base }}{{ step.to }}">{{ step.text }}</a>{% else %}{{ step.text }} <code>{{ step.command }}</code>{% endif %}</li>
+{% for step in steps %}<li>{% if step.command %}{{ step.text }}{% if step.action %}{% render 'form', action: step.action %}<button aria-describedby="sample">{{ t.overview.sample.button }}</button> <small id="sample">{{ t.overview.sample.hint }}</small></form>{% endif %}
+<p><small>{{ t.overview.publishHow }} <code>{{ step.command }}</code></small></p>{% else %}<a href="{{ base }}{{ step.to }}">{{ step.text }}</a>{% endif %}</li>
 {% endfor %}</ol></section>{% endif %}
 <section aria-labelledby="attention"><h2 id="attention">{{ t.overview.attention }}</h2>
 {% if attention.length == 0 %}<p>{% if late %}{{ t.overview.looking }}{% else %}{{ t.overview.nothing }}{% endif %}</p>{% else %}<ul>
@@ -43,10 +44,15 @@ interface Attention {
 export function overviewScreen(): Screen {
     const look = looking();
     return {
-        path: '/overview',
+        path: OVERVIEW_PATH,
         title: texts.overview.title,
         templates: { overview: OVERVIEW },
-        routes: [{ method: 'GET', path: '/overview', answer: (visit) => overview(visit, look) }],
+        routes: [
+            { method: 'GET', path: OVERVIEW_PATH, answer: (visit) => overview(visit, look) },
+            { method: 'POST', path: SAMPLE_PATH, answer: publishedSample },
+            // Where a page is loaded again that a form has led to.
+            { method: 'GET', path: SAMPLE_PATH, answer: async () => ({ to: OVERVIEW_PATH }) },
+        ],
     };
 }
 
@@ -88,14 +94,9 @@ async function overview(visit: Visit, look: ReturnType<typeof looking>): Promise
     const findings = diagnosis?.findings ?? [];
     // Without a store nothing else can be asked; the doctor has said so.
     const isAway = findings[0]?.state === 'wrong';
-    const [exporters, keys, license, published] = isAway
-        ? [null, null, null, true]
-        : await Promise.all([
-              perform('summarizeExporters', {}),
-              unlessAbsent(() => perform('listKeys', {})),
-              unlessAbsent(() => perform('showLicense', {})),
-              anyPublished(visit),
-          ]);
+    const [exporters, license] = isAway
+        ? [null, null]
+        : await Promise.all([perform('summarizeExporters', {}), unlessAbsent(() => perform('showLicense', {}))]);
     const attention: readonly Attention[] = [
         ...findings.filter(({ state }) => state === 'wrong').map(seenTo),
         ...(exporters ?? []).flatMap(stopped),
@@ -106,23 +107,11 @@ async function overview(visit: Visit, look: ReturnType<typeof looking>): Promise
     const data = {
         attention,
         late,
-        steps: firstSteps(keys?.length ?? null, exporters, published),
+        steps: exporters === null ? [] : await firstSteps(visit, exporters),
         version: filled(texts.overview.version, [VERSION, process.versions.node]),
         well: findings.filter(({ state }) => state === 'ok'),
     };
     return { template: 'overview', title: texts.overview.title, data };
-}
-
-/** What an operation answers; null where the application has left out its part. */
-async function unlessAbsent<T>(ask: () => Promise<T>): Promise<T | null> {
-    try {
-        return await ask();
-    } catch (error) {
-        if (error instanceof ScanwireError && error.code === 'NOT_FOUND') {
-            return null;
-        }
-        throw error;
-    }
 }
 
 function seenTo({ state, text, advice }: Finding): Attention {
@@ -133,8 +122,8 @@ function unlicensed(reason: string | null): Attention {
     return { state: 'wrong', text: texts.overview.license, advice: reason, command: 'scanwire license install FILE' };
 }
 
-function linkTo({ id, name }: ExporterSummary): Required<Pick<Attention, 'to' | 'link'>> {
-    return { to: `/exporters/${encodeURIComponent(id)}`, link: name === '' ? id : name };
+function linkTo(exporter: ExporterSummary): Required<Pick<Attention, 'to' | 'link'>> {
+    return { to: pathOf(exporter), link: exporter.name === '' ? exporter.id : exporter.name };
 }
 
 /** One that was stopped by what its receiver did. */
@@ -166,33 +155,4 @@ function failing(exporter: ExporterSummary): readonly Attention[] {
                   ...linkTo(exporter),
               },
           ];
-}
-
-/** So many deliveries, the newest, are looked at for one that is no test. */
-const LOOKED_AT = 20;
-
-/** Whether there was an event that is no test, for an exporter. */
-async function anyPublished({ perform }: Visit): Promise<boolean> {
-    const newest = await perform('listDeliveries', { limit: LOOKED_AT });
-    return newest.some(({ kind }) => kind !== 'test');
-}
-
-interface FirstStep {
-    readonly text: string;
-    /** Where it is done, below the base. */
-    readonly to?: string;
-    /** What does it, to be typed where the server runs. */
-    readonly command?: string;
-}
-
-/** What is left to do of the first steps; null for what cannot be asked or done here. */
-function firstSteps(keys: number | null, exporters: readonly ExporterSummary[] | null, published: boolean): readonly FirstStep[] {
-    const [first] = exporters ?? [];
-    const isIdle = first !== undefined && exporters?.every(({ state }) => state === 'stopped') === true;
-    return [
-        ...(keys === 0 ? [{ text: texts.keys.create, to: '/keys' }] : []),
-        ...(exporters !== null && first === undefined ? [{ text: texts.exporters.add, to: '/exporters/new' }] : []),
-        ...(isIdle ? [{ text: texts.overview.start, to: linkTo(first).to }] : []),
-        ...(published ? [] : [{ text: texts.overview.publish, command: 'scanwire events publish KIND FILE' }]),
-    ];
 }

@@ -1,6 +1,7 @@
 import { Liquid } from 'liquidjs';
 import { ScanwireError } from '../../../lib/errors.ts';
 import { ICON } from '../../web-page.ts';
+import type { FirstStep } from './first-steps.ts';
 import { formToken } from './form-tokens.ts';
 import { counted, type Forms, filled, type Texts, texts } from './texts.ts';
 
@@ -29,6 +30,8 @@ export interface Frame {
     /** Of the browser that asks; see `form-tokens.ts`. */
     readonly secret: string;
     readonly now: Date;
+    /** What somebody new does next, and on another page; null for nothing. */
+    readonly nextStep: FirstStep | null;
 }
 
 const LAYOUT = `<!DOCTYPE html>
@@ -58,6 +61,7 @@ ${ICON}
 </header>
 <main id="content" tabindex="-1">
 <h1>{{ title }}</h1>
+{% if nextStep %}<p class="next"><strong>{{ t.overview.next }}</strong> <a href="{{ base }}{{ nextStep.to }}">{{ nextStep.text }}</a></p>{% endif %}
 {% block content %}{% endblock %}
 </main>
 </body>
@@ -75,11 +79,13 @@ const PARTS: Templates = {
     follow: `<span hx-get="{{ base }}{{ path }}" hx-trigger="every {{ every | default: '1s' }}" hx-target="{{ part }}" hx-select="{{ part }}" hx-swap="outerMorph"></span>`,
     /** What is said of a field: what is wrong with it, else what it is. */
     said: `{% assign fault = error | fault: field %}{% if fault %}<small id="{{ field }}-said" class="fault">{{ fault }}</small>{% elsif again %}<small id="{{ field }}-said" class="fault">{{ t.again }}</small>{% elsif hint %}<small id="{{ field }}-said">{{ hint }}</small>{% endif %}`,
-    input: `<label>{{ label }}
+    /** How a field is called, and whether it must have something in it. */
+    label: `{{ label }}{% if required %} <small>({{ t.required }})</small>{% endif %}`,
+    input: `<label>{% render 'label', label: label, required: required %}
 <input{% if id %} id="{{ id }}"{% endif %} name="{{ field }}" type="{{ type | default: 'text' }}" value="{{ value }}"{% if required %} required{% endif %}{% if list %} list="{{ list }}"{% endif %} autocomplete="off" spellcheck="false" {% render 'state', field: field, hint: hint, again: again, error: error %}>
 {% render 'said', field: field, hint: hint, again: again, error: error %}</label>
 `,
-    text: `<label>{{ label }}
+    text: `<label>{% render 'label', label: label, required: required %}
 <textarea name="{{ field }}" rows="{{ rows | default: 3 }}"{% if required %} required{% endif %} autocomplete="off" spellcheck="false" {% render 'state', field: field, hint: hint, again: again, error: error %}>
 {{ value }}</textarea>
 {% render 'said', field: field, hint: hint, again: again, error: error %}</label>
@@ -190,9 +196,9 @@ export class Renderer {
 
     /** The page in HTML. */
     async render({ template, title, data }: Pick<Page, 'template' | 'title' | 'data'>, frame: Frame): Promise<string> {
-        const { base, screens, path, signOut, secret, now } = frame;
+        const { base, screens, path, signOut, secret, now, nextStep } = frame;
         const globals = { ...OPTIONAL, t: this.#texts, base, frame: { secret, now } };
-        return await this.#engine.renderFile(template, { ...data, title, screens, here: path, signOut }, { globals });
+        return await this.#engine.renderFile(template, { ...data, title, screens, here: path, signOut, nextStep }, { globals });
     }
 
     /** Filters that look at the page. */

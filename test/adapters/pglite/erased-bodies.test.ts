@@ -3,7 +3,7 @@ import { sampleEvent, sampleExporter } from '../../../adapters/contract/webhooks
 import { openEmbeddedDatabase } from '../../../adapters/pglite/index.ts';
 import { migrate, postgresWebhooks } from '../../../adapters/postgres/index.ts';
 
-t.test('leaves nothing of an erased body, nor of what was made of it, in a copy of the database', async (t) => {
+t.test('leaves nothing of an erased body, nor of what was made of it and answered to it, in a copy of the database', async (t) => {
     const database = await openEmbeddedDatabase({ folder: `${t.testdir()}/data` });
     t.teardown(() => database.end());
     await migrate(database);
@@ -17,14 +17,21 @@ t.test('leaves nothing of an erased body, nor of what was made of it, in a copy 
         const message = { contentType: 'application/json', headers: [], body: JSON.stringify({ text: `Slack: ${title}` }), failure: null };
         return { event, recipients: { types: [], subscribers: [{ exporterId: exporter.id, message }] } };
     });
-    await deliveries.accept([erased, kept].filter((one) => one !== undefined));
+    const accepted = await deliveries.accept([erased, kept].filter((one) => one !== undefined));
+    const responses = accepted.map(({ deliveries: [deliveryId = ''] }, index) => {
+        return { deliveryId, token: 'token', body: { text: `Answer ${index} to it`, bytes: 14, truncated: false } };
+    });
+    await deliveries.responses?.keep(responses);
     const copy = async (): Promise<Buffer> => Buffer.from(await database.dump());
     t.ok((await copy()).includes('a secret that was erased'), 'it is there before');
+    t.ok((await copy()).includes('Answer 0 to it'), 'the answer too');
 
     await deliveries.erase(erased?.event.id ?? '');
     for (const time of ['once', 'and again']) {
         const files = await copy();
         t.notOk(files.includes('a secret that was erased'), time);
+        t.notOk(files.includes('Answer 0 to it'), time);
+        t.ok(files.includes('Answer 1 to it'), time);
         t.ok(files.includes('Slack: a body that was kept'), time);
     }
 });

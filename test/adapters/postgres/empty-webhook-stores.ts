@@ -18,6 +18,7 @@ const TABLES = [
     'events',
     'deliveries',
     'attempts',
+    'attempt_responses',
     'worker_sessions',
     'deployment',
     'delivery_messages',

@@ -206,7 +206,7 @@ t.test('writes nothing when it is too late already', async (t) => {
     const target = await receiverFor(t, answers(OK));
     const used = await connected(target.port);
     const late = new Error('too late');
-    const request = { path: '/', headers: [], body: Buffer.alloc(1), maxResponseBytes: 1, progress: newProgress() };
+    const request = { path: '/', headers: [], body: Buffer.alloc(1), maxResponseBytes: 1, keepsBody: false, progress: newProgress() };
     t.match(await exchange(used, { ...request, signal: AbortSignal.abort(late) }), { error: late, status: null, written: false });
     t.ok(used.socket.destroyed);
     t.equal(used.requests, 0);

@@ -2,7 +2,7 @@ import type { Page } from 'playwright-core';
 import type { Test } from 'tap';
 import { certificate } from '../../support/certificates.ts';
 import { heldReceiver } from '../../support/held-receiver.ts';
-import { inBrowsers, type Opened, onServersInBrowser } from './browsing.ts';
+import { inBrowsers, type Opened } from './browsing.ts';
 
 inBrowsers('people enter what an exporter authenticates by, and no page gives a secret of it back', async (t, { page, check, expect }) => {
     await page.goto('/admin/exporters/new');
@@ -55,7 +55,6 @@ async function oneWay(page: Page, check: Opened['check'], expect: Opened['expect
 }
 
 inBrowsers('people give, keep and drop each part of what an exporter authenticates by', parts);
-onServersInBrowser('people do so on PostgreSQL and Redis', parts);
 
 const PARTS = ['User and password', 'Client certificate', 'Private authorities', 'Proxy'] as const;
 

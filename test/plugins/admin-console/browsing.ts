@@ -3,7 +3,7 @@ import type { Browser, BrowserContextOptions, Locator, Page } from 'playwright-c
 import t, { type Test } from 'tap';
 import { until } from '../../../adapters/contract/assertions.ts';
 import { barriers, findBrowser, fits, listsFit, startBrowser, type WatchedPage, watchedPage } from '../../support/browser.ts';
-import { host, type Kept, onServers, register, systemOf } from './host.ts';
+import { embedded, host, type Kept, onServers, register, systemOf } from './host.ts';
 
 const DESK = { viewport: { width: 1280, height: 900 } };
 
@@ -13,6 +13,9 @@ export const WAYS: Readonly<Record<string, BrowserContextOptions>> = {
     'without scripts': { ...DESK, javaScriptEnabled: false },
     'on a phone in the dark': { viewport: { width: 375, height: 700 }, colorScheme: 'dark', isMobile: true, hasTouch: true },
 };
+
+/** Where it is kept what people look at, in memory otherwise: how it is shown does not depend on the stores, what is shown does. */
+const KEPT: Readonly<Record<string, (t: Test) => Promise<Kept>>> = { 'without scripts': embedded, 'on a phone in the dark': onServers };
 
 export interface Opened extends Omit<WatchedPage, 'close'> {
     readonly server: Server;
@@ -68,18 +71,13 @@ const skip: string | false = findBrowser() === null ? 'Chromium is not installed
 
 type Act = (t: Test, opened: Opened) => Promise<void>;
 
-/** A test in a real browser, in each of the ways in which people look; a page that complains, or calls anybody else, fails it. */
+/** A test in a real browser, in each of the ways in which people look, each of them at other stores; a page that complains, or calls anybody else, fails it. */
 export function inBrowsers(title: string, act: Act): void {
     inBrowser(title, async (t, browser) => {
         for (const [way, options] of Object.entries(WAYS)) {
-            await t.test(way, { timeout: 200_000 }, (t) => acted(t, act, browser, options));
+            await t.test(way, { timeout: 200_000 }, async (t) => acted(t, act, browser, options, await KEPT[way]?.(t)));
         }
     });
-}
-
-/** The same on PostgreSQL and Redis, in one way: what is shown depends on the stores, how it is shown does not. */
-export function onServersInBrowser(title: string, act: Act): void {
-    inBrowser(title, async (t, browser) => acted(t, act, browser, DESK, await onServers(t)));
 }
 
 async function acted(t: Test, act: Act, browser: Browser, options: BrowserContextOptions, kept?: Kept): Promise<void> {

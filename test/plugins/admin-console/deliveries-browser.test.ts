@@ -2,11 +2,10 @@ import { readFileSync } from 'node:fs';
 import type { Test } from 'tap';
 import { until } from '../../../adapters/contract/assertions.ts';
 import { fixture } from '../../support/served.ts';
-import { inBrowsers, type Opened, onServersInBrowser } from './browsing.ts';
-import { receiver } from './host.ts';
+import { inBrowsers, type Opened } from './browsing.ts';
+import { answering, receiver } from './host.ts';
 
 inBrowsers('people see in a browser what became of deliveries', deliveries);
-onServersInBrowser('people see what became of deliveries on PostgreSQL and Redis', deliveries);
 
 async function deliveries(t: Test, { page, check, expect, see, server, scripts }: Opened): Promise<void> {
     await page.goto('/admin/deliveries');
@@ -37,6 +36,16 @@ async function deliveries(t: Test, { page, check, expect, see, server, scripts }
     await see(page.getByRole('rowheader', { name: '2' }));
     await see(page.getByText('delivered', { exact: true }));
     await check('A delivery, sent once more');
+
+    const refusing = await answering(t);
+    refusing.status = 422;
+    refusing.body = `{"error":"title","hint":"${'much-too-long-'.repeat(80)}"}\n${'line\n'.repeat(60)}`;
+    const refused = await exporters.create({ url: refusing.url });
+    const { test } = await exporters.start(refused.exporter.id);
+    await page.goto(`/admin/deliveries/${test.deliveryId}`);
+    await page.getByText('The receiver answered:').waitFor();
+    await page.getByText('{"error":"title","hint":"much-too-long').waitFor();
+    await check('A delivery that was refused');
 
     await page.getByRole('link', { name: 'Deliveries', exact: true }).click();
     await page.getByRole('link', { name: 'Replays' }).click();

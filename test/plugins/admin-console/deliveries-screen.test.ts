@@ -7,7 +7,7 @@ import { ScanwireError } from '../../../lib/errors.ts';
 import { indented } from '../../../plugins/admin-console/screens/delivery.ts';
 import { fixture } from '../../support/served.ts';
 import { admin, answering, host, register, systemOf } from './host.ts';
-import { Visitor } from './visitor.ts';
+import { fieldsOf, Visitor } from './visitor.ts';
 
 const KIND = 'idr_investigation_created';
 const BODY = JSON.parse(readFileSync(fixture('events/investigation.json'), 'utf8')) as Record<string, unknown>;
@@ -42,7 +42,7 @@ t.test('lists deliveries, filters them and says how many there are', async (t) =
     t.match(all.html, `/admin/deliveries/${id}"`);
     t.match(
         all.html,
-        />test<\/td><td[^>]*><a href="[^"]*">alerts<\/a><\/td>\s*<td[^>]*>delivered<\/td><td[^>]*>1<\/td>\s*<td[^>]*><a href="[^"]*"><code>delivered<\/code>/,
+        />test<\/a><\/th>\s*<td[^>]*><time[^>]*>[^<]*<\/time><\/td><td[^>]*><a href="[^"]*">alerts<\/a><\/td>\s*<td[^>]*>delivered<\/td><td[^>]*>1<\/td>\s*<td[^>]*><a href="[^"]*"><code>delivered<\/code>/,
     );
 
     const cases: readonly [string, RegExp][] = [
@@ -187,11 +187,13 @@ t.test('explains what several attempts came to once, and what to do', async (t) 
     t.teardown(() => server.stop());
     const receiver = await answering(t);
     receiver.status = 500;
+    receiver.body = 'out of order';
     const { exporter } = await webhooks.exporters.create({ url: receiver.url });
     const { test } = await webhooks.exporters.start(exporter.id);
     const { html } = await new Visitor(server).get(`/admin/deliveries/${test.deliveryId}`);
     t.equal(html.match(/<code>server_error<\/code> Answered 500/g)?.length, 3);
     t.equal(html.match(/<p class="words"><small>The receiver failed, with a 5xx status\. Repair the receiver/g)?.length, 1);
+    t.equal(html.match(/<div>The receiver answered:<\/div><pre [^>]*><code>out of order<\/code>/g)?.length, 1);
 });
 
 t.test('shows what a delivery sends, but no secret of it, and that its body was erased', async (t) => {
@@ -251,11 +253,16 @@ t.test('counts what was sent in vain, replays it and ends a replay', async (t) =
     const page = await visitor.get('/admin/deliveries/replays');
     t.match(page.html, /Nothing was replayed yet/);
     t.notMatch(page.html, /Replay them/, 'first they are counted');
+    t.match(page.html, /Next: count them<\/button> <small id="count-first">Nothing is sent yet/);
 
     const counted = await visitor.send(page, '/admin/deliveries/replays', { step: 'count', exporterId, rate: '1' });
     t.equal(counted.status, 200);
     t.match(counted.html, /1 delivery would be sent once more/);
     t.notMatch(counted.html, /Nothing was replayed yet/, 'it would be read as what the count has found');
+    t.notMatch(counted.html, /<select|Next: count them/, 'nothing but what was counted can be confirmed');
+    const [, otherwise = ''] = /href="([^"]+)">Choose otherwise/.exec(counted.html) ?? [];
+    const again = new Map(fieldsOf((await visitor.get(decodeHTML(otherwise))).html, '/admin/deliveries/replays'));
+    t.match([again.get('exporterId'), again.get('rate')], [exporterId, '1'], 'what was chosen is kept');
     const begun = await visitor.send(counted, '/admin/deliveries/replays', { step: 'begin' });
     t.match(begun.html, /The replay has begun/);
     t.match(begun.html, /<progress value="\d" max="1"/);

@@ -1,6 +1,6 @@
 import type { Page } from 'playwright-core';
 import type { Test } from 'tap';
-import { inBrowsers, type Opened, onServersInBrowser } from './browsing.ts';
+import { inBrowsers, type Opened } from './browsing.ts';
 import { receiver } from './host.ts';
 
 /*
@@ -9,7 +9,6 @@ import { receiver } from './host.ts';
  */
 
 inBrowsers('people add, try, change and remove exporters in a browser', exporters);
-onServersInBrowser('people do so on PostgreSQL and Redis', exporters);
 
 /** Within a form; with scripts it follows what is typed. */
 async function preview(page: Page, check: Opened['check'], scripts: boolean): Promise<void> {

@@ -34,6 +34,11 @@ async function added(t: Test, fields: Record<string, string | readonly string[] 
 t.test('adds an exporter by the fields of the specification and shows its test', async (t) => {
     const { form, page, exporters, id } = await added(t, { headerName: ['Authorization', ''], headerValue: ['Bearer x', ''] });
     t.match(new Map(fieldsOf(form.html, '/admin/exporters')).get('secret'), /^whsec_/, 'a secret is there already');
+    const required = [...form.html.matchAll(/<label>([^<]*) <small>\(required\)<\/small>\s*<input [^>]* required/g)].map(
+        ([, label]) => label,
+    );
+    t.same(required, ['Collector', 'URL', 'Secret']);
+    t.match(form.html, /For X-Token: letmein the header is X-Token, the value letmein/);
     t.match(page.html, /The exporter was saved/);
     t.match(page.html, /Warning:<\/strong> messages and header values go out unencrypted/);
     t.match(page.html, /<code>delivered<\/code> Answered 204/);
@@ -136,8 +141,11 @@ t.test('shows how a test goes to a script that looks, and waits for it otherwise
         t.match(meanwhile, /hx-get="[^"]*\?test=[0-9a-f-]{36}"/);
         t.match(meanwhile, /<dt>Connection<\/dt><dd>\d+ ms<\/dd>[\s\S]*<dt>First byte<\/dt><dd>not yet</, 'step by step');
         held.shift()?.();
-        await until(async () => /<code>delivered<\/code>/.test((await visitor.get(path)).html));
+        await until(async () =>
+            /<section[^>]* id="test"><h2>Test event<\/h2><p><code>delivered<\/code>/.test((await visitor.get(path)).html),
+        );
         const { html } = await visitor.get(path);
+        t.match(html, /<dt>Last outcome<\/dt><dd><code>delivered<\/code> [\s\S]*, by a test<\/dd>/);
         t.notMatch(html, 'hx-get=', 'nothing more is looked for');
         return html;
     }

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { createServer } from 'node:http';
+import { createServer, type IncomingMessage, type OutgoingHttpHeaders } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { unauthorized } from '@hapi/boom';
 import { server as hapiServer, type Server, type ServerOptions } from '@hapi/hapi';
@@ -8,6 +8,7 @@ import pg from 'pg';
 import type { Test } from 'tap';
 import { redisQueue } from '../../../adapters/bullmq/index.ts';
 import { memoryApiKeys, memoryAudit, memoryInventory, memoryQueue, memoryWebhooks } from '../../../adapters/memory/index.ts';
+import { openMemoryDatabase } from '../../../adapters/pglite/index.ts';
 import { migrate, postgresStores } from '../../../adapters/postgres/index.ts';
 import { type AuditStore, auditTrail } from '../../../lib/audit/audit-trail.ts';
 import { keyRing } from '../../../lib/keys/key-ring.ts';
@@ -46,6 +47,15 @@ export interface Kept {
 
 function inMemory(): Kept {
     return { apiKeys: memoryApiKeys(), webhooks: memoryWebhooks(), queue: memoryQueue(), audit: memoryAudit() };
+}
+
+/** In the embedded database, as `scanwire serve` has it. */
+export async function embedded(t: Test): Promise<Kept> {
+    const pool = await openMemoryDatabase();
+    t.teardown(() => pool.end());
+    await migrate(pool);
+    const { apiKeys, webhooks, audit } = postgresStores({ pool });
+    return { apiKeys, webhooks, queue: memoryQueue(), audit };
 }
 
 /** In a database of the test's own, with a queue on Redis. */
@@ -127,8 +137,14 @@ export async function register(server: Server, options: Partial<AdminConsoleOpti
 }
 
 /** URL of a receiver that takes everything, unless it is told what to answer with. */
-export async function receiver(t: Test, status: () => number = () => 204): Promise<string> {
-    const server = createServer((request, response) => void request.resume().on('end', () => response.writeHead(status()).end()));
+export async function receiver(
+    t: Test,
+    status: (request: IncomingMessage) => number = () => 204,
+    headers: OutgoingHttpHeaders = {},
+): Promise<string> {
+    const server = createServer(
+        (request, response) => void request.resume().on('end', () => response.writeHead(status(request), headers).end()),
+    );
     server.listen(0, '127.0.0.1');
     await once(server, 'listening');
     t.teardown(() => {
@@ -139,12 +155,12 @@ export async function receiver(t: Test, status: () => number = () => 204): Promi
 }
 
 /** A receiver whose answer the test may change. */
-export async function answering(t: Test): Promise<{ status: number; received: number; url: string }> {
-    const state = { status: 204, received: 0, url: '' };
+export async function answering(t: Test): Promise<{ status: number; received: number; url: string; body: string }> {
+    const state = { status: 204, received: 0, url: '', body: '' };
     const server = createServer((request, response) => {
         request.resume().on('end', () => {
             state.received += 1;
-            response.writeHead(state.status).end();
+            response.writeHead(state.status).end(state.status === 204 ? undefined : state.body);
         });
     });
     server.listen(0, '127.0.0.1');

@@ -1,8 +1,7 @@
 import type { Test } from 'tap';
-import { inBrowsers, type Opened, onServersInBrowser } from './browsing.ts';
+import { inBrowsers, type Opened } from './browsing.ts';
 
 inBrowsers('people make, look at and revoke keys in a browser', keys);
-onServersInBrowser('people do so with keys that PostgreSQL keeps', keys);
 
 async function keys(t: Test, { page, check, expect, scripts }: Opened): Promise<void> {
     await page.goto('/admin');

@@ -1,6 +1,7 @@
 import type { Server } from '@hapi/hapi';
 import t, { type Test } from 'tap';
 import { ScanwireError } from '../../../lib/errors.ts';
+import { SCOPES } from '../../../lib/keys/scopes.ts';
 import { host, register, systemOf } from './host.ts';
 import { fieldsOf, Visitor } from './visitor.ts';
 
@@ -19,6 +20,17 @@ t.test('makes a key, shows it by a click and revokes it', async (t) => {
     const empty = await visitor.get('/admin/keys');
     t.match(empty.html, /There is no key yet/);
     t.match(empty.html, /When nothing is opened: the scope inventory:read, all workspaces, no end\./);
+    t.match(empty.html, /<label>Name <small>\(required\)<\/small>\s*<input [^>]*required/);
+    const opens = [
+        ...empty.html.matchAll(
+            /value="([a-z:]+)" aria-describedby="\1-opens"[^>]*> \1<\/label><small id="\1-opens">[A-Z][^<]+\.<\/small>/g,
+        ),
+    ];
+    t.same(
+        opens.map(([, scope]) => scope),
+        SCOPES,
+        'what each scope opens is said beside it',
+    );
 
     const made = await visitor.send(empty, '/admin/keys', { name: 'nightly job', scopes: ['inventory:read', 'admin'], workspaces: '1, 2' });
     t.equal(made.status, 201);

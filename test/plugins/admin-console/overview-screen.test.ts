@@ -36,16 +36,67 @@ t.test('shows the first steps until they are done', async (t) => {
     const second = await overview(visitor);
     t.notMatch(second, /Create an API Key|Add Data Exporter<|licence/);
     t.match(second, `<a href="/admin/exporters/${exporter.id}">Start an exporter`);
+    t.notMatch(second, /Publish a sample event/, 'nobody would get it');
 
     await exporters.start(exporter.id);
     const third = await overview(visitor);
     t.notMatch(third, /Start an exporter|<b>/);
-    t.match(third, /First steps[\s\S]*<li>Publish a first event[^<]*<code>scanwire events publish KIND FILE<\/code>/, 'a test is none');
-    await server.plugins['webhook-exporter'].publish('idr_investigation_created', investigation);
+    t.match(
+        third,
+        /First steps[\s\S]*<li>Publish a first event[\s\S]*<code>scanwire events publish idr_investigation_created FILE.json<\/code>/,
+    );
+    const { html: sent } = await visitor.send(await visitor.get('/admin/overview'), '/admin/overview/sample');
+    t.match(sent, /<h1>Deliveries<\/h1>[\s\S]*>idr_investigation_created<\/a>/);
+    t.equal((await visitor.get('/admin/overview/sample')).path, '/admin/overview');
     const fourth = await overview(visitor);
     t.notMatch(fourth, /First steps/);
     t.match(fourth, /<h2 id="attention">What needs attention<\/h2>\s*<p>Nothing\./);
 });
+
+t.test('says on each page what the next of the first steps is, but where it is done', async (t) => {
+    const { server, visitor } = await visited(t);
+    const { exporters, publish } = server.plugins['webhook-exporter'];
+    const next = async (path: string): Promise<string | null> => nextOf((await visitor.get(path)).html);
+    t.equal(await next('/admin/exporters'), '/admin/keys: Create an API Key');
+    t.equal(await next('/admin/keys'), null, 'here it is done');
+    t.equal(await next('/admin/overview'), null, 'here are all of them');
+    const made = await visitor.send(await visitor.get('/admin/keys'), '/admin/keys', { name: 'ci' });
+    t.equal(nextOf(made.html), '/admin/exporters/new: Add Data Exporter');
+    t.equal(await next('/admin/exporters/new'), null);
+    const refused = await visitor.send(await visitor.get('/admin/exporters/new'), '/admin/exporters', { url: 'ftp://example.com' });
+    t.equal(refused.status, 400);
+    t.equal(nextOf(refused.html), null, 'nothing leads away from what was typed');
+    const { exporter } = await exporters.create({ url: await receiver(t) });
+    t.equal(await next('/admin/deliveries'), `/admin/exporters/${exporter.id}: Start an exporter, which sends a test event`);
+    await exporters.start(exporter.id);
+    t.equal(await next(`/admin/exporters/${exporter.id}`), '/admin/overview: Publish a first event');
+    await publish('idr_investigation_created', investigation);
+    t.equal(await next('/admin/deliveries'), null);
+    await exporters.remove(exporter.id);
+    t.equal(await next('/admin/deliveries'), null, 'nobody is new here any more');
+});
+
+t.test('shows a page also where nobody can say what the next step is', async (t) => {
+    const logged: unknown[] = [];
+    const { server, visitor } = await visited(t, (system) => {
+        const { deliveries } = system.webhooks;
+        const list = async () => {
+            throw new Error('away');
+        };
+        return { ...system, webhooks: { ...system.webhooks, deliveries: { ...deliveries, list } } };
+    });
+    server.events.on({ name: 'request', channels: 'app' }, (_, { error }) => logged.push(error));
+    const { status, html } = await visitor.get('/admin/keys');
+    t.equal(status, 200);
+    t.equal(nextOf(html), null);
+    t.match(logged, [/away/]);
+});
+
+/** Where a page says that the next step is, and how it calls it. */
+function nextOf(html: string): string | null {
+    const [, to, text] = /Next step:<\/strong> <a href="([^"]*)">([^<]*)</.exec(html) ?? [];
+    return to === undefined ? null : `${to}: ${text}`;
+}
 
 t.test('names exporters that fail or were stopped, the stopped ones first', async (t) => {
     const { server, visitor } = await visited(t);

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import type { Test } from 'tap';
 import { until } from '../../../adapters/contract/assertions.ts';
 import { fixture } from '../../support/served.ts';
-import { inBrowsers, type Opened, onServersInBrowser } from './browsing.ts';
+import { inBrowsers, type Opened } from './browsing.ts';
 import { answering } from './host.ts';
 
 const KIND = 'idr_investigation_created';
@@ -62,7 +62,6 @@ inBrowsers('people find out why deliveries fail, and replay them once that is me
 });
 
 inBrowsers('people start from the overview what its receiver has stopped, and replay what was held', held);
-onServersInBrowser('people do so on PostgreSQL and Redis', held);
 
 async function held(t: Test, { page, check, see, server }: Opened): Promise<void> {
     const { exporters, publish } = server.plugins['webhook-exporter'];

@@ -20,6 +20,7 @@ async function waiting(t: Test, change: (system: ReturnType<typeof systemOf>) =>
     const { exporter } = await exporters.create({ url: receiver.url, name: 'alerts', schedule: [HOUR] });
     await exporters.start(exporter.id);
     receiver.status = 401;
+    receiver.body = '{"error":"<b>no</b> \u202etoken"}\n\tat gate';
     const id = await refused(server);
     return {
         server,
@@ -39,6 +40,11 @@ async function refused(server: Server): Promise<string> {
     return id;
 }
 
+/** What a page says of something. */
+function factOf(html: string, name: string): string {
+    return html.split(`<dt>${name}</dt><dd>`)[1]?.split('</dd>')[0]?.trim() ?? '';
+}
+
 t.test('tries a delivery that waits for its next try by one button, and says what a 401 wants', async (t) => {
     const { server, receiver, visitor, id } = await waiting(t);
     const list = await visitor.get('/admin/deliveries?state=pending');
@@ -49,7 +55,11 @@ t.test('tries a delivery that waits for its next try by one button, and says wha
     const page = await visitor.get(`/admin/deliveries/${id}`);
     t.match(page.html, /<dt>State<\/dt><dd>waits for its next try<[\s\S]*<dt>Next try<\/dt><dd><time/);
     t.match(page.html, /The receiver wants credentials or a header[^<]*Give the exporter the credentials/);
-    t.match(page.html, /Response: The body of an answer is not kept/);
+    const answered = '{&#34;error&#34;:&#34;&lt;b&gt;no&lt;/b&gt; \uFFFDtoken&#34;}\n    at gate';
+    t.match(
+        page.html,
+        `<div>The receiver answered:</div><pre tabindex="0" aria-label="The receiver answered:"><code>${answered}</code></pre>`,
+    );
     receiver.status = 204;
     const tried = await visitor.send(page, `/admin/deliveries/${id}/replay`);
     t.match(tried.html, /It is sent once more/);
@@ -61,11 +71,22 @@ t.test('tries a delivery that waits for its next try by one button, and says wha
 t.test('says after a test that has arrived that deliveries wait, and sends them by one button', async (t) => {
     const { server, receiver, visitor, at, id } = await waiting(t);
     const other = await refused(server);
-    t.notMatch((await visitor.send(await visitor.get(at), `${at}/test`)).html, /Send what waits/, 'it has not arrived');
+    const failed = await visitor.send(await visitor.get(at), `${at}/test`);
+    t.notMatch(failed.html, /Send what waits/, 'it has not arrived');
+    t.match(failed.html, `<a href="${at}/edit">Change its settings</a>`);
+    t.match(factOf(failed.html, 'Last outcome'), /^<code>client_error<\/code>[^<]*<time[^>]*>now<\/time>, by a test/);
+    t.notMatch(failed.html, /The test since then/);
     receiver.status = 204;
     const tested = await visitor.send(await visitor.get(at), `${at}/test`);
     t.match(tested.html, /The test has arrived, but deliveries/);
     t.notMatch(tested.html, /The receiver refused the message/, 'nothing is said any more of what was mended');
+    const outcome = factOf(tested.html, 'Last outcome');
+    t.match(
+        outcome,
+        /^<code>delivered<\/code> <time[^>]*>now<\/time>, by a test<br>Before that: <code>client_error<\/code>[\s\S]*Answered 401$/,
+    );
+    // One within the same millisecond belongs to the one before.
+    t.match(factOf(tested.html, 'Health'), /^(?:1 failure|2 failures) in a row<br>The test since then has arrived\.$/);
     const { deliveries } = server.plugins['webhook-exporter'];
     await deliveries.replay(other);
     await until(async () => (await deliveries.show(other)).state === 'delivered');
@@ -101,9 +122,11 @@ t.test('offers in the form of an exporter only what matters to it', async (t) =>
     const shown = async (): Promise<string> => (await visitor.get(`${at}/edit`)).html;
     t.ok((await names(`${at}/edit`)).includes('url'));
     t.notMatch(await shown(), /name="start"|name="keepHeaders"/, 'it runs, and has nothing that was given for its receiver');
-    t.match(await shown(), /What you enter takes the place of all of them/);
+    t.notMatch(await shown(), /When all are empty|name="dropHeaders"/, 'there are no headers yet');
     await exporters.update(exporterId, { headers: [['X-Key', 'hidden-word']] });
     await exporters.stop(exporterId);
+    t.match(await shown(), /When all are empty, these stay: X-Key\. What you enter[\s\S]*name="dropHeaders"/);
+    t.notMatch(await shown(), 'hidden-word');
     t.match(await shown(), /name="keepHeaders"> If the new URL leads to another scheme[\s\S]*name="start"> Start it/);
 });
 
@@ -115,4 +138,14 @@ t.test('puts changing and testing an exporter first, and tells stopping from pau
     t.same(names, ['Edit', 'Send test', 'Stop', 'Pause', 'Deliveries', 'Replays']);
     t.match(actions, /Stopped, it gets nothing[^<]*Paused/);
     t.match(html, /<input id="secret" name="secret"[\s\S]*<button type="button" class="outline" hidden data-copy="secret"/);
+});
+
+t.test('says of an answer that is no text how long it is, and of a long one that it is the beginning', async (t) => {
+    const { server, receiver, visitor } = await waiting(t);
+    receiver.body = `${'\u0000'.repeat(1_500)}`;
+    const binary = await visitor.get(`/admin/deliveries/${await refused(server)}`);
+    t.match(binary.html, 'The receiver answered: 1,500 bytes that are no text.');
+    receiver.body = `${'no '.repeat(1_000)}`;
+    const long = await visitor.get(`/admin/deliveries/${await refused(server)}`);
+    t.match(long.html, `${'no '.repeat(341)}n</code></pre><small>This is the beginning: 3,000 bytes were read.</small>`);
 });

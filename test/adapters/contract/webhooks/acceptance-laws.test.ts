@@ -8,6 +8,7 @@ import {
     notificationLaws,
     transactionLaws,
 } from '../../../../adapters/contract/webhooks/acceptance-laws.ts';
+import { forAll, sampleEvent } from '../../../../adapters/contract/webhooks/fixture.ts';
 import type { DeliveryStore, Listening } from '../../../../lib/webhooks/store.ts';
 import { emptyWebhookStores } from '../../postgres/empty-webhook-stores.ts';
 import { breakingTransactions, type Mutants, migratedPool, proveWebhookLaws, rewriting } from './mutants.ts';
@@ -95,10 +96,15 @@ function notifying(pool: pg.Pool): Mutants {
                 },
             };
         },
+        // By a commit of its own: the common channel may still be that of a connection which was closed a moment ago.
         'makes nothing heard of a rollback': (_, deliveries) => ({
             deliveries: {
                 accept: async (newEvents, options) => {
-                    await pool.query('notify scanwire');
+                    const tx = await pool.connect();
+                    await tx.query('begin');
+                    await deliveries.accept([forAll(sampleEvent())], { tx });
+                    await tx.query('commit');
+                    tx.release();
                     return await deliveries.accept(newEvents, options);
                 },
             },

@@ -1,0 +1,248 @@
+/** Stands for what must not be shown. */
+export const MASK = '***';
+
+/** What must not be shown is looked for in any writing, so the shortest that is told from other text has so many characters. */
+const MIN_ENCODED = 4;
+/** Beside a letter or a digit, what is shorter is a piece of another word. */
+const MIN_ANYWHERE = 8;
+
+/** From the first character to behind the last, of the text that is masked. */
+type Span = readonly [from: number, to: number];
+
+/** A text, or what it is once it is decoded. */
+interface View {
+    readonly text: string;
+    /** Where that stands which a part of it was decoded from. */
+    spanOf(from: number, to: number): Span;
+    /** Where it may have been cut off. */
+    readonly ends: readonly number[];
+    /** Whether it was decoded to bytes, which makes something of every word. */
+    readonly bytes: boolean;
+}
+
+/** What a text is, besides its characters. */
+export interface MaskingOptions {
+    /** Whether it was cut off: then the beginning of something secret at its end is masked too. */
+    readonly cut: boolean;
+}
+
+/**
+ * The text with {@link MASK} for each of these secrets, as they are and as JSON, HTML, percent-encoding, base64 or hexadecimal digits have
+ * them, also one within another: each is decoded, so that it does not matter which characters a writer escapes, and how. What somebody
+ * has written in yet another way, to have it shown, is shown.
+ */
+export function masked(text: string, secrets: readonly string[], { cut }: MaskingOptions): string {
+    const needles = needlesOf(secrets);
+    const spans = viewsOf(text).flatMap((view) =>
+        needles.flatMap((needle) => [...found(needle, view), ...(cut ? begun(needle, view) : [])]),
+    );
+    const parts: string[] = [];
+    let shownTo = 0;
+    for (const [from, to] of spans.sort((one, other) => one[0] - other[0])) {
+        if (from >= shownTo && to > from) {
+            parts.push(text.slice(shownTo, from), MASK);
+        }
+        shownTo = Math.max(shownTo, to);
+    }
+    return parts.join('') + text.slice(shownTo);
+}
+
+/** How each secret may stand in a text that is decoded: as it is; its bytes; where it is itself an encoding of bytes, those. */
+function needlesOf(secrets: readonly string[]): readonly string[] {
+    const all = secrets.flatMap((secret) => [
+        secret,
+        Buffer.from(secret).toString('latin1'),
+        // A writer of ISO-8859-1, read as UTF-8.
+        secret.replaceAll(/[\u0080-\uffff]/g, '\uFFFD'),
+        ...encodedBytes(secret),
+        // Too short to be told from other bytes where words are decoded.
+        ...(secret.length < MIN_ENCODED ? [Buffer.from(secret).toString('base64')] : []),
+    ]);
+    return [...new Set(all)].filter((needle) => needle !== '').sort((one, other) => other.length - one.length);
+}
+
+const HEX = /^(?:[\da-f]{2}){8,}$/i;
+const BASE64 = /^[A-Za-z0-9+/_-]{16,}={0,2}$/;
+
+function encodedBytes(secret: string): readonly string[] {
+    const encoding = HEX.test(secret) ? 'hex' : BASE64.test(secret) ? 'base64' : null;
+    return encoding === null ? [] : [Buffer.from(secret, encoding).toString('latin1')];
+}
+
+function found(needle: string, { text, spanOf, bytes }: View): readonly Span[] {
+    const spans: Span[] = [];
+    const isSought = !bytes || needle.length >= MIN_ENCODED;
+    for (let at = isSought ? text.indexOf(needle) : -1; at !== -1; at = text.indexOf(needle, at + 1)) {
+        const end = at + needle.length;
+        if (needle.length >= MIN_ANYWHERE || !(isWithinWord(text, at) || isWithinWord(text, end))) {
+            spans.push(spanOf(at, end));
+        }
+    }
+    return spans;
+}
+
+/** What may be the beginning of a secret, at an end of the text. */
+function begun(needle: string, { text, spanOf, ends }: View): readonly Span[] {
+    return ends.flatMap((end): Span[] => {
+        for (let length = Math.min(needle.length - 1, end); length > 0; length -= 1) {
+            const at = end - length;
+            if (text.startsWith(needle.slice(0, length), at) && (needle.length >= MIN_ANYWHERE || !isWithinWord(text, at))) {
+                return [[spanOf(at, end)[0], Number.POSITIVE_INFINITY]];
+            }
+        }
+        return [];
+    });
+}
+
+/** Whether letters or digits stand on both sides. */
+function isWithinWord(text: string, at: number): boolean {
+    return /^[\p{L}\p{N}]{2}$/u.test(text.slice(Math.max(0, at - 1), at + 1));
+}
+
+/** How often one encoding is looked for within another, and how many views there may be of a text that is made to have many. */
+const MAX_DEPTH = 3;
+const MAX_VIEWS = 20;
+
+/** A text and what it may have been before somebody has encoded it. */
+function viewsOf(text: string): readonly View[] {
+    const first: View = { text, spanOf: (from, to) => [from, to], ends: endsOf(text, [text.length]), bytes: false };
+    const views: View[] = [first];
+    const seen = new Set([text]);
+    let last: readonly View[] = [first];
+    for (let depth = 0; depth < MAX_DEPTH; depth += 1) {
+        const next = last.flatMap((view) => DECODERS.map((decode) => decode(view)));
+        last = next.filter((view) => view.text !== '' && !seen.has(view.text) && seen.add(view.text)).slice(0, MAX_VIEWS - views.length);
+        views.push(...last);
+    }
+    return views;
+}
+
+/** What may have been cut through: an escape whose rest is missing, the end of a line. */
+const CUT_THROUGH = /(?:\\(?:u[\da-f]{0,3}|x[\da-f]?)?|%[\da-f]?|&(?:#?[\da-z]{0,8})?|\r|\r?\n)$/i;
+const MAX_CUT_THROUGH = 10;
+
+/** These ends of a text, and for each that before what was cut through there. */
+function endsOf(text: string, ends: readonly number[]): readonly number[] {
+    const all = ends.flatMap((end) => {
+        const from = Math.max(0, end - MAX_CUT_THROUGH);
+        const cutAt = text.slice(from, end).search(CUT_THROUGH);
+        return cutAt === -1 ? [end] : [end, from + cutAt];
+    });
+    return [...new Set(all)];
+}
+
+/** The place of the last of these ascending numbers that is not above another one; -1 where all are. */
+function lastUpTo(most: number, numbers: readonly number[]): number {
+    let [low, high] = [0, numbers.length];
+    while (low < high) {
+        const middle = (low + high) >>> 1;
+        [low, high] = (numbers[middle] as number) <= most ? [middle + 1, high] : [low, middle];
+    }
+    return low - 1;
+}
+
+/** Replaces what matches by one character each, but for what stands for none. */
+function unescaping(pattern: RegExp, characterOf: (match: RegExpExecArray) => string | undefined): (view: View) => View {
+    return (view) => {
+        const parts: string[] = [];
+        /** Where each character stands that replaces something, and what it replaces. */
+        const [places, begins, ends]: [number[], number[], number[]] = [[], [], []];
+        let copiedTo = 0;
+        for (const match of view.text.matchAll(pattern)) {
+            const sign = characterOf(match);
+            if (sign !== undefined) {
+                const between = view.text.slice(copiedTo, match.index);
+                parts.push(between, sign);
+                places.push((places.at(-1) ?? -1) + between.length + 1);
+                copiedTo = match.index + match[0].length;
+                begins.push(match.index);
+                ends.push(copiedTo);
+            }
+        }
+        const replacedAt = (at: number): Span => {
+            const last = lastUpTo(at, places);
+            const beyond = at - (places[last] ?? -1);
+            const end = ends[last] ?? 0;
+            return beyond === 0 ? [begins[last] as number, end] : [end + beyond - 1, end + beyond];
+        };
+        /** Where the end of what is decoded stands; before a character that it is in the middle of. */
+        const decodedEnd = (end: number): number => {
+            const last = lastUpTo(end - 1, begins);
+            const beyond = end - (ends[last] ?? 0);
+            return beyond < 0 ? (places[last] as number) : (places[last] ?? -1) + 1 + beyond;
+        };
+        const text = parts.join('') + view.text.slice(copiedTo);
+        const spanOf = (from: number, to: number): Span => view.spanOf(replacedAt(from)[0], replacedAt(to - 1)[1]);
+        return { text, spanOf, ends: endsOf(text, view.ends.map(decodedEnd)), bytes: view.bytes };
+    };
+}
+
+/** What is escaped by a letter of its own in JSON, and stands for itself in other writings. */
+const CONTROLS: Readonly<Record<string, string>> = { b: '\b', f: '\f', n: '\n', r: '\r', t: '\t' };
+
+/** Those of HTML's names that stand for signs of ASCII. */
+const NAMED: Readonly<Record<string, string>> = Object.fromEntries(
+    [
+        ...'amp& lt< gt> quot" apos\' sol/ bsol\\ equals= plus+ colon: semi; comma, period. num# dollar$ percnt% lpar( rpar) ast*'.split(
+            ' ',
+        ),
+        ...'lsqb[ lbrack[ rsqb] rbrack] lcub{ lbrace{ rcub} rbrace} verbar| vert| excl! quest? commat@ Hat^ lowbar_ grave`'.split(' '),
+    ].map((entry) => [entry.slice(0, -1), entry.slice(-1)]),
+);
+
+const character = (digits: string | undefined, radix: number): string => String.fromCharCode(Number.parseInt(digits ?? '', radix));
+
+/** Each makes of a text what it was before; what it was not is as it is. */
+const DECODERS: readonly ((view: View) => View)[] = [
+    // JSON, and what else writes so
+    unescaping(/\\(?:u([\da-f]{4})|x([\da-f]{2})|([^ux]))/gis, ([, four, two, sign = '']) =>
+        (four ?? two) === undefined ? (CONTROLS[sign] ?? sign) : character(four ?? two, 16),
+    ),
+    unescaping(/%([\da-f]{2})/gi, ([, digits]) => character(digits, 16)),
+    // forms
+    unescaping(/%([\da-f]{2})|\+/gi, ([, digits]) => (digits === undefined ? ' ' : character(digits, 16))),
+    unescaping(/&(?:#(\d{1,5})|#x([\da-f]{1,4})|([a-z]{2,6}));?/gi, ([, decimal, hex, name = '']) =>
+        (decimal ?? hex) === undefined ? NAMED[name] : character(decimal ?? hex, decimal === undefined ? 16 : 10),
+    ),
+    decoding(/[\w+/-](?:\r?\n?[\w+/-]){3,}/g, 'base64', [0, 1, 2, 3], 6),
+    decoding(/[\da-f]{8,}/gi, 'hex', [0, 1], 4),
+];
+
+/** Stands between bytes that are not side by side; no byte is it. */
+const APART = '\uFFFF';
+
+/**
+ * The bytes that runs of digits stand for.
+ *
+ * @param offsets From which of its digits a run may have begun: what stands before may be of the same alphabet.
+ * @param bits Of each digit.
+ */
+function decoding(runs: RegExp, encoding: 'base64' | 'hex', offsets: readonly number[], bits: number): (view: View) => View {
+    return (view) => {
+        const parts: string[] = [];
+        /** Where the bytes of each run begin, and what finds the place of the digit in it that is so far behind the first. */
+        const [begins, placeOfDigit, ends]: [number[], ((digit: number) => number)[], number[]] = [[], [], []];
+        let length = 0;
+        for (const { 0: run, index } of view.text.matchAll(runs)) {
+            const digits = run.replaceAll(/[\r\n]/g, '');
+            const places = digits === run ? null : Array.from(run.matchAll(/[^\r\n]/g), (digit) => digit.index);
+            for (const offset of offsets) {
+                const bytes = Buffer.from(digits.slice(offset), encoding).toString('latin1');
+                begins.push(length);
+                placeOfDigit.push((digit) => index + (places?.[offset + digit] ?? offset + digit));
+                parts.push(bytes, APART);
+                length += bytes.length + 1;
+                if (view.ends.includes(index + run.length)) {
+                    ends.push(...endsOf(bytes, [bytes.length]).map((end) => length - 1 - bytes.length + end));
+                }
+            }
+        }
+        const spanOf = (from: number, to: number): Span => {
+            const last = lastUpTo(from, begins);
+            const [begin, placeOf] = [begins[last] as number, placeOfDigit[last] as (digit: number) => number];
+            const first = placeOf(Math.floor(((from - begin) * 8) / bits));
+            return view.spanOf(first, placeOf(Math.floor(((to - begin) * 8 - 1) / bits)) + 1);
+        };
+        return { text: parts.join(''), spanOf, ends, bytes: true };
+    };
+}

@@ -1,0 +1,87 @@
+import type { OutcomeCode, Timings } from '../../../lib/webhooks/outcome.ts';
+import type { OutcomeWords } from '../../../lib/webhooks/outcome-words.ts';
+import type { Delivery } from '../../../lib/webhooks/store.ts';
+import { waitsAgain } from '../../../lib/webhooks/store-refusals.ts';
+import type { AttemptView, Output } from '../operations.ts';
+import type { Templates } from './renderer.ts';
+import type { Visit } from './screen.ts';
+import { durationText, texts, wordsOf } from './texts.ts';
+
+const TEST = `{% if attempt == null and steps.length > 0 %}<p>{{ t.exporters.sending }}</p>
+{% elsif attempt and attempt.code == null %}<p>{{ t.exporters.underWay }} {% render 'time', at: attempt.startedAt %}.</p>
+{% elsif attempt %}<p><code>{{ attempt.code }}</code> {{ attempt.detail }}</p>
+{% render 'outcome-words', words: words %}{% if words %}<p><a href="{{ base }}/exporters/{{ id }}/edit">{{ t.exporters.mend }}</a></p>{% endif %}{% else %}<p>{{ t.exporters.noOutcome }}<noscript> {{ t.exporters.lookAgain }}</noscript></p>{% endif %}
+{% if steps.length > 0 %}<dl class="steps">{% for step in steps %}<dt>{{ step[0] }}</dt><dd>{{ step[1] }}</dd>{% endfor %}</dl>{% endif %}
+{% if waits == 'few' %}<p>{{ t.exporters.othersWait }}</p>{% assign action = '/exporters/' | append: id | append: '/waiting' %}{% render 'form', action: action %}<button>{{ t.exporters.sendWaiting }}</button></form>
+{% elsif waits %}<p>{{ t.exporters.othersWait }} <a role="button" class="secondary" href="{{ base }}/deliveries/replays?exporterId={{ id }}">{{ t.exporters.sendWaiting }}</a></p>{% endif %}`;
+
+/** How the page of an exporter shows a test. */
+export const testTemplates: Templates = { 'exporter-test': TEST };
+
+/** A test as the page of its exporter shows it. */
+export interface ShownTest {
+    readonly id: string;
+    /** Null before there is one. */
+    readonly attempt: AttemptView | null;
+    readonly ended: boolean;
+    /** What each step took, in words. */
+    readonly steps: readonly (readonly [string, string])[];
+    readonly words: OutcomeWords | null;
+    /** Whether other deliveries wait, once the test has arrived: few, which a button sends, or many; null for none. */
+    readonly waits: 'few' | 'many' | null;
+}
+
+/** What becomes of the test that the page was asked for; one of another exporter is none. */
+export async function testOf({ query, perform }: Visit, exporterId: string): Promise<ShownTest> {
+    const id = query.get('test') ?? '';
+    const delivery = await perform('showDelivery', { id });
+    if (delivery.exporterId !== exporterId) {
+        return { id, attempt: null, ended: true, steps: [], words: null, waits: null };
+    }
+
+    const attempt = delivery.history.at(-1) ?? null;
+    const steps = attempt?.timings ? stepsOf(attempt.timings, true) : delivery.progress ? stepsOf(delivery.progress, false) : [];
+    const { waiting, all } = attempt?.code === 'delivered' ? await waitingFor({ perform }, exporterId) : NOTHING;
+    const waits = waiting.length === 0 ? null : all ? 'few' : 'many';
+    return { id, attempt, ended: delivery.finishedAt !== null, steps, words: wordsOf(attempt?.code, attempt?.status), waits };
+}
+
+/** So many of what waits for an exporter, the newest, are looked at, and sent by one button: more are replayed, at a rate. */
+const LOOKED_AT = 50;
+const NOTHING: Waiting = { waiting: [], all: true };
+
+interface Waiting {
+    readonly waiting: readonly Delivery[];
+    readonly all: boolean;
+}
+
+/** What waits for its next try of an exporter, the newest, and whether that is all of it. */
+export async function waitingFor({ perform }: Pick<Visit, 'perform'>, exporterId: string): Promise<Waiting> {
+    const found = await perform('listDeliveries', { exporterId, state: 'pending', limit: LOOKED_AT });
+    return { waiting: found.filter(waitsAgain), all: found.length < LOOKED_AT };
+}
+
+/** So many of the newest deliveries of an exporter are looked at for a test. */
+const NEWEST = 20;
+
+/** The last test of an exporter that has ended, where it is newer than what the health of the exporter knows of: that leaves tests out. */
+export async function lastTestOf(
+    { perform }: Pick<Visit, 'perform'>,
+    { id, health }: Output<'showExporter'>,
+): Promise<{ readonly code: OutcomeCode; readonly at: Date } | null> {
+    const newest = await perform('listDeliveries', { exporterId: id, limit: NEWEST });
+    const test = newest.find(({ kind, finishedAt }) => kind === 'test' && finishedAt !== null);
+    const { lastCode: code = null, finishedAt: at = null } = test ?? {};
+    const isNewer = at !== null && (health.lastOutcome === null || at >= health.lastOutcome.at);
+    return isNewer && code !== null ? { code, at } : null;
+}
+
+/** Each step with what it took. How long all of it takes is told once it is known. */
+function stepsOf(timings: Timings, isOver: boolean): readonly (readonly [string, string])[] {
+    const { steps, notYet, notNeeded } = texts.exporters;
+    const last = steps.findLastIndex(([name]) => name !== 'total' && timings[name] !== null);
+    return steps.slice(0, isOver ? undefined : -1).map(([name, label], index) => {
+        const took = timings[name];
+        return [label, took === null ? (isOver || index < last ? notNeeded : notYet) : durationText(took)];
+    });
+}

@@ -55,7 +55,7 @@ export function deliveryWorker(context: WebhooksContext): (collector: string, co
 
     async function deliver(job: DeliveryJob): Promise<void> {
         const { deliveryId, exporterId = '', reservation } = job;
-        // A queue that hands out twice what it must not.
+        // The queue has given the same job twice.
         if (reservation !== null && reservations.hasBegun(reservation)) {
             return;
         }
@@ -264,6 +264,7 @@ async function attempt(
     let message: Message;
     try {
         const made = messageOf(claim, keyRing, vendor, onRefused);
+        // Of a test, each step is shown while it goes on.
         message = claim.singleAttempt ? { ...made, progress: tests.begin(claim.deliveryId) } : made;
     } catch (error) {
         return unsentOutcome(resultOfError(error));

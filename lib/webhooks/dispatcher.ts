@@ -268,7 +268,7 @@ function handingOut(context: DispatcherContext): HandingOut {
 function replaying({ deliveries: { replays }, monotonic }: DispatcherContext) {
     let next = Number.NEGATIVE_INFINITY;
     let isUnfinished = false;
-    let pace = REPLAY_EVERY;
+    let pause: number = REPLAY_EVERY;
     return {
         now(): void {
             next = Number.NEGATIVE_INFINITY;
@@ -280,18 +280,18 @@ function replaying({ deliveries: { replays }, monotonic }: DispatcherContext) {
                 return false;
             }
 
-            // First tries of others go on when this fails.
+            // Before it is asked: where that fails, what is due is dispatched all the same, and replays wait.
             next = monotonic() + FIND_REPLAYS_EVERY;
             isUnfinished = false;
             isUnfinished = await replays.advance(2 * BATCH);
-            next = isUnfinished ? monotonic() + pace : next;
+            next = isUnfinished ? monotonic() + pause : next;
             return true;
         },
 
         /** @param count How many were handed out since. @returns Milliseconds; null when none is unfinished. */
         goOnAfter(advanced: boolean, count: number): number | null {
-            const slower = count > 0 ? REPLAY_EVERY : Math.min(2 * pace, REPLAY_SLOWLY_EVERY);
-            pace = advanced ? slower : pace;
+            const nextPause = count > 0 ? REPLAY_EVERY : Math.min(2 * pause, REPLAY_SLOWLY_EVERY);
+            pause = advanced ? nextPause : pause;
             return isUnfinished ? Math.max(0, next - monotonic()) : null;
         },
     };

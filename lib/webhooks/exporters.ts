@@ -30,7 +30,7 @@ import { formatInput } from './subscriptions.ts';
 /** What a `test` event came to. */
 export interface TestResult {
     readonly deliveryId: string;
-    /** Null when it had no outcome in the time that it was waited for: no worker of its collector took it, or, on stop, it takes a moment longer. */
+    /** Null when it had no outcome in the time that it was waited for: no worker of its collector took it, or this process is being stopped. */
     readonly attempt: AnsweredAttempt | null;
 }
 
@@ -65,7 +65,7 @@ export interface Exporters extends ExporterLists, ExporterQuestions {
     /**
      * The exporter and how it fares.
      *
-     * @param options.showUrl With the whole URL of its receiver, which may hold a token. @throws ScanwireError `UNSEALABLE` then.
+     * @param options.showUrl With the whole URL of its receiver, which may hold a token. @throws ScanwireError `UNSEALABLE`, then, where the key ring cannot unseal it.
      */
     show(id: string, options?: { readonly showUrl?: boolean }): Promise<ShownExporter>;
     /** The signing secret, for the admin console (`plugins/admin-console`) to show. @throws ScanwireError `UNSEALABLE`. */
@@ -87,7 +87,7 @@ export interface Exporters extends ExporterLists, ExporterQuestions {
      * started meanwhile or not. What is being sent goes on.
      */
     pause(id: string): Promise<Exporter>;
-    /** What waits is sent, as far as it runs. The time for which it was paused does not count as time for which it failed. */
+    /** What waits is sent, unless the exporter is stopped besides. The time for which it was paused does not count as time for which it failed. */
     resume(id: string): Promise<Exporter>;
     /** Sends a `test` and waits for what it comes to. */
     test(id: string, options?: TestOptions): Promise<TestResult>;
@@ -130,7 +130,7 @@ export function exporters(context: WebhooksContext): Exporters {
         { testTimeout, url }: { readonly testTimeout: number; readonly url?: string | undefined },
     ): Promise<ChangedExporter> {
         const warnings = await warningsOf(exporter, url, context);
-        const [test] = await Promise.all([sendTest(exporter, testTimeout, context), superseded(exporter.id, context)]);
+        const [test] = await Promise.all([sendTest(exporter, testTimeout, context), olderSettingsGone(exporter.id, context)]);
         return { exporter: visible(exporter, keyRing), test, warnings };
     }
 
@@ -202,7 +202,7 @@ export function exporters(context: WebhooksContext): Exporters {
             if (!(await store.remove(id))) {
                 throw storeRefusals.unknownExporter();
             }
-            await superseded(id, context);
+            await olderSettingsGone(id, context);
         },
 
         sealAnew: (after = null) => resealExporters(context, after),
@@ -216,7 +216,7 @@ function pausing(stored: (id: string) => Promise<StoredExporter>, context: Webho
         async pause(id) {
             const before = await stored(id);
             const paused = before.pausedAt === null ? await store.update(id, { pausedAt: await deliveries.now() }) : before;
-            await superseded(id, context);
+            await olderSettingsGone(id, context);
             return visible(paused, keyRing);
         },
 
@@ -247,7 +247,7 @@ async function warningsOf(
  * Resolves once no attempt begins any more with settings of the exporter from before: this process has forgotten them, and the reservations that
  * other processes have with them have run out. Attempts that are under way finish with the settings that they began with.
  */
-async function superseded(id: string, { messageCache, session, sleep }: WebhooksContext): Promise<void> {
+async function olderSettingsGone(id: string, { messageCache, session, sleep }: WebhooksContext): Promise<void> {
     await messageCache.forgetSettings(id);
     if (await session.hasOthers().catch(() => true)) {
         await sleep(RESERVATION_TIMES.beginWithin);

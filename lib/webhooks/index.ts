@@ -3,6 +3,7 @@
  *
  * Who takes part:
  * - host: the application that publishes; a process with the role `host` also sets the deployment's settings (`settings.ts`)
+ * - deployment: all processes that share one store and its settings; member: a process, as one of them (`settings.ts`)
  * - worker: a process with the role `worker`, which only sends; or what sends for one collector within a process (`delivery-worker.ts`)
  * - vendor: the name under which messages are sent, as in `X-<vendor>-Event` (`signature.ts`)
  * - receiver: the server that an exporter's URL leads to; trust: how far its certificate is checked (`setting-values.ts`)
@@ -18,7 +19,10 @@
  * - owner: the customer of the application whose exporter or event it is; none for the deployment's own (`owners.ts`)
  * - collector: the named pool of workers that sends for an exporter (`delivery-worker.ts`)
  * - delivery: one event on its way to one exporter (`store.ts`)
- * - attempt: one POST of a delivery; outcome: what it came to (`outcome.ts`); fault: an outcome that is ours and not the receiver's
+ * - attempt: one POST of a delivery; outcome: what it came to (`outcome.ts`)
+ * - fault: the outcome `interrupted`, of an attempt that we have cut off, by a claim that ran out or a process that ended; it counts as no try
+ * - first try: a delivery with no attempt yet; retry: one with some, or one that is replayed among many
+ * - test: an event for one exporter alone, sent when that is changed, or when somebody asks for it
  * - single attempt: all that a delivery with a `test` gets, whatever comes of it
  * - held: accepted for an exporter that an outcome has stopped; sent once it is replayed
  * - order key: what events have in common that an ordered exporter gets one after another; a delivery blocks its key while later ones wait for it

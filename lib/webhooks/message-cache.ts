@@ -9,7 +9,10 @@ import type { Claim } from './store.ts';
 export interface MessageCache {
     /** Adds the event of deliveries that were just accepted, and what is sent in its place, as far as there is memory. */
     add(deliveries: readonly string[], event: StoredEvent, message?: FormattedMessage | null): void;
-    /** What is needed to send, once, when all of it is at hand; its body then is on the exporter's account, the taker's to give back. */
+    /**
+     * What is needed to send, once, when all of it is at hand; its body then counts against the exporter in the body memory, until the taker gives
+     * that back.
+     */
     take(job: DeliveryJob & { readonly reservation: Reservation }, now: Date): Claim | null;
     /** Adds the settings of an exporter, from a claim that has read them. */
     addSettings(claim: Claim): void;

@@ -91,7 +91,7 @@ const BATCH = 100;
 /** Maximum number of such statements at once. Few, since none sees what the others hand out meanwhile: together they can exceed an exporter's window. */
 const STATEMENTS_AT_ONCE = 2;
 
-const namesSchema: Joi.ObjectSchema<{ owner?: string; idempotencyKey?: string; orderKey?: string }> = Joi.object({
+const ownerAndKeysSchema: Joi.ObjectSchema<{ owner?: string; idempotencyKey?: string; orderKey?: string }> = Joi.object({
     owner: ownerSchema,
     idempotencyKey: Joi.string().max(200),
     orderKey: Joi.string().max(200),
@@ -128,7 +128,7 @@ export function publisher(context: WebhooksContext): Publisher {
     }
 
     /** Checked, and frozen as bytes. */
-    function unrouted(kindName: string, body: unknown, { rules, ...names }: Omit<PublishOptions, 'tx'>): UnroutedEvent {
+    function unrouted(kindName: string, body: unknown, { rules, ...ownerAndKeys }: Omit<PublishOptions, 'tx'>): UnroutedEvent {
         const kind = publishableKind(kinds, kindName);
         if (rules !== undefined && !RULE_SETS.includes(rules)) {
             throw new ScanwireError('INVALID_INPUT', `Rules must be ${RULE_SETS.join(' or ')}`, { field: 'rules' });
@@ -136,12 +136,12 @@ export function publisher(context: WebhooksContext): Publisher {
 
         const text = eventBody(kind, body, maxBodyBytes);
         const event = { id: newId(), kind, body: text, rules: rules ?? null, owner: null };
-        if (Object.values(names).every((name) => name === undefined)) {
+        if (Object.values(ownerAndKeys).every((text) => text === undefined)) {
             return event;
         }
 
-        const { owner = null, idempotencyKey: key, orderKey } = checked(namesSchema, names, { subject: 'Event' });
-        assertHeeded(deliveries, names);
+        const { owner = null, idempotencyKey: key, orderKey } = checked(ownerAndKeysSchema, ownerAndKeys, { subject: 'Event' });
+        assertHeeded(deliveries, ownerAndKeys);
         const idempotency = key === undefined ? {} : { idempotency: { key, digest: digestOf(kind, text) } };
         return { ...event, owner, ...idempotency, ...(orderKey !== undefined && { orderKey }) };
     }

@@ -110,7 +110,7 @@ export function responseBody({ body, bytes, encoded, cut }: RefusedResponse, sec
     return { text: shown, bytes, truncated: cut || shown.length < text.length };
 }
 
-/** What a body has to be less of to be a text. */
+/** The share of unreadable characters above which a body is no text. */
 const MAX_UNREADABLE = 0.1;
 
 /** Null for what is no text. A character at the end that was cut through is left out. */

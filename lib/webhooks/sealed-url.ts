@@ -3,7 +3,7 @@ import { type KeyRing, type SealedText, sealingKeyId } from '../keys/key-ring.ts
 import type { StoredExporter } from './exporter.ts';
 import type { WebhooksContext } from './options.ts';
 
-type SealingContext = Pick<WebhooksContext, 'exporters' | 'deliveries' | 'keyRing' | 'onError'>;
+type SealingParts = Pick<WebhooksContext, 'exporters' | 'deliveries' | 'keyRing' | 'onError'>;
 
 /** The receiver's URL as it is stored for an exporter: path and query may hold a token. */
 function sealUrl(keyRing: KeyRing, exporterId: string, url: string): string {
@@ -70,12 +70,12 @@ function urlContext(exporterId: string): string {
 }
 
 /** Whether every process that sends can unseal a sealed URL: those of versions before would take it for a URL that is not valid. */
-async function canAllUnseal({ deliveries }: SealingContext): Promise<boolean> {
+async function canAllUnseal({ deliveries }: SealingParts): Promise<boolean> {
     return (await deliveries.sessions()).every(({ opensUrls }) => opensUrls);
 }
 
 /** The URL of an exporter's receiver as it is to be stored now. */
-export async function urlToStore(id: string, url: string, context: SealingContext): Promise<string> {
+export async function urlToStore(id: string, url: string, context: SealingParts): Promise<string> {
     return (await canAllUnseal(context)) ? sealUrl(context.keyRing, id, url) : url;
 }
 
@@ -94,7 +94,7 @@ function isWellSealed(exporter: StoredExporter, keyRing: KeyRing): boolean {
  *
  * @returns Whether all are sealed with the current key; if not, it is to be tried again.
  */
-async function sealUrls(context: SealingContext): Promise<boolean> {
+async function sealUrls(context: SealingParts): Promise<boolean> {
     if (!(await canAllUnseal(context))) {
         return false;
     }
@@ -116,7 +116,7 @@ async function sealUrls(context: SealingContext): Promise<boolean> {
 const SEAL_EVERY = 15_000;
 
 /** Seals the URLs of exporters, as soon as that can be. */
-export function urlSealing(context: SealingContext): { start(): Promise<void>; stop(): Promise<void> } {
+export function urlSealing(context: SealingParts): { start(): Promise<void>; stop(): Promise<void> } {
     let timer: NodeJS.Timeout | undefined;
     let work: Promise<void> = Promise.resolve();
 

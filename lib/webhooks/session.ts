@@ -13,7 +13,7 @@ export interface Session {
     readonly process: string;
     /** How many attempts it can make at once, by collector. */
     readonly slots: Readonly<Record<string, number>>;
-    /** Generation of the settings that it sends with: once the deployment's is another one, it claims nothing. Any when absent. */
+    /** Generation of the settings that it sends with: once the deployment's is another one, it claims nothing. Without it, it claims under any. */
     readonly generation?: number;
     /** Whether its process can unseal the URL of an exporter; earlier releases do not say so. */
     readonly opensUrls?: boolean;

@@ -42,7 +42,7 @@ export interface Deployment {
 
 /** Keeps the settings of the deployment. Rejects with ScanwireError `UNAVAILABLE` when the store cannot be reached. */
 export interface SettingsStore {
-    /** What the rows are in: stores that name different ones are refused together. Absent where that cannot be known. */
+    /** What the rows are in, for example the pool, compared by identity: stores in different ones are refused together. Absent where that cannot be known. */
     readonly database?: object;
     /** The deployment, which begins when it is first asked for. */
     read(): Promise<Deployment>;
@@ -56,7 +56,7 @@ export interface SettingsStore {
  */
 export type Role = 'host' | 'worker';
 
-/** What a process knows of the settings. */
+/** What a process was given of what the settings of the deployment are made of. */
 interface Parts extends Pick<DeploymentSettings, 'vendor' | 'window' | 'breakerAfter' | 'stopAfter' | 'maxBodyBytes'> {
     readonly rate: number | null;
     readonly keepResponses: boolean;

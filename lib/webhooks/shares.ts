@@ -7,7 +7,7 @@ export const SHARES = {
     defaultSlots: 400,
     /** An attempt that takes longer makes its exporter a slow one, already while it goes on. */
     slowAfter: 1_000,
-    /** A delivery within this time makes its exporter a quick one. A new one counts as slow until then. */
+    /** An attempt that delivers within this time makes its exporter a quick one. A new one counts as slow until then. */
     quickWithin: 500,
 } as const;
 
@@ -15,7 +15,7 @@ export const SHARES = {
 export interface Sharer {
     readonly slow: boolean;
     readonly inFlight: number;
-    /** How many it may have in flight by itself; 0 for one that gets nothing now, as with an open breaker. */
+    /** How many it may have in flight now, were it alone: its window; 1 or 0 while its breaker is open, 0 while it is paused. */
     readonly window: number;
 }
 
@@ -55,7 +55,7 @@ export function placesForRetries(window: number, now: Date): number {
     return Math.floor((window + (Math.floor(now.getTime() / 100) % 8)) / 8);
 }
 
-/** How many places of a window an event that is accepted leaves free while retries are due, so that they always get their share. */
+/** How many places of a window an event that is accepted leaves free while retries are due, so that some of them always go out. */
 export function placesLeftToRetries(window: number): number {
     return Math.ceil(window / 8);
 }

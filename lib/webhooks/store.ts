@@ -89,7 +89,7 @@ export interface Dispatched {
 /** What a dispatch has done. */
 export interface DispatchResult {
     readonly handedOut: readonly Dispatched[];
-    /** Exporters whose attempts are waited for: when one ends, it may unblock deliveries that are due, not handed out, and for exporters that take any now. */
+    /** Exporters whose attempts are waited for: the end of one may unblock deliveries that are due, for exporters that run and are not paused. */
     readonly waitsFor: readonly string[];
 }
 
@@ -113,7 +113,7 @@ export interface SweepResult {
 export interface SweepOptions {
     /** Deliveries that have been `queued` for so many milliseconds are returned, so that their jobs can be added again. */
     readonly requeueAfter: number;
-    /** Maximum number of deliveries of each kind. */
+    /** Maximum number of lost claims, and of lost jobs. */
     readonly limit: number;
     /** Of claims, only those count as lost whose session was ended: who else is silent may just not have reached the store. */
     readonly endedOnly?: boolean;
@@ -257,8 +257,8 @@ export interface DeliveryStore {
 
     /**
      * Marks due deliveries `queued`, at most a window of each exporter: single-attempt ones first and whatever the exporter's state, then, of
-     * exporters only that run and are not paused, within the rate that each may have, first tries before retries (which have {@link placesForRetries}) and older
-     * before newer. Exporters of a collector share the slots of the sessions that are alive, as {@link shareGroupsOf} says. Safe to call from several
+     * exporters only that run and are not paused, within the rate of each ({@link StoredSettings.rate}), first tries before retries (which have
+     * {@link placesForRetries}) and older before newer. Exporters of a collector share the slots of the sessions that are alive, as {@link shareGroupsOf} says. Safe to call from several
      * processes at once: no delivery is handed out twice.
      */
     dispatch(options: DispatchOptions): Promise<DispatchResult>;

@@ -62,7 +62,8 @@ t.test('copies nothing of the body of an event that was erased', async (t) => {
         string,
         string,
     ];
-    const events = [await publish(short), await publish(`${long} ${randomBytes(50_000).toString('hex')}`)];
+    // In base64, since PostgreSQL would compress hexadecimal digits, and cut through the text that is looked for.
+    const events = [await publish(short), await publish(`${long} ${randomBytes(50_000).toString('base64')}`)];
     await publish(other);
     const before = await copyOf('before');
     t.ok([short, long, other].every((text) => before.includes(text)));

@@ -56,7 +56,7 @@ main section li { margin-bottom: 0.5rem; }
 li form button { margin: 0.25rem 0; padding: 0.25rem 0.75rem; font-size: 0.875rem; }
 .table progress { margin-bottom: 0.25rem; }
 td button, td summary, td details { margin: 0; }
-td summary { display: inline-block; padding: 0.25rem 0.5rem; border: 1px solid currentcolor; border-radius: var(--pico-border-radius); color: var(--pico-primary); line-height: var(--pico-line-height); }
+td summary:not([role]) { display: inline-block; padding: 0.25rem 0.5rem; border: 1px solid currentcolor; border-radius: var(--pico-border-radius); color: var(--pico-primary); line-height: var(--pico-line-height); }
 td details > summary::after { display: none; }
 td button { padding: 0.25rem 0.5rem; font-size: 0.875rem; }
 dl { display: grid; grid-template-columns: minmax(8rem, max-content) 1fr; gap: 0.375rem 1.5rem; margin-bottom: 1.5rem; }

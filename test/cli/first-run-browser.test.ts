@@ -59,6 +59,7 @@ async function firstRun(t: Test, page: Page): Promise<void> {
     await page.getByRole('link', { name: 'idr_investigation_created' }).click();
     await page.getByText('Give the exporter the credentials').waitFor();
     await page.getByRole('link', { name: 'Change its settings' }).click();
+    await page.waitForURL(/\/edit#headers$/);
     await page.getByPlaceholder('Header, such as X-Api-Key').fill('X-Token');
     await page.getByPlaceholder('Value, such as 1234abcd').fill('letmein');
     await page.getByRole('button', { name: 'Save' }).click();

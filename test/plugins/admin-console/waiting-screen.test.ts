@@ -164,3 +164,14 @@ t.test('says of an answer that is no text how long it is, and of a long one that
     const long = await visitor.get(`/admin/deliveries/${await refused(server)}`);
     t.match(long.html, `${'no '.repeat(341)}n</code></pre><small>This is the beginning: 3,000 bytes were read.</small>`);
 });
+
+t.test('says that a delivery was given up, and leads to no settings that are gone', async (t) => {
+    const { visitor, exporters, exporterId, id } = await waiting(t);
+    const { deliveryId } = await exporters.test(exporterId);
+    const { html } = await visitor.get(`/admin/deliveries/${deliveryId}`);
+    t.match(factOf(html, 'State'), '<span class="failed">failed, given up</span>');
+    await exporters.remove(exporterId);
+    const page = await visitor.get(`/admin/deliveries/${id}`);
+    t.match(factOf(page.html, 'Last outcome'), /client_error<[\s\S]*Give the exporter the credentials/);
+    t.notMatch(page.html, 'Change its settings');
+});

@@ -53,18 +53,20 @@ async function firstRun(t: Test, page: Page): Promise<void> {
 
     await page.getByRole('link', { name: 'Publish a first event' }).click();
     await page.getByRole('button', { name: 'Publish a sample event' }).click();
+    await page.getByText('The sample event was published').waitFor();
     await page.getByRole('heading', { name: 'Deliveries' }).waitFor();
-    await waited(page, page.getByRole('cell', { name: 'waits for its next try' }));
+    await waited(page, page.getByRole('cell', { name: /failed, next try in/ }));
     await page.getByRole('link', { name: 'idr_investigation_created' }).click();
     await page.getByText('Give the exporter the credentials').waitFor();
-    await page.getByRole('definition').getByRole('link').first().click();
-    await page.getByRole('button', { name: 'Edit' }).click();
-    await page.getByPlaceholder('Header, such as X-Token').fill('X-Token');
-    await page.getByPlaceholder('Value, such as letmein').fill('letmein');
+    await page.getByRole('link', { name: 'Change its settings' }).click();
+    await page.waitForURL(/\/edit#headers$/);
+    await page.getByPlaceholder('Header, such as X-Api-Key').fill('X-Token');
+    await page.getByPlaceholder('Value, such as 1234abcd').fill('letmein');
     await page.getByRole('button', { name: 'Save' }).click();
     await page.locator('#test').getByText('Answered 204').waitFor();
     await page.getByText('The test since then has arrived').waitFor();
     await page.getByRole('button', { name: 'Send what waits' }).click();
+    await page.getByText('1 delivery was sent again').waitFor();
     await page.getByRole('heading', { name: 'Deliveries' }).waitFor();
     await waited(page, page.getByRole('row', { name: /^idr_investigation_created .* delivered/ }));
     await page.getByRole('link', { name: 'Overview' }).click();

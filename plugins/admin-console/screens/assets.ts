@@ -35,6 +35,9 @@ main form:not(.table form, .actions form, li form) { max-width: 48rem; margin-bo
 .scopes [id$=opens] { display: block; margin: -0.25rem 0 0.5rem 2rem; }
 .next { padding: 0.375rem 0.75rem; border-left: 0.25rem solid var(--pico-primary); }
 .fault { color: var(--pico-form-element-invalid-border-color, #b00); }
+.failed::before { content: '\\2715\\00a0'; content: '\\2715\\00a0' / ''; }
+.arrived::before { content: '\\2713\\00a0'; content: '\\2713\\00a0' / ''; }
+.whole { white-space: nowrap; }
 .pair { display: flex; gap: 0 0.5rem; align-items: baseline; }
 .pair input { flex: 1 1 0; min-width: 0; }
 a > code { color: inherit; text-decoration: inherit; }
@@ -53,10 +56,13 @@ main section li { margin-bottom: 0.5rem; }
 li form button { margin: 0.25rem 0; padding: 0.25rem 0.75rem; font-size: 0.875rem; }
 .table progress { margin-bottom: 0.25rem; }
 td button, td summary, td details { margin: 0; }
+td summary:not([role]) { display: inline-block; padding: 0.25rem 0.5rem; border: 1px solid currentcolor; border-radius: var(--pico-border-radius); color: var(--pico-primary); line-height: var(--pico-line-height); }
+td details > summary::after { display: none; }
 td button { padding: 0.25rem 0.5rem; font-size: 0.875rem; }
 dl { display: grid; grid-template-columns: minmax(8rem, max-content) 1fr; gap: 0.375rem 1.5rem; margin-bottom: 1.5rem; }
 dt { font-weight: bold; }
 dd { margin: 0; min-width: 0; overflow-wrap: anywhere; }
+dd :is(p, pre) { margin-bottom: 0.25rem; }
 .bar { display: block; width: 10rem; height: 0.5rem; }
 .bar rect { fill: currentcolor; opacity: 0.25; }
 .bar .connect { opacity: 0.4; }
@@ -99,8 +105,8 @@ details.part > summary span { color: var(--pico-muted-color); }
     dl { grid-template-columns: 1fr; gap: 0; }
     dd { margin-bottom: 0.5rem; }
 }
-@media (prefers-color-scheme: light) { .fault { color: #9b1c1c; } }
-@media (prefers-color-scheme: dark) { .fault { color: #ffb4a9; } }
+@media (prefers-color-scheme: light) { .fault, .failed { color: #9b1c1c; } .arrived { color: #14532d; } }
+@media (prefers-color-scheme: dark) { .fault, .failed { color: #ffb4a9; } .arrived { color: #9be0b0; } }
 `;
 
 /**

@@ -2,7 +2,7 @@ import type { DeliveryCount, DeliveryFilter } from '../../../lib/webhooks/delive
 import { OUTCOME_CODES } from '../../../lib/webhooks/outcome.ts';
 import { DELIVERY_STATES, type Delivery } from '../../../lib/webhooks/store.ts';
 import { activityRoute, activityTemplates } from './activity.ts';
-import { deliveryRoutes, deliveryTemplates, type Named, namedExporters, nameOf, stateText } from './delivery.ts';
+import { deliveryRoutes, deliveryTemplates, type Named, namedExporters, nameOf, stateShown } from './delivery.ts';
 import type { View } from './live.ts';
 import { type Fault, faultOf, type Page } from './renderer.ts';
 import type { Redirect, Screen, Visit } from './screen.ts';
@@ -10,6 +10,7 @@ import { timeIn } from './screen.ts';
 import { counted, texts } from './texts.ts';
 
 const LIST = `{% layout 'layout' %}{% block content %}
+{% if notice %}<p role="status">{{ notice }}</p>{% endif %}
 <form method="get" action="{{ base }}/deliveries" aria-label="{{ t.deliveries.filter }}">{% render 'error', error: error %}
 <div class="filters">
 <label>{{ t.state }}{% render 'choice', field: 'state', choices: states, value: values.state, names: stateNames %}</label>
@@ -32,8 +33,8 @@ const LISTED = `<p>{{ counted }} · <a href="{{ base }}/deliveries/activity">{{ 
 <tbody>{% for delivery in deliveries %}<tr>
 <th scope="row"><a href="{{ base }}/deliveries/{{ delivery.id }}">{{ delivery.kind }}</a></th>
 <td data-label="{{ t.deliveries.accepted }}">{% render 'time', at: delivery.createdAt %}</td><td data-label="{{ t.deliveries.exporter }}"><a href="{{ base }}/exporters/{{ delivery.exporterId }}">{{ delivery.exporter }}</a></td>
-<td data-label="{{ t.state }}">{{ delivery.stateText }}</td><td data-label="{{ t.deliveries.attempts }}">{{ delivery.attempts }}</td>
-<td data-label="{{ t.deliveries.outcome }}">{% if delivery.lastCode %}<a href="{{ base }}/deliveries/{{ delivery.id }}"><code>{{ delivery.lastCode }}</code></a>{% else %}{{ t.none }}{% endif %}</td></tr>
+<td data-label="{{ t.state }}">{% render 'delivery-state', state: delivery.stateShown %}</td><td data-label="{{ t.deliveries.attempts }}">{{ delivery.attempts }}</td>
+<td data-label="{{ t.deliveries.outcome }}">{% if delivery.lastCode %}<a href="{{ base }}/deliveries/{{ delivery.id }}">{% render 'outcome', code: delivery.lastCode %}</a>{% else %}{{ t.none }}{% endif %}</td></tr>
 {% endfor %}</tbody></table></div>{% endif %}
 {% if next %}<p><a rel="next" href="{{ base }}/deliveries?{{ next }}">{{ t.deliveries.older }}</a></p>{% endif %}
 `;
@@ -130,8 +131,22 @@ async function listed(visit: Visit): Promise<Page> {
     }
     // What is older does not change but for what is sent once more.
     const live = after === null ? `?${queryOf(values)}` : null;
-    const data = { ...choices, live, ...listOf(asked.found, asked.count, exporters, values) };
+    const data = {
+        ...choices,
+        live,
+        notice: noticeOf(visit.query),
+        ...listOf(asked.found, asked.count, { exporters, values, now: visit.now }),
+    };
     return { template: 'deliveries', title: texts.deliveries.title, data };
+}
+
+/** What was done by the button that has led here. */
+function noticeOf(query: URLSearchParams): string | null {
+    const sent = /^\d{1,3}$/.exec(query.get('sent') ?? '')?.[0];
+    if (sent !== undefined) {
+        return counted(texts.deliveries.sentAgain, Number(sent));
+    }
+    return query.has('published') ? texts.overview.sample.done : null;
 }
 
 /** What is found, and how many there are, or what is wrong with the question. */
@@ -164,7 +179,7 @@ async function look(visit: Visit, seen: string | null): Promise<View | null> {
     }
 
     const [count, exporters] = await Promise.all([countOf(found, filter, perform), namedExporters(visit)]);
-    return { seen: now, template: 'deliveries-listed', data: listOf(found, count, exporters, values) };
+    return { seen: now, template: 'deliveries-listed', data: listOf(found, count, { exporters, values, now: visit.now }) };
 }
 
 /** How many there are, of which the newest were found: rare ones are not looked for twice, among all that there are. */
@@ -172,12 +187,18 @@ async function countOf(found: readonly Delivery[], filter: DeliveryFilter, perfo
     return found.length <= PAGE ? { count: found.length, more: false } : await perform('countDeliveries', filter);
 }
 
+interface ListedWith {
+    readonly exporters: readonly Named[];
+    readonly values: Values;
+    readonly now: Date;
+}
+
 /** A page of what was found, which may be one more than a page has. */
-function listOf(found: readonly Delivery[], { count, more }: DeliveryCount, exporters: readonly Named[], values: Values) {
+function listOf(found: readonly Delivery[], { count, more }: DeliveryCount, { exporters, values, now }: ListedWith) {
     const deliveries = found.slice(0, PAGE).map((delivery) => ({
         ...delivery,
         exporter: nameOf(exporters, delivery.exporterId),
-        stateText: stateText(delivery),
+        stateShown: stateShown(delivery, now),
     }));
     return {
         deliveries,

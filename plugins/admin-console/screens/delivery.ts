@@ -1,17 +1,17 @@
 import { ScanwireError } from '../../../lib/errors.ts';
 import type { DeliveryMessage } from '../../../lib/webhooks/deliveries.ts';
-import type { Timings } from '../../../lib/webhooks/outcome.ts';
-import type { Delivery } from '../../../lib/webhooks/store.ts';
+import type { Delivery, DeliveryState } from '../../../lib/webhooks/store.ts';
 import { DISCARDABLE, isReplayable, waitsAgain } from '../../../lib/webhooks/store-refusals.ts';
-import type { AttemptView } from '../operations.ts';
+import { attemptShown, attemptTemplates, outcomeShown } from './attempt.ts';
 import type { Page, Templates } from './renderer.ts';
 import type { Redirect, ScreenRoute, Visit } from './screen.ts';
-import { durationText, filled, texts, wordsOf } from './texts.ts';
+import { texts } from './texts.ts';
 
 const SHOW = `{% layout 'layout' %}{% block content %}
 {% if notice %}<p role="status">{{ notice }}</p>{% endif %}
 <div id="delivery">{% if follows %}{% assign path = '/deliveries/' | append: delivery.id | append: '?replayed' %}{% render 'follow', path: path, part: '#delivery' %}{% endif %}
-<dl><dt>{{ t.state }}</dt><dd>{{ stateText }}</dd>
+<dl><dt>{{ t.state }}</dt><dd>{% render 'delivery-state', state: state %}</dd>
+{% if last %}<dt>{{ t.deliveries.outcome }}</dt><dd>{% render 'attempt-outcome', attempt: last, exporterId: mends %}</dd>{% endif %}
 <dt>{{ t.deliveries.exporter }}</dt><dd><a href="{{ base }}/exporters/{{ delivery.exporterId }}">{{ exporter }}</a></dd>
 <dt>{{ t.deliveries.kind }}</dt><dd>{{ delivery.kind }}</dd>
 <dt>{{ t.deliveries.event }}</dt><dd><a href="{{ base }}/deliveries?eventId={{ delivery.eventId }}">{{ delivery.eventId }}</a></dd>
@@ -26,10 +26,10 @@ const SHOW = `{% layout 'layout' %}{% block content %}
 <thead><tr><th scope="col">{{ t.deliveries.number }}</th><th scope="col">{{ t.deliveries.started }}</th><th scope="col">{{ t.deliveries.cameTo }}</th><th scope="col">{{ t.deliveries.times }}</th><th scope="col">{{ t.deliveries.response }}</th></tr></thead>
 <tbody>{% for attempt in attempts %}<tr><th scope="row">{{ attempt.number }}</th>
 <td data-label="{{ t.deliveries.started }}">{% render 'time', at: attempt.startedAt %}</td>
-<td data-label="{{ t.deliveries.cameTo }}">{% if attempt.code %}<code>{{ attempt.code }}</code> {{ attempt.detail }}{% if attempt.late %} {{ t.deliveries.late }}{% endif %}{% render 'outcome-words', words: attempt.words %}{% else %}{{ t.deliveries.underWay }}{% endif %}</td>
-<td data-label="{{ t.deliveries.times }}">{% if attempt.bar %}<svg class="bar" viewBox="0 0 100 8" preserveAspectRatio="none" role="img" aria-label="{{ attempt.took }}">{% for part in attempt.bar %}<rect class="{{ part.phase }}" x="{{ part.from }}" width="{{ part.width }}" height="8"></rect>{% endfor %}</svg><small>{{ attempt.took }}</small>{% else %}{{ t.none }}{% endif %}</td>
+<td data-label="{{ t.deliveries.cameTo }}">{% if attempt.code %}{% render 'outcome', code: attempt.code %} {{ attempt.detail }}{% if attempt.late %} {{ t.deliveries.late }}{% endif %}{% render 'outcome-words', words: attempt.words %}{% else %}{{ t.deliveries.underWay }}{% endif %}</td>
+<td data-label="{{ t.deliveries.times }}">{% if attempt.bar %}<svg class="bar" viewBox="0 0 100 8" preserveAspectRatio="none" role="img" aria-label="{{ attempt.took | join: ', ' }}">{% for part in attempt.bar %}<rect class="{{ part.phase }}" x="{{ part.from }}" width="{{ part.width }}" height="8"></rect>{% endfor %}</svg><small>{% for part in attempt.took %}<span class="whole">{{ part }}{% unless forloop.last %},{% endunless %}</span> {% endfor %}</small>{% else %}{{ t.none }}{% endif %}</td>
 <td data-label="{{ t.deliveries.response }}">{% if attempt.response.length == 0 %}{{ t.none }}{% else %}{% for fact in attempt.response %}<div><small>{{ fact[0] }}</small> {{ fact[1] }}</div>{% endfor %}{% endif %}</td></tr>
-{% if attempt.answer %}<tr class="answer"><td colspan="5"><div>{{ t.deliveries.answered }}{% if attempt.answer.text == nil %} {{ t.deliveries.noText | fill: attempt.answer.size }}</div>{% else %}</div><pre tabindex="0" aria-label="{{ t.deliveries.answered }}"><code>{{ attempt.answer.text }}</code></pre>{% if attempt.answer.truncated %}<small>{{ t.deliveries.truncated | fill: attempt.answer.size }}</small>{% endif %}{% endif %}</td></tr>{% endif %}
+{% if attempt.answer %}<tr class="answer"><td colspan="5">{% render 'answer', answer: attempt.answer %}</td></tr>{% endif %}
 {% endfor %}</tbody></table></div>{% endif %}</div>
 <section aria-labelledby="message"><h2 id="message">{{ t.deliveries.message }}</h2>
 {% if message.trouble %}<p role="alert" class="fault">{{ message.trouble }}</p>
@@ -42,7 +42,9 @@ const SHOW = `{% layout 'layout' %}{% block content %}
 {% endif %}</section>
 {% endblock %}`;
 
-export const deliveryTemplates: Templates = { delivery: SHOW };
+const STATE = `{% if state.failed %}<span class="failed">{{ state.text }}{% if state.nextTry %} {% render 'time', at: state.nextTry %}{% endif %}</span>{% else %}{{ state.text }}{% endif %}`;
+
+export const deliveryTemplates: Templates = { delivery: SHOW, 'delivery-state': STATE, ...attemptTemplates };
 
 /** One delivery: what it sends and what came of it, to send it once more, and to end it. */
 export const deliveryRoutes: readonly ScreenRoute[] = [
@@ -80,9 +82,25 @@ export function nameOf(exporters: readonly Named[], exporterId: string): string 
     return exporters.find(({ id }) => id === exporterId)?.name || exporterId;
 }
 
-/** The state of a delivery in words; of one that was tried in vain, what it waits for. */
-export function stateText(delivery: Delivery): string {
-    return waitsAgain(delivery) ? texts.deliveries.waits : texts.deliveries.states[delivery.state];
+const GIVEN_UP: readonly DeliveryState[] = ['exhausted', 'poisoned'];
+
+/** The state of a delivery, as pages say it. */
+export interface StateShown {
+    readonly text: string;
+    readonly failed: boolean;
+    /** When it is tried again, where that is known and to come. */
+    readonly nextTry: Date | null;
+}
+
+/** The state of a delivery in words, and whether it failed; of one that is tried again, when. */
+export function stateShown(delivery: Delivery, now: Date): StateShown {
+    const { states, waits } = texts.deliveries;
+    if (!waitsAgain(delivery)) {
+        return { text: states[delivery.state], failed: GIVEN_UP.includes(delivery.state), nextTry: null };
+    }
+
+    const isLater = delivery.dueAt.getTime() > now.getTime();
+    return { text: isLater ? waits.later : waits.due, failed: true, nextTry: isLater ? delivery.dueAt : null };
 }
 
 /** What is due by then is about to be sent, in milliseconds from now: the store's clock may be another one. */
@@ -95,16 +113,24 @@ async function shown(visit: Visit): Promise<Page> {
         messageOf(visit, delivery.id),
         perform('summarizeExporters', { ids: [delivery.exporterId] }),
     ]);
+    const last = delivery.history.findLast(({ code }) => code !== null) ?? null;
+    const attempts = delivery.history.map((attempt, index, all) => ({
+        ...attemptShown(attempt, all[index + 1]),
+        // Said above already.
+        ...(attempt === last && { words: null, answer: null }),
+    }));
     return {
         template: 'delivery',
         title: texts.deliveries.one.replace('%', () => delivery.kind),
         data: {
             delivery,
-            attempts: delivery.history.map((attempt, index, all) => attemptShown(attempt, all[index + 1])),
+            attempts,
+            last: last && outcomeShown(last),
+            mends: exporters.length > 0 ? delivery.exporterId : null,
             message,
             exporter: nameOf(exporters, delivery.exporterId),
             replayable: delivery.finishedAt !== null && isReplayable(delivery),
-            stateText: stateText(delivery),
+            state: stateShown(delivery, now),
             waits: waitsAgain(delivery),
             isLater: delivery.dueAt.getTime() > now.getTime(),
             discardable: offers('discardDelivery') && DISCARDABLE.includes(delivery.state),
@@ -119,45 +145,6 @@ function noticeOf(query: Visit['query']): string | null {
         return texts.deliveries.discard.done;
     }
     return query.has('replayed') ? texts.deliveries.wasReplayed : null;
-}
-
-/** @param next The one after it: what several came to, one after the other, is explained once, and what all were answered shown once. */
-function attemptShown(attempt: AttemptView, next?: AttemptView) {
-    const { timings, status, retryAfter, address, fingerprint, certificate, responseBody } = attempt;
-    const t = texts.deliveries;
-    const facts: readonly (readonly [string, string | number | null | undefined])[] = [
-        [t.status, status],
-        [t.retryAfter, retryAfter === null ? null : filled(texts.units.seconds, [String(Math.ceil(retryAfter / 1000))])],
-        [t.address, address],
-        [t.issuer, certificate?.issuer],
-        [t.certificateEnds, certificate?.expiresAt.slice(0, 10)],
-        [t.fingerprint, fingerprint],
-    ];
-    const response = facts.filter(([, value]) => value !== null && value !== undefined);
-    const isRepeated = attempt.code === next?.code && attempt.status === next.status;
-    const words = isRepeated ? null : wordsOf(attempt.code, attempt.status);
-    const isSaidAgain = isRepeated && responseBody?.text === next?.responseBody?.text && responseBody?.bytes === next?.responseBody?.bytes;
-    const answer = responseBody && !isSaidAgain && { ...responseBody, size: responseBody.bytes.toLocaleString(texts.locale) };
-    return { ...attempt, words, response, answer, ...(timings === null ? { bar: null, took: '' } : barOf(timings)) };
-}
-
-const PHASES = ['dns', 'connect', 'tls', 'firstByte'] as const;
-
-/** The phases of an attempt one behind the other, in percent of all of it, and the same in words. */
-function barOf(timings: Timings) {
-    const { total } = timings;
-    const names = new Map<string, string>(texts.exporters.steps);
-    let from = 0;
-    const bar = PHASES.flatMap((phase) => {
-        const width = Math.min(100 - from, (100 * (timings[phase] ?? 0)) / Math.max(1, total));
-        from += width;
-        return width === 0 ? [] : [{ phase, from: (from - width).toFixed(1), width: width.toFixed(1) }];
-    });
-    const words = [...PHASES, 'total' as const].flatMap((phase) => {
-        const milliseconds = timings[phase];
-        return milliseconds === null ? [] : [`${names.get(phase)} ${durationText(milliseconds)}`];
-    });
-    return { bar, took: words.join(', ') };
 }
 
 /** Characters of a body that a page shows. */

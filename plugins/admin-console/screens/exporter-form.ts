@@ -41,13 +41,12 @@ const FORM = `{% render 'form', action: action, name: title %}{% render 'error',
 {% render 'input', field: 'url', label: t.exporters.url, value: values.url, hint: t.exporters.urlHint, required: true, error: error %}
 {% if isNew %}{% render 'input', field: 'secret', label: t.exporters.secret, value: values.secret, hint: t.exporters.secretHint, required: true, id: 'secret', error: error %}{% render 'copy', id: 'secret' %}{% endif %}
 </fieldset>
-<fieldset><legend>{{ t.exporters.headers }}</legend>
+<fieldset id="headers"><legend>{{ t.exporters.headers }}</legend>
 <p id="headers-hint"><small>{{ t.exporters.headersHint }}{% if keptHeaders != '' %} {{ t.exporters.headersKept | fill: keptHeaders }}{% endif %}</small></p>
 {% for row in values.headers %}<div class="pair"><input name="headerName" value="{{ row[0] }}" autocomplete="off" spellcheck="false" aria-label="{{ t.exporters.headerName }} {{ forloop.index }}" aria-describedby="headers-hint" placeholder="{% if forloop.first %}{{ t.exporters.headerExamples.name }}{% else %}{{ t.exporters.headerName }}{% endif %}"><span aria-hidden="true">:</span><input name="headerValue" value="{{ row[1] }}" autocomplete="off" spellcheck="false" aria-label="{{ t.exporters.headerValue }} {{ forloop.index }}" aria-describedby="headers-hint" placeholder="{% if forloop.first %}{{ t.exporters.headerExamples.value }}{% else %}{{ t.exporters.headerValue }}{% endif %}"></div>
-{% endfor %}{% render 'said', field: 'headers', error: error %}{% unless isNew %}
+{% endfor %}{% render 'said', field: 'headers', error: error %}<p><button name="moreHeaders" value="yes" class="secondary" formnovalidate>{{ t.exporters.moreHeaders }}</button></p>{% unless isNew %}
 {% if keptHeaders != '' %}<label><input type="checkbox" name="dropHeaders"{% if values.dropHeaders %} checked{% endif %}> {{ t.exporters.dropHeaders }}</label>{% endif %}
-{% if carries %}<label><input type="checkbox" name="keepHeaders"{% if values.keepHeaders %} checked{% endif %}> {{ t.exporters.keepHeaders }}</label>{% endif %}{% endunless %}
-<button name="moreHeaders" value="yes" class="secondary" formnovalidate>{{ t.exporters.moreHeaders }}</button></fieldset>
+{% if carries %}<label><input type="checkbox" name="keepHeaders"{% if values.keepHeaders %} checked{% endif %}> {{ t.exporters.keepHeaders }}</label>{% endif %}{% endunless %}</fieldset>
 <fieldset><label>{{ t.exporters.type }} <select name="type">{% for type in types %}<option value="{{ type }}"{% if type == values.type %} selected{% endif %}>{{ t.exporters.types[type] }}</option>{% endfor %}</select>
 {% render 'said', field: 'type', hint: typeHint, error: error %}</label></fieldset>
 <fieldset><legend>{{ t.exporters.trust }}</legend>

@@ -1,16 +1,15 @@
 import type { OutcomeCode, Timings } from '../../../lib/webhooks/outcome.ts';
-import type { OutcomeWords } from '../../../lib/webhooks/outcome-words.ts';
 import type { Delivery } from '../../../lib/webhooks/store.ts';
 import { waitsAgain } from '../../../lib/webhooks/store-refusals.ts';
-import type { AttemptView, Output } from '../operations.ts';
+import type { Output } from '../operations.ts';
+import { type OutcomeShown, outcomeShown } from './attempt.ts';
 import type { Templates } from './renderer.ts';
 import type { Visit } from './screen.ts';
-import { durationText, texts, wordsOf } from './texts.ts';
+import { durationText, texts } from './texts.ts';
 
 const TEST = `{% if attempt == null and steps.length > 0 %}<p>{{ t.exporters.sending }}</p>
 {% elsif attempt and attempt.code == null %}<p>{{ t.exporters.underWay }} {% render 'time', at: attempt.startedAt %}.</p>
-{% elsif attempt %}<p><code>{{ attempt.code }}</code> {{ attempt.detail }}</p>
-{% render 'outcome-words', words: words %}{% if words %}<p><a href="{{ base }}/exporters/{{ id }}/edit">{{ t.exporters.mend }}</a></p>{% endif %}{% else %}<p>{{ t.exporters.noOutcome }}<noscript> {{ t.exporters.lookAgain }}</noscript></p>{% endif %}
+{% elsif attempt %}{% render 'attempt-outcome', attempt: attempt, exporterId: id %}{% else %}<p>{{ t.exporters.noOutcome }}<noscript> {{ t.exporters.lookAgain }}</noscript></p>{% endif %}
 {% if steps.length > 0 %}<dl class="steps">{% for step in steps %}<dt>{{ step[0] }}</dt><dd>{{ step[1] }}</dd>{% endfor %}</dl>{% endif %}
 {% if waits == 'few' %}<p>{{ t.exporters.othersWait }}</p>{% assign action = '/exporters/' | append: id | append: '/waiting' %}{% render 'form', action: action %}<button>{{ t.exporters.sendWaiting }}</button></form>
 {% elsif waits %}<p>{{ t.exporters.othersWait }} <a role="button" class="secondary" href="{{ base }}/deliveries/replays?exporterId={{ id }}">{{ t.exporters.sendWaiting }}</a></p>{% endif %}`;
@@ -22,11 +21,10 @@ export const testTemplates: Templates = { 'exporter-test': TEST };
 export interface ShownTest {
     readonly id: string;
     /** Null before there is one. */
-    readonly attempt: AttemptView | null;
+    readonly attempt: OutcomeShown | null;
     readonly ended: boolean;
     /** What each step took, in words. */
     readonly steps: readonly (readonly [string, string])[];
-    readonly words: OutcomeWords | null;
     /** Whether other deliveries wait, once the test has arrived: few, which a button sends, or many; null for none. */
     readonly waits: 'few' | 'many' | null;
 }
@@ -36,14 +34,14 @@ export async function testOf({ query, perform }: Visit, exporterId: string): Pro
     const id = query.get('test') ?? '';
     const delivery = await perform('showDelivery', { id });
     if (delivery.exporterId !== exporterId) {
-        return { id, attempt: null, ended: true, steps: [], words: null, waits: null };
+        return { id, attempt: null, ended: true, steps: [], waits: null };
     }
 
     const attempt = delivery.history.at(-1) ?? null;
     const steps = attempt?.timings ? stepsOf(attempt.timings, true) : delivery.progress ? stepsOf(delivery.progress, false) : [];
     const { waiting, all } = attempt?.code === 'delivered' ? await waitingFor({ perform }, exporterId) : NOTHING;
     const waits = waiting.length === 0 ? null : all ? 'few' : 'many';
-    return { id, attempt, ended: delivery.finishedAt !== null, steps, words: wordsOf(attempt?.code, attempt?.status), waits };
+    return { id, attempt: attempt && outcomeShown(attempt), ended: delivery.finishedAt !== null, steps, waits };
 }
 
 /** So many of what waits for an exporter, the newest, are looked at, and sent by one button: more are replayed, at a rate. */

@@ -23,16 +23,16 @@ const SHOW = `{% layout 'layout' %}{% block content %}
 {% if notice %}<p role="status">{{ notice }}</p>{% endif %}
 {% if held %}<p role="status">{{ t.exporters.wasHeld }} {{ held }}. <a href="{{ base }}/deliveries/replays?exporterId={{ exporter.id }}&amp;what=held">{{ t.exporters.replayHeld }}</a></p>{% endif %}
 {% for warning in warnings %}<p role="status"><strong>{{ t.exporters.warning }}</strong> {{ warning }}</p>{% endfor %}
-{% if shown %}<section role="status" id="test"><h2>{{ t.exporters.test }}</h2>{% render 'exporter-test', id: exporter.id, attempt: shown.attempt, steps: shown.steps, words: shown.words, waits: shown.waits %}{% unless shown.ended %}{% assign path = '/exporters/' | append: exporter.id | append: '?test=' | append: shown.id %}{% render 'follow', path: path, part: '#test', every: '250ms' %}{% endunless %}</section>{% endif %}
+{% if shown %}<section role="status" id="test"><h2>{{ t.exporters.test }}</h2>{% render 'exporter-test', id: exporter.id, attempt: shown.attempt, steps: shown.steps, waits: shown.waits %}{% unless shown.ended %}{% assign path = '/exporters/' | append: exporter.id | append: '?test=' | append: shown.id %}{% render 'follow', path: path, part: '#test', every: '250ms' %}{% endunless %}</section>{% endif %}
 <section class="actions" aria-label="{{ t.actions }}">
 <a role="button" href="{{ base }}/exporters/{{ exporter.id }}/edit">{{ t.exporters.edit }}</a>
-{% for name in actions %}{% assign action = '/exporters/' | append: exporter.id | append: '/' | append: name %}{% render 'form', action: action %}<button>{{ t.exporters.actions[name] }}</button></form>{% endfor %}
+{% for name in actions %}{% assign action = '/exporters/' | append: exporter.id | append: '/' | append: name %}{% render 'form', action: action %}<button{% if name == 'stop' or name == 'pause' %} class="secondary"{% endif %}>{{ t.exporters.actions[name] }}</button></form>{% endfor %}
 <a role="button" class="secondary" href="{{ base }}/deliveries?exporterId={{ exporter.id }}">{{ t.deliveries.title }}</a>
 <a role="button" class="secondary" href="{{ base }}/deliveries/replays?exporterId={{ exporter.id }}">{{ t.deliveries.replays }}</a>
 <small>{{ t.exporters.stopOrPause }}</small></section>
 <div id="facts">{% if shown and shown.ended == false %}{% assign path = '/exporters/' | append: exporter.id | append: '?test=' | append: shown.id %}{% render 'follow', path: path, part: '#facts' %}{% endif %}
 <dl><dt>{{ t.state }}</dt><dd>{% render 'exporter-state', exporter: exporter %}</dd>
-<dt>{{ t.exporters.lastOutcome }}</dt><dd>{% if lastTest %}<code>{{ lastTest.code }}</code> {% render 'time', at: lastTest.at %}, {{ t.exporters.byTest }}{% if exporter.health.lastOutcome %}<br>{{ t.exporters.beforeTest }} {% endif %}{% endif %}{% if lastTest == null or exporter.health.lastOutcome %}{% render 'exporter-outcome', health: exporter.health %}{% if exporter.health.lastOutcome %}: {{ exporter.health.lastOutcome.detail }}{% endif %}{% endif %}{% render 'outcome-words', words: words %}</dd>
+<dt>{{ t.exporters.lastOutcome }}</dt><dd>{% if lastTest %}{% render 'outcome', code: lastTest.code %} {% render 'time', at: lastTest.at %}, {{ t.exporters.byTest }}{% if exporter.health.lastOutcome %}<br>{{ t.exporters.beforeTest }} {% endif %}{% endif %}{% if lastTest == null or exporter.health.lastOutcome %}{% render 'exporter-outcome', health: exporter.health %}{% if exporter.health.lastOutcome %}: {{ exporter.health.lastOutcome.detail }}{% endif %}{% endif %}{% render 'outcome-words', words: words %}</dd>
 <dt>{{ t.exporters.health }}</dt><dd>{% render 'exporter-health', exporter: exporter %}{% if lastTest.code == 'delivered' and exporter.consecutiveFailures > 0 %}<br>{{ t.exporters.testArrived }}{% endif %}</dd>
 <dt>{{ t.exporters.waiting }}</dt><dd>{% render 'exporter-waiting', backlog: exporter.health.backlog %}</dd>
 {% for fact in facts %}<dt>{{ fact[0] }}</dt><dd>{{ fact[1] }}</dd>{% endfor %}</dl></div>
@@ -255,14 +255,18 @@ async function heldBack({ perform }: Visit, { id, state }: Exporter): Promise<st
 async function sentWaiting(visit: Visit): Promise<Redirect> {
     const { perform } = visit;
     const exporterId = idOf(visit);
+    let sent = 0;
     for (const { id } of (await waitingFor(visit, exporterId)).waiting) {
-        await perform('replayDelivery', { id }).catch((error: unknown) => {
+        try {
+            await perform('replayDelivery', { id });
+            sent += 1;
+        } catch (error) {
             if (!(error instanceof ScanwireError && error.code === 'CONFLICT')) {
                 throw error;
             }
-        });
+        }
     }
-    return { to: `/deliveries?exporterId=${encodeURIComponent(exporterId)}` };
+    return { to: `/deliveries?${new URLSearchParams({ exporterId, sent: String(sent) })}` };
 }
 
 function actionsOf({ state, pausedAt }: Exporter): readonly string[] {

@@ -45,7 +45,7 @@ export function nextStep(): (visit: Visit) => Promise<FirstStep | null> {
 export async function publishedSample({ now, perform }: Visit): Promise<Redirect> {
     const { title, description } = texts.overview.sample;
     await perform('publishEvent', { kind: SAMPLE.kind, body: { ...SAMPLE.body, timestamp: now.toISOString(), title, description } });
-    return { to: '/deliveries' };
+    return { to: '/deliveries?published' };
 }
 
 /** What an operation answers; null where the application has left out its part. */

@@ -31,11 +31,10 @@ const KEY = `<tr><th scope="row">{{ key.name }}</th>
 `;
 
 const MADE = `{% if shown %}<section role="status"><h2>{{ shown.title | fill: shown.name }}</h2>
-<p><code id="shown-key" class="key">{{ shown.key }}</code></p>
-<p>{% if shown.revealable %}{{ t.keys.shownAgain }}{% else %}<strong>{{ t.keys.shownOnce }}</strong>{% endif %}</p>
-{% render 'copy', id: 'shown-key' %}</section>{% endif %}`;
+<p class="actions"><code id="shown-key" class="key">{{ shown.key }}</code>{% render 'copy', id: 'shown-key' %}</p>
+<p>{% if shown.revealable %}{{ t.keys.shownAgain }}{% else %}<strong>{{ t.keys.shownOnce }}</strong>{% endif %}</p></section>{% endif %}`;
 
-const NEW_KEY = `<section aria-labelledby="create"><h2 id="create">{{ t.keys.create }}</h2><p>{{ t.keys.about }}</p>
+const NEW_KEY = `<section aria-labelledby="create"><h2 id="create">{{ t.keys.create }}</h2>{% assign about = t.keys.about | split: '%' %}<p>{{ about[0] }}<code>token</code>{{ about[1] }}</p>
 {% render 'form', action: '/keys' %}{% render 'error', error: error %}
 {% render 'input', field: 'name', label: t.keys.name, value: values.name, hint: t.keys.nameHint, required: true, error: error %}
 <p><small>{{ t.keys.limitsHint | fill: defaults }}</small></p>

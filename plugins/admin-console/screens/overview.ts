@@ -9,8 +9,8 @@ import { counted, filled, texts } from './texts.ts';
 
 const OVERVIEW = `{% layout 'layout' %}{% block content %}
 {% if steps.length > 0 %}<section aria-labelledby="first"><h2 id="first">{{ t.overview.first }}</h2><ol>
-{% for step in steps %}<li>{% if step.command %}{{ step.text }}{% if step.action %}{% render 'form', action: step.action %}<button aria-describedby="sample">{{ t.overview.sample.button }}</button> <small id="sample">{{ t.overview.sample.hint }}</small></form>{% endif %}
-<p><small>{{ t.overview.publishHow }} <code>{{ step.command }}</code></small></p>{% else %}<a href="{{ base }}{{ step.to }}">{{ step.text }}</a>{% endif %}</li>
+{% for step in steps %}<li>{% if step.command %}{{ step.text }}{% if step.action %}{% render 'form', action: step.action %}<button aria-describedby="sample">{{ t.overview.sample.button }}</button> <small id="sample">{{ t.overview.sample.hint }}</small></form>{% else %}<p><small>{{ t.overview.sample.later }}</small></p>{% endif %}
+<p><small>{% if step.action %}{{ t.overview.publishOr }}{% else %}{{ t.overview.publishHow }}{% endif %} <code>{{ step.command }}</code></small></p>{% else %}<a href="{{ base }}{{ step.to }}">{{ step.text }}</a>{% endif %}</li>
 {% endfor %}</ol></section>{% endif %}
 <section aria-labelledby="attention"><h2 id="attention">{{ t.overview.attention }}</h2>
 {% if attention.length == 0 %}<p>{% if late %}{{ t.overview.looking }}{% else %}{{ t.overview.nothing }}{% endif %}</p>{% else %}<ul>

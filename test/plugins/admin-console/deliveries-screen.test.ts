@@ -42,7 +42,7 @@ t.test('lists deliveries, filters them and says how many there are', async (t) =
     t.match(all.html, `/admin/deliveries/${id}"`);
     t.match(
         all.html,
-        />test<\/a><\/th>\s*<td[^>]*><time[^>]*>[^<]*<\/time><\/td><td[^>]*><a href="[^"]*">alerts<\/a><\/td>\s*<td[^>]*>delivered<\/td><td[^>]*>1<\/td>\s*<td[^>]*><a href="[^"]*"><code>delivered<\/code>/,
+        />test<\/a><\/th>\s*<td[^>]*><time[^>]*>[^<]*<\/time><\/td><td[^>]*><a href="[^"]*">alerts<\/a><\/td>\s*<td[^>]*>delivered<\/td><td[^>]*>1<\/td>\s*<td[^>]*><a href="[^"]*"><code class="arrived">delivered<\/code>/,
     );
 
     const cases: readonly [string, RegExp][] = [
@@ -132,7 +132,7 @@ t.test('shows each attempt with its outcome and its times, and sends a delivery 
     const id = await published(server);
     const page = await visitor.get(`/admin/deliveries/${id}`);
     t.match(page.html, /<dt>State<\/dt><dd>delivered/);
-    t.match(page.html, /<code>delivered<\/code>/);
+    t.match(page.html, /<code class="arrived">delivered<\/code>/);
     t.match(page.html, /<svg class="bar"[^>]* aria-label="[^"]*In all \d+ ms">/);
     t.match(page.html, /127\.0\.0\.1/);
 
@@ -191,7 +191,7 @@ t.test('explains what several attempts came to once, and what to do', async (t) 
     const { exporter } = await webhooks.exporters.create({ url: receiver.url });
     const { test } = await webhooks.exporters.start(exporter.id);
     const { html } = await new Visitor(server).get(`/admin/deliveries/${test.deliveryId}`);
-    t.equal(html.match(/<code>server_error<\/code> Answered 500/g)?.length, 3);
+    t.equal(html.match(/<code class="failed">server_error<\/code> Answered 500/g)?.length, 4, 'above, and of each attempt');
     t.equal(html.match(/<p class="words"><small>The receiver failed, with a 5xx status\. Repair the receiver/g)?.length, 1);
     t.equal(html.match(/<div>The receiver answered:<\/div><pre [^>]*><code>out of order<\/code>/g)?.length, 1);
 });
@@ -320,7 +320,7 @@ t.test('shows the rest of a delivery whose message cannot be shown, and nothing 
     const visitor = new Visitor(server);
     const { html } = await visitor.get(`/admin/deliveries/${id}`);
     t.match(html, /role="alert" class="fault">The key k is not in the key ring</);
-    t.match(html, /<code>delivered<\/code>/);
+    t.match(html, /<code class="arrived">delivered<\/code>/);
 
     refusal = new ScanwireError('UNAVAILABLE', 'The database cannot be reached');
     t.equal((await visitor.get(`/admin/deliveries/${id}`)).status, 503);

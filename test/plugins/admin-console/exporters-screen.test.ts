@@ -38,10 +38,10 @@ t.test('adds an exporter by the fields of the specification and shows its test',
         ([, label]) => label,
     );
     t.same(required, ['Collector', 'URL', 'Secret']);
-    t.match(form.html, /For X-Token: letmein the header is X-Token, the value letmein/);
+    t.match(form.html, /For X-Api-Key: 1234abcd the header is X-Api-Key, the value 1234abcd/);
     t.match(page.html, /The exporter was saved/);
     t.match(page.html, /Warning:<\/strong> messages and header values go out unencrypted/);
-    t.match(page.html, /<code>delivered<\/code> Answered 204/);
+    t.match(page.html, /<code class="arrived">delivered<\/code> Answered 204/);
     t.match(page.html, /<dt>Connection<\/dt><dd>\d+ ms/);
     t.match(await exporters.show(id), {
         name: 'alerts',
@@ -142,10 +142,10 @@ t.test('shows how a test goes to a script that looks, and waits for it otherwise
         t.match(meanwhile, /<dt>Connection<\/dt><dd>\d+ ms<\/dd>[\s\S]*<dt>First byte<\/dt><dd>not yet</, 'step by step');
         held.shift()?.();
         await until(async () =>
-            /<section[^>]* id="test"><h2>Test event<\/h2><p><code>delivered<\/code>/.test((await visitor.get(path)).html),
+            /<section[^>]* id="test"><h2>Test event<\/h2><p><code class="arrived">delivered<\/code>/.test((await visitor.get(path)).html),
         );
         const { html } = await visitor.get(path);
-        t.match(html, /<dt>Last outcome<\/dt><dd><code>delivered<\/code> [\s\S]*, by a test<\/dd>/);
+        t.match(html, /<dt>Last outcome<\/dt><dd><code class="arrived">delivered<\/code> [\s\S]*, by a test<\/dd>/);
         t.notMatch(html, 'hx-get=', 'nothing more is looked for');
         return html;
     }
@@ -157,7 +157,7 @@ t.test('does to an exporter what its page offers', async (t) => {
         ['start', /The exporter runs/, { state: 'running' }],
         ['pause', /is paused/, { pausedAt: Date }],
         ['resume', /What waits is sent/, { pausedAt: null }],
-        ['test', /A test event was sent[\s\S]*<code>delivered/, {}],
+        ['test', /A test event was sent[\s\S]*<code class="arrived">delivered/, {}],
         ['stop', /is stopped/, { state: 'stopped' }],
     ];
     for (const [name, said, expected] of steps) {
@@ -405,11 +405,14 @@ t.test('says in words what the last outcome and that of a test mean, and what to
     t.notMatch((await visitor.get(at)).html, 'class="words"', 'nothing where all is well');
     status.now = 503;
     await server.plugins['webhook-exporter'].publish('idr_investigation_created', investigation);
-    const repair = /<code>server_error<\/code>[\s\S]*The receiver failed, with a 5xx status\. Repair the receiver/;
+    const repair = /<code class="failed">server_error<\/code>[\s\S]*The receiver failed, with a 5xx status\. Repair the receiver/;
     await until(async () => repair.test((await visitor.get(at)).html));
     status.now = 301;
     const tested = await visitor.send(await visitor.get(at), `${at}/test`);
-    t.match(tested.html, /id="test">[\s\S]*<code>redirect_refused<\/code>[\s\S]*Give the exporter the final URL\.[\s\S]*<dt>State/);
+    t.match(
+        tested.html,
+        /id="test">[\s\S]*<code class="failed">redirect_refused<\/code>[\s\S]*Give the exporter the final URL\.[\s\S]*<dt>State/,
+    );
     t.match(tested.html, repair, 'a test is no outcome of the exporter');
 });
 

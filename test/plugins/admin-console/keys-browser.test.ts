@@ -12,7 +12,7 @@ async function keys(t: Test, { page, check, expect, scripts }: Opened): Promise<
     t.equal(await page.title(), 'API Keys · Administration');
     await check('API Keys, empty');
     await page.getByRole('textbox', { name: 'Name' }).fill('<b>nightly</b>');
-    await page.getByText('Scopes, workspaces, end').click();
+    await page.getByText('Scopes, workspaces, expiry').click();
     await page.getByLabel('admin', { exact: true }).check();
     await page.getByRole('textbox', { name: 'Workspaces' }).fill('none');
     expect('400 /admin/keys');

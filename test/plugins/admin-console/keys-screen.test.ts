@@ -19,7 +19,8 @@ t.test('makes a key, shows it by a click and revokes it', async (t) => {
     t.equal((await visitor.get('/admin')).path, '/admin/overview', 'the first page is shown');
     const empty = await visitor.get('/admin/keys');
     t.match(empty.html, /There is no key yet/);
-    t.match(empty.html, /When nothing is opened: the scope inventory:read, all workspaces, no end\./);
+    t.match(empty.html, 'Programs send a key in the HTTP header <code>token</code>.');
+    t.match(empty.html, /without them it has the scope inventory:read, all workspaces, and never expires\./);
     t.match(empty.html, /<label>Name <small>\(required\)<\/small>\s*<input [^>]*required/);
     const opens = [
         ...empty.html.matchAll(
@@ -36,7 +37,7 @@ t.test('makes a key, shows it by a click and revokes it', async (t) => {
     t.equal(made.status, 201);
     const [, key] = /id="shown-key"[^>]*>(scw_\w+)</.exec(made.html) ?? [];
     t.ok(key, 'the full key is shown');
-    t.match(made.html, /Its beginning in the list is a button that shows it again/);
+    t.match(made.html, /To see it again, click its beginning in the list below/);
     const [summary] = await server.plugins['token-auth'].list();
     t.match(summary, { name: 'nightly job', scopes: ['inventory:read', 'admin'], workspaces: [1, 2], expiresAt: null });
     t.equal((await server.plugins['token-auth'].reveal(String(summary?.id))).key, key);

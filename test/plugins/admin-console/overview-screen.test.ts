@@ -37,15 +37,18 @@ t.test('shows the first steps until they are done', async (t) => {
     t.notMatch(second, /Create an API Key|Add Data Exporter<|licence/);
     t.match(second, `<a href="/admin/exporters/${exporter.id}">Start an exporter`);
     t.notMatch(second, /Publish a sample event/, 'nobody would get it');
+    t.match(second, /A button for it appears here once an exporter runs\.[\s\S]*<small>The application does it/);
 
     await exporters.start(exporter.id);
     const third = await overview(visitor);
-    t.notMatch(third, /Start an exporter|<b>/);
+    t.notMatch(third, /Start an exporter|<b>|A button for it appears/);
+    t.match(third, /Publish a sample event<\/button>[\s\S]*<small>or let the application do it/);
     t.match(
         third,
         /First steps[\s\S]*<li>Publish a first event[\s\S]*<code>scanwire events publish idr_investigation_created FILE.json<\/code>/,
     );
     const { html: sent } = await visitor.send(await visitor.get('/admin/overview'), '/admin/overview/sample');
+    t.match(sent, 'role="status">The sample event was published.');
     t.match(sent, /<h1>Deliveries<\/h1>[\s\S]*>idr_investigation_created<\/a>/);
     t.equal((await visitor.get('/admin/overview/sample')).path, '/admin/overview');
     const fourth = await overview(visitor);

@@ -70,7 +70,7 @@ inBrowser('somebody without a mouse makes a key, and sees where on the page that
     await tabbedTo(page, 'name');
     t.ok(await isOutlined(page));
     await page.keyboard.type('by hand');
-    await tabbedTo(page, 'Scopes, workspaces, end');
+    await tabbedTo(page, 'Scopes, workspaces, expiry');
     t.ok(await isOutlined(page));
     await page.keyboard.press('Enter');
     await tabbedTo(page, 'admin');

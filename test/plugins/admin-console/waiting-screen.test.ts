@@ -46,20 +46,25 @@ function factOf(html: string, name: string): string {
 }
 
 t.test('tries a delivery that waits for its next try by one button, and says what a 401 wants', async (t) => {
-    const { server, receiver, visitor, id } = await waiting(t);
+    const { server, receiver, visitor, id, at } = await waiting(t);
     const list = await visitor.get('/admin/deliveries?state=pending');
-    t.match(list.html, />waits for its next try<\/td>/);
-    t.match(list.html, `<a href="/admin/deliveries/${id}"><code>client_error</code></a>`);
+    t.match(list.html, /<td data-label="State"><span class="failed">failed, next try <time[^>]*>in [^<]+<\/time><\/span><\/td>/);
+    t.match(list.html, `<a href="/admin/deliveries/${id}"><code class="failed">client_error</code></a>`);
     t.match(list.html, '<option value="pending" selected>waiting, for the first or the next try</option>');
 
     const page = await visitor.get(`/admin/deliveries/${id}`);
-    t.match(page.html, /<dt>State<\/dt><dd>waits for its next try<[\s\S]*<dt>Next try<\/dt><dd><time/);
+    t.match(page.html, /<dt>State<\/dt><dd><span class="failed">failed, next try <[\s\S]*<dt>Next try<\/dt><dd><time/);
     t.match(page.html, /The receiver wants credentials or a header[^<]*Give the exporter the credentials/);
     const answered = '{&#34;error&#34;:&#34;&lt;b&gt;no&lt;/b&gt; \uFFFDtoken&#34;}\n    at gate';
     t.match(
         page.html,
         `<div>The receiver answered:</div><pre tabindex="0" aria-label="The receiver answered:"><code>${answered}</code></pre>`,
     );
+    const outcome = factOf(page.html, 'Last outcome');
+    t.match(outcome, /client_error<[\s\S]*Answered 401[\s\S]*Give the exporter the credentials[\s\S]*at gate/);
+    t.match(outcome, `<a href="${at}/edit#headers">Change its settings</a>`);
+    t.ok(page.html.indexOf('Try it now') > page.html.indexOf(outcome), 'what to do about it comes first');
+    t.equal(page.html.split('The receiver answered:</div>').length, 2, 'it is said once');
     receiver.status = 204;
     const tried = await visitor.send(page, `/admin/deliveries/${id}/replay`);
     t.match(tried.html, /It is sent once more/);
@@ -73,8 +78,13 @@ t.test('says after a test that has arrived that deliveries wait, and sends them 
     const other = await refused(server);
     const failed = await visitor.send(await visitor.get(at), `${at}/test`);
     t.notMatch(failed.html, /Send what waits/, 'it has not arrived');
-    t.match(failed.html, `<a href="${at}/edit">Change its settings</a>`);
-    t.match(factOf(failed.html, 'Last outcome'), /^<code>client_error<\/code>[^<]*<time[^>]*>now<\/time>, by a test/);
+    t.match(failed.html, `<a href="${at}/edit#headers">Change its settings</a>`);
+    t.match(
+        failed.html,
+        /<section role="status" id="test">[\s\S]*The receiver answered:[\s\S]*at gate[\s\S]*<\/section>\s*<section class="actions"/,
+    );
+    t.match((await visitor.get(`${at}/edit`)).html, '<fieldset id="headers">');
+    t.match(factOf(failed.html, 'Last outcome'), /^<code class="failed">client_error<\/code>[^<]*<time[^>]*>now<\/time>, by a test/);
     t.notMatch(failed.html, /The test since then/);
     receiver.status = 204;
     const tested = await visitor.send(await visitor.get(at), `${at}/test`);
@@ -83,14 +93,15 @@ t.test('says after a test that has arrived that deliveries wait, and sends them 
     const outcome = factOf(tested.html, 'Last outcome');
     t.match(
         outcome,
-        /^<code>delivered<\/code> <time[^>]*>now<\/time>, by a test<br>Before that: <code>client_error<\/code>[\s\S]*Answered 401$/,
+        /^<code class="arrived">delivered<\/code> <time[^>]*>now<\/time>, by a test<br>Before that: <code class="failed">client_error<\/code>[\s\S]*Answered 401$/,
     );
     // One within the same millisecond belongs to the one before.
     t.match(factOf(tested.html, 'Health'), /^(?:1 failure|2 failures) in a row<br>The test since then has arrived\.$/);
     const { deliveries } = server.plugins['webhook-exporter'];
     await deliveries.replay(other);
     await until(async () => (await deliveries.show(other)).state === 'delivered');
-    await visitor.send(tested, `${at}/waiting`);
+    const sent = await visitor.send(tested, `${at}/waiting`);
+    t.match(sent.html, 'role="status">1 delivery was sent again.');
     await until(async () => (await deliveries.show(id)).state === 'delivered');
     t.notMatch((await visitor.send(await visitor.get(at), `${at}/test`)).html, /Send what waits/, 'nothing waits any more');
 });
@@ -103,7 +114,11 @@ t.test('passes over a delivery that is being sent by itself by now, and says so 
     });
     receiver.status = 204;
     const tested = await visitor.send(await visitor.get(at), `${at}/test`);
-    t.match(await visitor.send(tested, `${at}/waiting`), { status: 200, path: /^\/admin\/deliveries\?exporterId=/ });
+    t.match(await visitor.send(tested, `${at}/waiting`), {
+        status: 200,
+        path: /^\/admin\/deliveries\?exporterId=/,
+        html: 'role="status">0 deliveries were sent again.',
+    });
     t.match(await visitor.send(tested, `${at}/waiting`), { status: 503, html: /The delivery cannot be replayed now/ });
 });
 
@@ -148,4 +163,15 @@ t.test('says of an answer that is no text how long it is, and of a long one that
     receiver.body = `${'no '.repeat(1_000)}`;
     const long = await visitor.get(`/admin/deliveries/${await refused(server)}`);
     t.match(long.html, `${'no '.repeat(341)}n</code></pre><small>This is the beginning: 3,000 bytes were read.</small>`);
+});
+
+t.test('says that a delivery was given up, and leads to no settings that are gone', async (t) => {
+    const { visitor, exporters, exporterId, id } = await waiting(t);
+    const { deliveryId } = await exporters.test(exporterId);
+    const { html } = await visitor.get(`/admin/deliveries/${deliveryId}`);
+    t.match(factOf(html, 'State'), '<span class="failed">failed, given up</span>');
+    await exporters.remove(exporterId);
+    const page = await visitor.get(`/admin/deliveries/${id}`);
+    t.match(factOf(page.html, 'Last outcome'), /client_error<[\s\S]*Give the exporter the credentials/);
+    t.notMatch(page.html, 'Change its settings');
 });

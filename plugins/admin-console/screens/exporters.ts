@@ -14,7 +14,7 @@ import {
 } from './exporter-form.ts';
 import { listed, listTemplates } from './exporter-list.ts';
 import { previewShown, previewTemplates } from './exporter-preview.ts';
-import { lastTestOf, testOf, testTemplates, waitingFor } from './exporter-test.ts';
+import { lastTestOf, testOf, testTemplates, waitingFor } from './exporter-tests.ts';
 import { type Fault, faultOf, type Page } from './renderer.ts';
 import { FailedOnTheWay, type Redirect, type Screen, type ScreenRoute, type Visit } from './screen.ts';
 import { countText, texts, wordsOf } from './texts.ts';

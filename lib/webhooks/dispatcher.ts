@@ -3,6 +3,7 @@ import { emitPoisoned } from './host-events.ts';
 import type { WebhooksContext } from './options.ts';
 import { unsentOutcome } from './outcome.ts';
 import type { DeliveryJob } from './queue.ts';
+import { type AfterStep, evenly, replaySteps } from './replays.ts';
 import { type HandOutOptions, RESERVATION_TIMES } from './reservations.ts';
 import type { Dispatched, Listening, SweepResult } from './store.ts';
 
@@ -43,22 +44,13 @@ const GRACE = 5_000;
 /** A delivery that has been queued for so long, in milliseconds, is added to the queue once more. */
 const REQUEUE_AFTER = 10_000;
 
-/**
- * Milliseconds between two steps of replays: while their deliveries are handed out; at most, while none are; and while no replay is known. Each step
- * makes only some deliveries due, since all that are due are sent at once and slow down the new events of that moment.
- */
-const REPLAY_EVERY = 25;
-const REPLAY_SLOWLY_EVERY = 500;
-const FIND_REPLAYS_EVERY = 10_000;
-
 /** Deliveries moved per statement. */
 const BATCH = 500;
 
 /** A dispatcher that is stopped. What fails is reported and tried again at the next poll. */
 export function dispatcher(context: DispatcherContext): Dispatcher {
-    const { start, handOut, sweepNext, replayNext, enqueue, isBehind, noteAttemptEnd } = handingOut(context);
+    const { start, handOut, sweepNext, replayNext, add, added, isBehind, noteAttemptEnd } = handingOut(context);
     const { window, rate, breakerAfter, onError } = context;
-    const adding = new Set<Promise<void>>();
     let running: Promise<void> | null = null;
     let woken = false;
     let stopped = true;
@@ -119,12 +111,7 @@ export function dispatcher(context: DispatcherContext): Dispatcher {
         handOutOptions: () =>
             stopped || isBehind() || rate !== null ? undefined : { window, breakerAfter, beginWithin: RESERVATION_TIMES.beginWithin },
 
-        add(handedOut) {
-            const added = enqueue(handedOut)
-                .catch(onError)
-                .finally(() => adding.delete(added));
-            adding.add(added);
-        },
+        add,
 
         start() {
             stopped = false;
@@ -140,7 +127,8 @@ export function dispatcher(context: DispatcherContext): Dispatcher {
             clearTimeout(again);
             const closed = listening?.close();
             listening = undefined;
-            await Promise.all([running, closed, ...adding]);
+            await Promise.all([running, closed]);
+            await added();
         },
     };
 }
@@ -157,8 +145,10 @@ interface HandingOut {
     sweepNext(): void;
     /** The next hand-out looks for replays. */
     replayNext(): void;
-    /** Adds jobs, before them those that could not be added earlier. */
-    enqueue(handedOut: readonly Dispatched[]): Promise<void>;
+    /** Adds jobs, before them those that could not be added earlier. What fails is reported and tried again. */
+    add(handedOut: readonly Dispatched[]): void;
+    /** Resolves once what was handed out has been added, at once. */
+    added(): Promise<void>;
     /** Whether jobs wait for the queue. */
     isBehind(): boolean;
     /** An attempt for this exporter has ended. @returns Whether to hand out what that may unblock; a dispatch that is under way looks again by itself. */
@@ -173,7 +163,8 @@ function handingOut(context: DispatcherContext): HandingOut {
     /** Marked queued in their rows, not yet in the queue. */
     let unqueued: readonly DeliveryJob[] = [];
     const { dispatchBegins, dispatchEnds, noteAttemptEnd } = awaitedAttempts();
-    const replays = replaying(context);
+    const { add, addInTurns, added } = adding(enqueue, onError);
+    const replays = replaySteps(context, addInTurns);
     const options = { window, breakerAfter, beginWithin: RESERVATION_TIMES.beginWithin, limit: BATCH, ...(rate !== null && { rate }) };
 
     async function fromStore<T>(answer: Promise<T>): Promise<T> {
@@ -206,18 +197,21 @@ function handingOut(context: DispatcherContext): HandingOut {
         } while (swept.lost.length === BATCH);
     }
 
-    /** @returns How many were handed out. */
-    async function dispatch(): Promise<number> {
-        let count = 0;
+    /** Adds what is handed out; what has been tried before is left to go in turns where it shall. */
+    async function dispatch(triedInTurns: boolean): Promise<AfterStep> {
+        const tried: Dispatched[] = [];
+        let atOnce = 0;
         let again: boolean;
         do {
             dispatchBegins();
             const { handedOut, waitsFor } = await fromStore(deliveries.dispatch(options));
             again = dispatchEnds(waitsFor) || handedOut.length === BATCH;
-            count += handedOut.length;
-            await enqueue(handedOut);
+            const now = handedOut.filter(({ attempt }) => !triedInTurns || attempt === 1);
+            tried.push(...handedOut.filter((one) => !now.includes(one)));
+            atOnce += now.length;
+            await enqueue(now);
         } while (again);
-        return count;
+        return { atOnce, inTurns: tried };
     }
 
     async function enqueue(handedOut: readonly Dispatched[]): Promise<void> {
@@ -238,7 +232,8 @@ function handingOut(context: DispatcherContext): HandingOut {
     }
 
     return {
-        enqueue,
+        add,
+        added,
         isBehind: () => unqueued.length > 0,
         noteAttemptEnd,
 
@@ -258,41 +253,30 @@ function handingOut(context: DispatcherContext): HandingOut {
                 await sweep();
             }
             const advanced = await fromStore(replays.advance());
-            const count = await dispatch();
-            return replays.goOnAfter(advanced, count);
+            return replays.goOnAfter(advanced, await dispatch(advanced));
         },
     };
 }
 
-/** Lets replays go on when it is time. */
-function replaying({ deliveries: { replays }, monotonic }: DispatcherContext) {
-    let next = Number.NEGATIVE_INFINITY;
-    let isUnfinished = false;
-    let pause: number = REPLAY_EVERY;
+/** Adds jobs that nobody waits for. */
+function adding(enqueue: (handedOut: readonly Dispatched[]) => Promise<void>, onError: (error: Error) => void) {
+    const underWay = new Set<Promise<void>>();
+    function add(handedOut: readonly Dispatched[]): void {
+        const added = enqueue(handedOut)
+            .catch(onError)
+            .finally(() => underWay.delete(added));
+        underWay.add(added);
+    }
+
+    const turns = evenly(add);
     return {
-        now(): void {
-            next = Number.NEGATIVE_INFINITY;
-        },
+        add,
+        addInTurns: turns.give,
 
-        /** @returns Whether it was time. */
-        async advance(): Promise<boolean> {
-            if (replays === undefined || monotonic() < next) {
-                return false;
-            }
-
-            // Before it is asked: where that fails, what is due is dispatched all the same, and replays wait.
-            next = monotonic() + FIND_REPLAYS_EVERY;
-            isUnfinished = false;
-            isUnfinished = await replays.advance(2 * BATCH);
-            next = isUnfinished ? monotonic() + pause : next;
-            return true;
-        },
-
-        /** @param count How many were handed out since. @returns Milliseconds; null when none is unfinished. */
-        goOnAfter(advanced: boolean, count: number): number | null {
-            const nextPause = count > 0 ? REPLAY_EVERY : Math.min(2 * pause, REPLAY_SLOWLY_EVERY);
-            pause = advanced ? nextPause : pause;
-            return isUnfinished ? Math.max(0, next - monotonic()) : null;
+        /** Resolves once all has been added; what waits for its turn is at once. */
+        async added(): Promise<void> {
+            turns.end();
+            await Promise.all(underWay);
         },
     };
 }

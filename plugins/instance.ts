@@ -3,7 +3,7 @@ import type { Request, Server } from '@hapi/hapi';
 import Joi from 'joi';
 import { ScanwireError } from '../lib/errors.ts';
 import { KEY_EVENTS, type KeyEvent } from '../lib/keys/api-keys.ts';
-import { DELIVERY_EVENTS, EXPORTER_EVENTS, type WebhookEvent } from '../lib/webhooks/host-events.ts';
+import { DELIVERY_EVENTS, EXPORTER_EVENTS, type WebhookEvent } from '../lib/webhooks/observing/host-events.ts';
 
 /** What the options of every plugin have in common. */
 export interface InstanceOptions {

@@ -7,8 +7,8 @@ import { DEFAULT_WORKSPACE, workspaceName } from '../../lib/inventory/resources.
 import type { InventoryStore, InventoryWriter } from '../../lib/inventory/store.ts';
 import type { ApiKeys } from '../../lib/keys/api-keys.ts';
 import type { LicenseStatus } from '../../lib/license/verify-license.ts';
-import type { ChangedExporter, TestOptions, TestResult } from '../../lib/webhooks/exporters.ts';
-import type { AnsweredAttempt } from '../../lib/webhooks/response-bodies.ts';
+import type { ChangedExporter, TestOptions, TestResult } from '../../lib/webhooks/exporters/exporter-operations.ts';
+import type { AnsweredAttempt } from '../../lib/webhooks/outcomes/response-bodies.ts';
 import type { Webhooks } from '../../lib/webhooks/webhooks.ts';
 import { audited, type Caller } from './audit.ts';
 import type { AttemptView, Input, OperationName, Output, TestedExporter, TestView } from './operations.ts';
@@ -213,7 +213,7 @@ function inventoryHandlers(inventory: System['inventory']): Partial<Handlers> {
             }
 
             // Its parsers are loaded by the first import, not by every host.
-            const { readScan } = await import('../../lib/inventory/read-scan.ts');
+            const { readScan } = await import('../../lib/inventory/scan-files/read-scan.ts');
             return inventory.importHosts(name, readScan(source), { onProgress, ...(replace && { replace }), ...(dryRun && { dryRun }) });
         },
         ...(isExported(inventory) && {

@@ -1,9 +1,9 @@
 import type { NamedPlugin, Server } from '@hapi/hapi';
-import { checked } from '../../lib/checked.ts';
 import { ScanwireError } from '../../lib/errors.ts';
+import { checked } from '../../lib/schema-validation.ts';
 import { VERSION } from '../../lib/version.ts';
 import { claimInstance } from '../instance.ts';
-import { acceptsApiKeys, withStrategy } from '../strategy.ts';
+import { acceptsApiKeys, withStrategy } from '../route-authorization.ts';
 import { type AdminConsoleOptions, optionsSchema } from './options.ts';
 import { adminRoutes } from './routes.ts';
 

@@ -1,7 +1,7 @@
 import type { Request } from '@hapi/hapi';
 import Joi from 'joi';
 import type { AuditTrail } from '../../lib/audit/audit-trail.ts';
-import { objectWith } from '../../lib/checked.ts';
+import { objectWith } from '../../lib/schema-validation.ts';
 import { type InstanceOptions, instanceSchema } from '../instance.ts';
 import { type Caller, named, OPERATOR } from './audit.ts';
 import { type HostSystem, handlersOf, type InstalledLicense, type System } from './handlers.ts';

@@ -4,7 +4,7 @@ import type { ApplicationSchema } from '../../lib/application-schema.ts';
 import { MAX_ID } from '../../lib/inventory/fields.ts';
 import { rowsOf } from '../../lib/inventory/host-pages.ts';
 import type { Collection, ReadOptions } from '../../lib/inventory/store.ts';
-import { orUnavailable, pathId, type StoreFailure, streamCut, untilClosed, withFirst } from '../request.ts';
+import { orUnavailable, pathId, type StoreFailure, streamCut, untilClosed, withFirst } from '../store-routes.ts';
 import { streamed } from './compression.ts';
 import { assertKnown, readDeletions } from './deleted-rows.ts';
 import { type Asked, askedOf, nextLink } from './index-query.ts';

@@ -1,10 +1,10 @@
 import type { Lifecycle, NamedPlugin, Request, RequestRoute, RouteOptions, RouteOptionsPayload, Server } from '@hapi/hapi';
-import { checked } from '../../lib/checked.ts';
 import { DENIAL } from '../../lib/keys/api-keys.ts';
+import { checked } from '../../lib/schema-validation.ts';
 import { VERSION } from '../../lib/version.ts';
 import { claimInstance } from '../instance.ts';
-import { unsniffed } from '../request.ts';
-import { licensed, needsScope, withStrategy } from '../strategy.ts';
+import { licensed, needsScope, withStrategy } from '../route-authorization.ts';
+import { unsniffed } from '../store-routes.ts';
 import { base, type Resource, read, UNREADABLE, unknownRoute } from './handlers.ts';
 import { type RequestLimiting, requestLimiting, streamsUpTo } from './limits.ts';
 import { MAX_STREAMS, optionsSchema, type RestApiV2Options } from './options.ts';

@@ -2,9 +2,9 @@ import Boom from '@hapi/boom';
 import type { Lifecycle, Request } from '@hapi/hapi';
 import Joi from 'joi';
 import type { RateLimiterAbstract, RateLimiterRes } from 'rate-limiter-flexible';
-import { isObject } from '../../lib/checked.ts';
 import { optionalPackage } from '../../lib/errors.ts';
 import { ReaderWatch } from '../../lib/protect/reader-watch.ts';
+import { isObject } from '../../lib/schema-validation.ts';
 import { within } from '../../lib/within.ts';
 import { type InstanceOptions, logFailure } from '../instance.ts';
 

@@ -1,14 +1,14 @@
 import Boom from '@hapi/boom';
 import type { NamedPlugin, Request, ResponseObject, Server, ServerAuthScheme, ServerInjectOptions } from '@hapi/hapi';
-import { checked } from '../../lib/checked.ts';
 import { ScanwireError } from '../../lib/errors.ts';
 import { type ApiKeys, apiKeys, DENIAL } from '../../lib/keys/api-keys.ts';
 import { UNSCOPED } from '../../lib/keys/scopes.ts';
+import { checked } from '../../lib/schema-validation.ts';
 import { VERSION } from '../../lib/version.ts';
 import { mapErrors } from '../errors.ts';
 import { announcing, claimInstance, exposeInstance, type Instances, logTags } from '../instance.ts';
-import { orUnavailable, type StoreFailure } from '../request.ts';
-import { API_KEY_SCHEME, withName } from '../strategy.ts';
+import { API_KEY_SCHEME, withName } from '../route-authorization.ts';
+import { orUnavailable, type StoreFailure } from '../store-routes.ts';
 import { optionsSchema, type TokenAuthOptions } from './options.ts';
 import { Refusals } from './refusals.ts';
 

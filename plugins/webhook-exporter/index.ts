@@ -4,7 +4,7 @@ import type { Webhooks } from '../../lib/webhooks/webhooks.ts';
 import { mapErrors } from '../errors.ts';
 import { healthRoutes } from '../health.ts';
 import { announcing, claimInstance, exposeInstance, type Instances, logTags } from '../instance.ts';
-import { withStrategy } from '../strategy.ts';
+import { withStrategy } from '../route-authorization.ts';
 import { type WebhookExporterOptions, webhooksOf } from './options.ts';
 import { exporterRoutes, UNKNOWN_STRATEGY } from './routes.ts';
 

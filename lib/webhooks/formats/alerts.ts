@@ -1,4 +1,4 @@
-import { testEvent } from '../event-kinds.ts';
+import { testEvent } from '../events/event-kinds.ts';
 import { type Format, type FormatEvent, SECRET_PLACEHOLDER } from './format.ts';
 import { type Severity, summaryOf, truncated } from './summary.ts';
 

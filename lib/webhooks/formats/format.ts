@@ -1,4 +1,4 @@
-import type { HeaderPairs } from '../exporter.ts';
+import type { HeaderPairs } from '../exporters/exporter.ts';
 
 /** An event as a format sees it: as it was accepted, whatever exporter it goes to. */
 export interface FormatEvent {

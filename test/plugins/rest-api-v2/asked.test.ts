@@ -1,6 +1,6 @@
 import Joi from 'joi';
 import t from 'tap';
-import { memoryInventory } from '../../../adapters/memory/inventory.ts';
+import { memoryInventory } from '../../../adapters/memory/inventory/inventory.ts';
 import type { HostInput } from '../../../lib/inventory/host.ts';
 import { type Answer, served } from './served.ts';
 

@@ -6,7 +6,7 @@ import { DELIVERY_EVENTS } from '../lib/webhooks/observing/host-events.ts';
 import { OPERATOR } from '../plugins/admin-console/audit.ts';
 import type { System } from '../plugins/admin-console/handlers.ts';
 import { plugin as adminConsole } from '../plugins/admin-console/index.ts';
-import { EVENT } from '../plugins/instance.ts';
+import { EVENT } from '../plugins/log-and-events.ts';
 import type { McpOptions } from '../plugins/mcp/index.ts';
 import { claimSocket, withdrawSocket } from './admin-socket.ts';
 import { addBackup, type BackedUp, backUp } from './backup.ts';

@@ -4,7 +4,8 @@ import type { Lifecycle, Request } from '@hapi/hapi';
 import type Joi from 'joi';
 import { ScanwireError } from '../lib/errors.ts';
 import { checked } from '../lib/schema-validation.ts';
-import { announcing, type InstanceOptions, logFailure } from './instance.ts';
+import type { InstanceOptions } from './instance.ts';
+import { announcing, logFailure } from './log-and-events.ts';
 
 const PLAIN_DECIMAL = /^(?:0|[1-9]\d*)$/;
 

@@ -15,7 +15,7 @@
  * - subscriber: an exporter with a subscription of its own; recipient: one that an event goes to (`events/event-routing.ts`)
  * - revision: how often subscriptions had changed; what was routed by an older one is routed again
  * - format: the form of a body, for example `slack`; template: a format that a person has written; message: what a format has made of an
- *   event, or its own body, with the headers (`messages/message-body.ts`); signature form: how the signature is written (`messages/signature.ts`)
+ *   event, or its own body, with the headers (`messages/formatted-message.ts`); signature form: how the signature is written (`messages/signature.ts`)
  * - owner: the customer of the application whose exporter or event it is; none for the deployment's own (`exporters/owner-limits.ts`)
  * - collector: the named pool of workers that sends for an exporter (`sending/delivery-worker.ts`)
  * - delivery: one event on its way to one exporter (`deliveries/delivery-store.ts`)
@@ -62,17 +62,18 @@ export type { Subscription, SubscriptionVerdict } from './events/subscription.ts
 export type * from './exporters/authentication.ts';
 export type * from './exporters/exporter.ts';
 export type { Backlog, BacklogAge, Breaker, ExporterHealth, Overview, ShownExporter } from './exporters/exporter-health.ts';
-export type { ChangedExporter, CreatedExporter, Exporters, TestResult } from './exporters/exporter-operations.ts';
+export type { ChangedExporter, CreatedExporter, Exporters } from './exporters/exporter-operations.ts';
 export type { DraftPreview, ExplainOptions, ExporterDraft, ExporterQuestions } from './exporters/exporter-preview.ts';
 export type { OwnerLimits, OwnerSettings } from './exporters/owner-limits.ts';
 export type { ReceiverWarning } from './exporters/receiver-url.ts';
-export {
-    type Format,
-    type FormatEvent,
-    type FormatSecret,
-    type FormatSettings,
-    type Formatted,
-    SECRET_PLACEHOLDER,
+export type { TestResult } from './exporters/test-event.ts';
+export { SECRET_PLACEHOLDER } from './formats/format-secret.ts';
+export type {
+    Format,
+    FormatEvent,
+    FormatSecret,
+    FormatSettings,
+    Formatted,
 } from './formats/format-table.ts';
 export type { Diagnosis, Doctor, Finding, FindingPart } from './observing/doctor.ts';
 export {

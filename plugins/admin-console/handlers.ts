@@ -7,7 +7,8 @@ import { DEFAULT_WORKSPACE, workspaceName } from '../../lib/inventory/resources.
 import type { InventoryStore, InventoryWriter } from '../../lib/inventory/store.ts';
 import type { ApiKeys } from '../../lib/keys/api-keys.ts';
 import type { LicenseStatus } from '../../lib/license/verify-license.ts';
-import type { ChangedExporter, TestOptions, TestResult } from '../../lib/webhooks/exporters/exporter-operations.ts';
+import type { ChangedExporter } from '../../lib/webhooks/exporters/exporter-operations.ts';
+import type { TestOptions, TestResult } from '../../lib/webhooks/exporters/test-event.ts';
 import type { AnsweredAttempt } from '../../lib/webhooks/outcomes/response-bodies.ts';
 import type { Webhooks } from '../../lib/webhooks/webhooks.ts';
 import { audited, type Caller } from './audit.ts';

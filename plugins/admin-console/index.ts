@@ -10,7 +10,7 @@ import { adminRoutes } from './routes.ts';
 export { type AuditEntry, type AuditStore, type AuditTrail, type AuditTrailOptions, auditTrail } from '../../lib/audit/audit-trail.ts';
 export { ScanwireError, type ScanwireErrorCode } from '../../lib/errors.ts';
 export { type ErrorDetails, toBoom } from '../errors.ts';
-export { redact } from '../instance.ts';
+export { redact } from '../log-and-events.ts';
 export type { HostSystem, InstalledLicense, System } from './handlers.ts';
 export type { AttemptView, DeliveryView, Input, OperationName, Operations, Output, TestedExporter, TestView } from './operations.ts';
 export type { AdminConsoleOptions, ScreenOptions } from './options.ts';

@@ -32,10 +32,9 @@ import type { AcceptedEvent, EventSummary } from '../../lib/webhooks/events/new-
 import type { Exporter, ExporterChanges, NewExporterSettings } from '../../lib/webhooks/exporters/exporter.ts';
 import type { ShownExporter } from '../../lib/webhooks/exporters/exporter-health.ts';
 import type { ExporterPageQuery, ExporterSummary, PagedExporter, SummaryQuery } from '../../lib/webhooks/exporters/exporter-lists.ts';
-import type { TestOptions } from '../../lib/webhooks/exporters/exporter-operations.ts';
-import type { DraftPreview, ExporterDraft } from '../../lib/webhooks/exporters/exporter-preview.ts';
+import type { DraftPreview, ExporterDraft, MessagePreview } from '../../lib/webhooks/exporters/exporter-preview.ts';
 import type { ReceiverWarning } from '../../lib/webhooks/exporters/receiver-url.ts';
-import type { MessagePreview } from '../../lib/webhooks/messages/message-body.ts';
+import type { TestOptions } from '../../lib/webhooks/exporters/test-event.ts';
 import type { Diagnosis } from '../../lib/webhooks/observing/doctor.ts';
 import type { Outcome } from '../../lib/webhooks/outcomes/outcome.ts';
 import type { AnsweredAttempt } from '../../lib/webhooks/outcomes/response-bodies.ts';

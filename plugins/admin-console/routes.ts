@@ -15,7 +15,7 @@ import { type Problem, ScanwireError } from '../../lib/errors.ts';
 import type { Export } from '../../lib/inventory/export.ts';
 import { schemaRefusal, VALIDATION } from '../../lib/schema-validation.ts';
 import { STATUS } from '../errors.ts';
-import { logFailure } from '../instance.ts';
+import { logFailure } from '../log-and-events.ts';
 import { streamCut, unsniffed, untilClosed, withFirst } from '../store-routes.ts';
 import { performerOf } from './handlers.ts';
 import { errorSchema, schemas } from './operation-schemas.ts';

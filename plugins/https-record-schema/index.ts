@@ -13,7 +13,7 @@ import { recordRoutes } from './record-routes.ts';
 export { ScanwireError, type ScanwireErrorCode } from '../../lib/errors.ts';
 export type { CheckedRecord, HttpsRecord, RecordProblem } from '../../lib/records/index.ts';
 export { type ErrorDetails, toBoom } from '../errors.ts';
-export type { ScanwireEvent } from '../instance.ts';
+export type { ScanwireEvent } from '../log-and-events.ts';
 export type { BadLine, BatchReport } from './batch-response.ts';
 export type { HttpsRecordSchemaOptions } from './options.ts';
 

@@ -7,14 +7,15 @@ import type { LicenseSource } from '../../lib/license/verify-license.ts';
 import type { RecordStore } from '../../lib/records/store.ts';
 import { checked, objectWith } from '../../lib/schema-validation.ts';
 import { VERSION } from '../../lib/version.ts';
-import { claimInstance, type InstanceOptions, instanceSchema, logFailure } from '../instance.ts';
+import { claimInstance, type InstanceOptions, instanceSchema } from '../instance.ts';
+import { logFailure } from '../log-and-events.ts';
 import { bearerKey, hasScope, licensed, needsScope, withStrategy, workspacesSeen } from '../route-authorization.ts';
 import { type StoreFailure, unsniffed } from '../store-routes.ts';
 import { callTool, type ReadDeliveries, type Sight, type Sources, toolsOf } from './tools.ts';
 
 export { ScanwireError, type ScanwireErrorCode } from '../../lib/errors.ts';
 export { type ErrorDetails, toBoom } from '../errors.ts';
-export type { ScanwireEvent } from '../instance.ts';
+export type { ScanwireEvent } from '../log-and-events.ts';
 
 /** Options of the plugin. */
 export interface McpOptions extends InstanceOptions, Sources {

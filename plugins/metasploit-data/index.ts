@@ -18,7 +18,7 @@ import { type Asked, frameworkRow, type ListName, listed, type Reader, related, 
 
 export { ScanwireError, type ScanwireErrorCode } from '../../lib/errors.ts';
 export { type ErrorDetails, toBoom } from '../errors.ts';
-export type { ScanwireEvent } from '../instance.ts';
+export type { ScanwireEvent } from '../log-and-events.ts';
 export type { WholeInventory } from './rows.ts';
 
 /** Options of the plugin. */

@@ -5,7 +5,8 @@ import { checked, objectWith } from '../../lib/schema-validation.ts';
 import { VERSION } from '../../lib/version.ts';
 import { DELIVERY_EVENTS, type WebhookEvent } from '../../lib/webhooks/observing/host-events.ts';
 import { type MetricsRegistry, type WebhookMetrics, webhookMetrics } from '../../lib/webhooks/observing/metrics.ts';
-import { claimInstance, EVENT, type InstanceOptions, instanceSchema, logTags, type ScanwireEvent } from '../instance.ts';
+import { claimInstance, type InstanceOptions, instanceSchema } from '../instance.ts';
+import { EVENT, logTags, type ScanwireEvent } from '../log-and-events.ts';
 import { needsAllWorkspaces, needsScope, withStrategy } from '../route-authorization.ts';
 import { unsniffed } from '../store-routes.ts';
 

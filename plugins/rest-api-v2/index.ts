@@ -12,7 +12,7 @@ import { resources } from './resources.ts';
 
 export { ScanwireError, type ScanwireErrorCode } from '../../lib/errors.ts';
 export { type ErrorDetails, toBoom } from '../errors.ts';
-export type { ScanwireEvent } from '../instance.ts';
+export type { ScanwireEvent } from '../log-and-events.ts';
 export type { RequestLimit } from './limits.ts';
 export type { OwnResource, ResourceRow, RestApiV2Options } from './options.ts';
 

@@ -6,7 +6,8 @@ import { optionalPackage } from '../../lib/errors.ts';
 import { ReaderWatch } from '../../lib/protect/reader-watch.ts';
 import { isObject } from '../../lib/schema-validation.ts';
 import { within } from '../../lib/within.ts';
-import { type InstanceOptions, logFailure } from '../instance.ts';
+import type { InstanceOptions } from '../instance.ts';
+import { logFailure } from '../log-and-events.ts';
 
 /** How many requests one client may make. */
 export interface RequestLimit {

@@ -11,7 +11,7 @@ import type { AcceptedEvent } from '../../lib/webhooks/events/new-event.ts';
 import type { EventToPublish } from '../../lib/webhooks/events/publisher.ts';
 import type { Webhooks } from '../../lib/webhooks/webhooks.ts';
 import { toBoom } from '../errors.ts';
-import { logFailure } from '../instance.ts';
+import { logFailure } from '../log-and-events.ts';
 import { licensed, needsAllWorkspaces, needsScope } from '../route-authorization.ts';
 import { type StoreFailure, unsniffed } from '../store-routes.ts';
 

@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import type { Dispatched, RecordedOutcome, SweepOptions } from '../../../lib/webhooks/deliveries/delivery-store.ts';
-import type { BegunAttempt } from '../../../lib/webhooks/dispatching/reservations.ts';
-import { RESERVATION_TIMES } from '../../../lib/webhooks/dispatching/reservations.ts';
+import { type BegunAttempt, RESERVATION_TIMES } from '../../../lib/webhooks/dispatching/reservations.ts';
 import { FAULTS, faultDelay } from '../../../lib/webhooks/outcomes/breaker.ts';
 import { assertFields, inParallel, only, present } from '../assertions.ts';
 import type { Laws } from '../register-laws.ts';

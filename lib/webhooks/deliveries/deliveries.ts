@@ -5,7 +5,7 @@ import { RESERVATION_TIMES } from '../dispatching/reservations.ts';
 import type { EventSummary } from '../events/new-event.ts';
 import type { HeaderPairs } from '../exporters/exporter.ts';
 import { MAX_COUNTED } from '../exporters/exporter-health.ts';
-import { maskedBody, maskedMessage } from '../messages/message-body.ts';
+import { maskedBody, maskedMessage } from '../messages/formatted-message.ts';
 import type { WebhooksContext } from '../options.ts';
 import { OUTCOME_CODES, type OutcomeCode, type Timings } from '../outcomes/outcome.ts';
 import { type AnsweredAttempt, answeredAttempts } from '../outcomes/response-bodies.ts';

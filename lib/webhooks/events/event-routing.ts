@@ -2,7 +2,7 @@ import { ScanwireError } from '../../errors.ts';
 import type { Executor } from '../../transaction.ts';
 import type { StoredExporter } from '../exporters/exporter.ts';
 import { type FormatEvent, formatEvent } from '../formats/format-table.ts';
-import { type MessageMaker, messageMaker } from '../messages/message-body.ts';
+import { type MessageMaker, messageMaker } from '../messages/formatted-message.ts';
 import type { WebhooksContext } from '../options.ts';
 import { type EventKind, typesFor } from './event-kinds.ts';
 import type { FormattedMessage, IdempotencyKey, NewEvent, Recipient } from './new-event.ts';

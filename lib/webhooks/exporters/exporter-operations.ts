@@ -2,13 +2,8 @@ import { ScanwireError } from '../../errors.ts';
 import type { KeyRing, Resealed } from '../../keys/key-ring.ts';
 import { checked } from '../../schema-validation.ts';
 import { RESERVATION_TIMES } from '../dispatching/reservations.ts';
-import { eventBody } from '../events/event-body.ts';
-import { testEvent } from '../events/event-kinds.ts';
-import { formatInput } from '../events/event-routing.ts';
-import { messageMaker } from '../messages/message-body.ts';
 import { checkSecret, generateSecret, unsealSecrets } from '../messages/signature.ts';
 import type { WebhooksContext } from '../options.ts';
-import { type AnsweredAttempt, answeredAttempts } from '../outcomes/response-bodies.ts';
 import { storeRefusals } from '../store-refusals.ts';
 import {
     type Exporter,
@@ -26,19 +21,7 @@ import { resealExporters } from './exporter-resealing.ts';
 import { insertWithinOwnerLimit } from './owner-limits.ts';
 import { type ReceiverWarning, receiverWarnings } from './receiver-url.ts';
 import { knownUrl, shownUrl, shownUrls, unsealUrl } from './sealed-url.ts';
-
-/** What a `test` event came to. */
-export interface TestResult {
-    readonly deliveryId: string;
-    /** Null when it had no outcome in the time that it was waited for: no worker of its collector took it, or this process is being stopped. */
-    readonly attempt: AnsweredAttempt | null;
-}
-
-/** What becomes of the `test` that a change sends. */
-export interface TestOptions {
-    /** Whether its outcome is waited for. True by default. */
-    readonly wait?: boolean | undefined;
-}
+import { sendTest, type TestOptions, type TestResult } from './test-event.ts';
 
 /** An exporter after a change, and what the `test` came to that the change sent. */
 export interface ChangedExporter {
@@ -252,33 +235,6 @@ async function olderSettingsGone(id: string, { messageCache, session, sleep }: W
     if (await session.hasOthers().catch(() => true)) {
         await sleep(RESERVATION_TIMES.beginWithin);
     }
-}
-
-/** Milliseconds between two reads of the attempt of a `test`. */
-const TEST_POLL = 25;
-
-/** Accepts a `test` event for the exporter alone and polls the rows: the attempt may be made by another process on another machine. */
-async function sendTest(exporter: StoredExporter, timeout: number, context: WebhooksContext): Promise<TestResult> {
-    const { deliveries, newId, sleep, dispatcher } = context;
-    const timestamp = await deliveries.now();
-    const body = eventBody(testEvent, { timestamp, webhook_id: exporter.id, webhook_name: exporter.name });
-    const event = { id: newId(), kind: testEvent.name, body };
-    const message = messageMaker(exporter, context)(formatInput({ ...event, kind: testEvent }, timestamp));
-    const [accepted] = await deliveries.accept([{ event, recipients: { exporterId: exporter.id, message } }]);
-    const deliveryId = accepted?.deliveries[0] as string;
-    dispatcher.wake();
-
-    for (let waited = 0; waited < timeout; waited += TEST_POLL) {
-        const [attempt] = await deliveries.attempts(deliveryId);
-        if (attempt?.finishedAt != null) {
-            const [answered] = await answeredAttempts(deliveries, deliveryId);
-            return { deliveryId, attempt: answered ?? null };
-        }
-
-        await sleep(TEST_POLL);
-    }
-
-    return { deliveryId, attempt: null };
 }
 
 /** An exporter without what only the sender may see. */

@@ -1,7 +1,10 @@
 import { guardFor } from '../../egress/guard.ts';
 import { ScanwireError } from '../../errors.ts';
 import { subjectOf } from '../../schema-validation.ts';
-import { checkedChoices, sealFormatSecret } from '../messages/message-body.ts';
+import { checkSubscription, type Subscription } from '../events/subscription.ts';
+import { native } from '../formats/envelopes.ts';
+import { sealedFormatSecret, sealFormatSecret } from '../formats/format-secret.ts';
+import { checkFormat } from '../formats/format-table.ts';
 import { sealHeaders } from '../messages/message-headers.ts';
 import { changeSecret, checkSecret, sealSecret } from '../messages/signature.ts';
 import type { WebhooksContext } from '../options.ts';
@@ -146,4 +149,29 @@ function typePatch(before: StoredExporter, type: ExportType): ExporterPatch {
     }
 
     return { type, expectedType: before.type };
+}
+
+/**
+ * Checks what an exporter chooses, and how it is sent. Its format's secret is read.
+ *
+ * @returns Kinds and filter as they are stored.
+ * @throws ScanwireError `INVALID_INPUT` for kinds, a filter or a format that cannot be, with the field; `MISCONFIGURED` in a store that
+ *     keeps none of them, or no order; `UNSEALABLE`.
+ */
+function checkedChoices(choices: StoredExporter, context: WebhooksContext): Subscription {
+    const { kinds, formats, exporters, deliveries, vendor, keyRing } = context;
+    const { kinds: names, filter, owner, format: name, headerNames } = choices;
+    const [sealed] = sealedFormatSecret(choices);
+    const formatSecret = sealed === undefined ? undefined : keyRing.open(sealed.sealed, sealed.context);
+    if (choices.ordered && deliveries.ordered !== true) {
+        throw new ScanwireError('MISCONFIGURED', 'The store keeps no order', { field: 'ordered' });
+    }
+    const chosen = { owner, kinds: names, filter, format: name === native.name ? null : name };
+    const [field] = Object.entries(chosen).find(([, value]) => value !== null) ?? [];
+    if (field !== undefined && exporters.subscribers === undefined) {
+        throw new ScanwireError('MISCONFIGURED', `The store keeps no ${field} of an exporter`, { field });
+    }
+
+    checkFormat(formats, choices, { vendor: vendor.name, secret: formatSecret, headerNames });
+    return checkSubscription(choices, kinds);
 }

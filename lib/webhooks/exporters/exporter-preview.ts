@@ -2,12 +2,14 @@ import { checked } from '../../schema-validation.ts';
 import { eventBody } from '../events/event-body.ts';
 import { type Choice, choiceOf, formatInput, type UnroutedEvent } from '../events/event-routing.ts';
 import { type PublishOptions, publishableKind } from '../events/publisher.ts';
-import { type MessagePreview, previewOf } from '../messages/message-body.ts';
+import type { FormatEvent } from '../formats/format-table.ts';
+import { maskedBody, maskedMessage, messageMaker } from '../messages/formatted-message.ts';
 import { checkSecret, generateSecret } from '../messages/signature.ts';
 import type { WebhooksContext } from '../options.ts';
 import {
     type ExporterChanges,
     exporterChangesSchema,
+    type HeaderPairs,
     type NewExporterSettings,
     newExporterSchema,
     type StoredExporter,
@@ -88,4 +90,18 @@ export function exporterQuestions(stored: (id: string) => Promise<StoredExporter
             return { ...choiceOf(exporter, event), ...message };
         },
     };
+}
+
+/** A message as it would go out. */
+export interface MessagePreview {
+    /** In order, with what is secret masked; those of the connection are not among them. */
+    readonly headers: HeaderPairs;
+    readonly body: string;
+}
+
+/** A message as it would go out now, with what is secret masked. @throws ScanwireError `INVALID_INPUT` when it cannot be made. */
+export function previewOf(event: FormatEvent, exporter: StoredExporter, context: WebhooksContext): MessagePreview {
+    const message = messageMaker(exporter, context)(event);
+    const { headers } = maskedMessage({ ...event, body: event.text }, message, { exporter, time: event.time }, context);
+    return { headers, body: maskedBody(event.text, message) };
 }

@@ -1,6 +1,6 @@
 import { ScanwireError } from '../../errors.ts';
 import { isOutdated, type Resealed, reseal, type SealedText } from '../../keys/key-ring.ts';
-import { sealedFormatSecret } from '../messages/message-body.ts';
+import { sealedFormatSecret } from '../formats/format-secret.ts';
 import { sealedHeaders } from '../messages/message-headers.ts';
 import { sealedSecrets } from '../messages/signature.ts';
 import type { WebhooksContext } from '../options.ts';

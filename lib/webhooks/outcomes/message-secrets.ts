@@ -3,7 +3,7 @@ import type { Claim } from '../deliveries/delivery-store.ts';
 import { isAuthorization, unsealAuthentication } from '../exporters/authentication.ts';
 import type { HeaderPairs } from '../exporters/exporter.ts';
 import { unsealUrl } from '../exporters/sealed-url.ts';
-import { sealedFormatSecret } from '../messages/message-body.ts';
+import { sealedFormatSecret } from '../formats/format-secret.ts';
 import { unsealHeaders } from '../messages/message-headers.ts';
 import { unsealSecrets, type Vendor } from '../messages/signature.ts';
 

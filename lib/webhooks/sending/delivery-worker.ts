@@ -6,7 +6,7 @@ import type { Reservation } from '../dispatching/reservations.ts';
 import { unsealAuthentication } from '../exporters/authentication.ts';
 import type { StoredExporter } from '../exporters/exporter.ts';
 import { knownUrl, unsealUrl } from '../exporters/sealed-url.ts';
-import { outgoingBody } from '../messages/message-body.ts';
+import { outgoingBody } from '../messages/formatted-message.ts';
 import { messageHeaders, unsealHeaders } from '../messages/message-headers.ts';
 import { unsealSecrets, type Vendor } from '../messages/signature.ts';
 import { type DeliveryEvent, deliveryEvent } from '../observing/host-events.ts';

@@ -5,8 +5,7 @@ import { activityRoute, activityTemplates } from './activity.ts';
 import { deliveryRoutes, deliveryTemplates, type Named, namedExporters, nameOf, stateShown } from './delivery.ts';
 import type { View } from './live.ts';
 import { type Fault, faultOf, type Page } from './renderer.ts';
-import type { Redirect, Screen, Visit } from './screen.ts';
-import { timeIn } from './screen.ts';
+import { type Redirect, type Screen, timeIn, type Visit } from './screen.ts';
 import { counted, texts } from './texts.ts';
 
 const LIST = `{% layout 'layout' %}{% block content %}

@@ -1,7 +1,11 @@
 import t from 'tap';
 import type { Claim } from '../../../../lib/webhooks/deliveries/delivery-store.ts';
-import type { Reservation } from '../../../../lib/webhooks/dispatching/reservations.ts';
-import { RESERVATION_TIMES, type Reservations, reservationsOf } from '../../../../lib/webhooks/dispatching/reservations.ts';
+import {
+    RESERVATION_TIMES,
+    type Reservation,
+    type Reservations,
+    reservationsOf,
+} from '../../../../lib/webhooks/dispatching/reservations.ts';
 
 /** The store's time when it was first heard of. */
 const HEARD = Date.UTC(2026, 10, 21);

@@ -1,12 +1,13 @@
 import { ScanwireError } from '../../errors.ts';
-import type { KeyRing, SealedText } from '../../keys/key-ring.ts';
+import type { KeyRing } from '../../keys/key-ring.ts';
 import type { FormattedMessage, StoredEvent } from '../events/new-event.ts';
-import { checkSubscription, type Subscription } from '../events/subscription.ts';
 import { authorizationOf, unsealAuthentication } from '../exporters/authentication.ts';
 import type { HeaderPairs, StoredExporter } from '../exporters/exporter.ts';
 import { native } from '../formats/envelopes.ts';
-import { checkFormat, type FormatEvent, type Formatter, formatterOf, withFormatSecret, withMaskedSecret } from '../formats/format-table.ts';
+import { sealedFormatSecret, withFormatSecret, withMaskedSecret } from '../formats/format-secret.ts';
+import { type FormatEvent, type Formatter, formatterOf } from '../formats/format-table.ts';
 import type { WebhooksContext } from '../options.ts';
+import { MASK } from '../outcomes/masking.ts';
 import { messageHeaders, unsealHeaders } from './message-headers.ts';
 import { unsealSecrets } from './signature.ts';
 
@@ -69,22 +70,6 @@ export function outgoingBody(
     return { ...message, bytes: sealed === undefined ? bytes : withFormatSecret(bytes, keyRing.open(sealed.sealed, sealed.context)) };
 }
 
-/** A message as it would go out. */
-export interface MessagePreview {
-    /** In order, with what is secret masked; those of the connection are not among them. */
-    readonly headers: HeaderPairs;
-    readonly body: string;
-}
-
-const MASK = '***';
-
-/** A message as it would go out now, with what is secret masked. @throws ScanwireError `INVALID_INPUT` when it cannot be made. */
-export function previewOf(event: FormatEvent, exporter: StoredExporter, context: WebhooksContext): MessagePreview {
-    const message = messageMaker(exporter, context)(event);
-    const { headers } = maskedMessage({ ...event, body: event.text }, message, { exporter, time: event.time }, context);
-    return { headers, body: maskedBody(event.text, message) };
-}
-
 /** Headers of a message that is sent at a time, with what is secret masked, and how many bytes its body has. @throws as {@link outgoingBody}. */
 export function maskedMessage(
     event: Pick<StoredEvent, 'id' | 'kind' | 'body'>,
@@ -103,43 +88,4 @@ export function maskedMessage(
 /** What is sent in the body, with the secret of the format masked. */
 export function maskedBody(body: string, message: FormattedMessage | null): string {
     return message === null ? body : Buffer.from(withMaskedSecret(Buffer.from(message.body))).toString();
-}
-
-/**
- * Checks what an exporter chooses, and how it is sent. Its format's secret is read.
- *
- * @returns Kinds and filter as they are stored.
- * @throws ScanwireError `INVALID_INPUT` for kinds, a filter or a format that cannot be, with the field; `MISCONFIGURED` in a store that
- *     keeps none of them, or no order; `UNSEALABLE`.
- */
-export function checkedChoices(choices: StoredExporter, context: WebhooksContext): Subscription {
-    const { kinds, formats, exporters, deliveries, vendor, keyRing } = context;
-    const { kinds: names, filter, owner, format: name, headerNames } = choices;
-    const [sealed] = sealedFormatSecret(choices);
-    const formatSecret = sealed === undefined ? undefined : keyRing.open(sealed.sealed, sealed.context);
-    if (choices.ordered && deliveries.ordered !== true) {
-        throw new ScanwireError('MISCONFIGURED', 'The store keeps no order', { field: 'ordered' });
-    }
-    const chosen = { owner, kinds: names, filter, format: name === native.name ? null : name };
-    const [field] = Object.entries(chosen).find(([, value]) => value !== null) ?? [];
-    if (field !== undefined && exporters.subscribers === undefined) {
-        throw new ScanwireError('MISCONFIGURED', `The store keeps no ${field} of an exporter`, { field });
-    }
-
-    checkFormat(formats, choices, { vendor: vendor.name, secret: formatSecret, headerNames });
-    return checkSubscription(choices, kinds);
-}
-
-/** The secret of a format, sealed for an exporter. */
-export function sealFormatSecret(id: string, secret: string, keyRing: KeyRing): string {
-    return keyRing.seal(secret, contextOf(id));
-}
-
-/** The sealed secret of an exporter's format: one text, or none. */
-export function sealedFormatSecret({ id, sealedFormatSecret: sealed }: StoredExporter): readonly SealedText[] {
-    return sealed === null ? [] : [{ sealed, context: contextOf(id) }];
-}
-
-function contextOf(exporterId: string): string {
-    return `exporter:${exporterId}:format`;
 }

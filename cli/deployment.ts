@@ -17,7 +17,7 @@ import type { WebhookStores, WebhooksOptions } from '../lib/webhooks/options.ts'
 import { httpSender } from '../lib/webhooks/sending/http-sender.ts';
 import { type Webhooks, webhooks } from '../lib/webhooks/webhooks.ts';
 import { within } from '../lib/within.ts';
-import type { System } from '../plugins/admin-console/handlers.ts';
+import type { System } from '../plugins/admin-console/system.ts';
 import { type DataFolder, diskFinding, prepareDataFolder } from './data-folder.ts';
 import { storedKeyRing } from './key-ring.ts';
 import { type StoredLicense, storedLicense } from './stored-license.ts';

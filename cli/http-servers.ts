@@ -6,7 +6,7 @@ import { isInstalled } from '../lib/errors.ts';
 import type { InventoryStore } from '../lib/inventory/store.ts';
 import { protect } from '../lib/protect/connections.ts';
 import { webhookTracing } from '../lib/webhooks/observing/tracing.ts';
-import type { System } from '../plugins/admin-console/handlers.ts';
+import type { System } from '../plugins/admin-console/system.ts';
 import { plugin as httpsRecordSchema } from '../plugins/https-record-schema/index.ts';
 import { type McpOptions, plugin as mcp } from '../plugins/mcp/index.ts';
 import { plugin as metasploitData, type WholeInventory } from '../plugins/metasploit-data/index.ts';

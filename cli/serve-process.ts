@@ -4,7 +4,7 @@ import { systemClock } from '../lib/clock.ts';
 import { ownIdentity } from '../lib/process-identity.ts';
 import { DELIVERY_EVENTS } from '../lib/webhooks/observing/host-events.ts';
 import { OPERATOR } from '../plugins/admin-console/audit.ts';
-import type { System } from '../plugins/admin-console/handlers.ts';
+import type { System } from '../plugins/admin-console/system.ts';
 import { plugin as adminConsole } from '../plugins/admin-console/index.ts';
 import { EVENT } from '../plugins/log-and-events.ts';
 import type { McpOptions } from '../plugins/mcp/index.ts';

@@ -14,7 +14,7 @@ import type { Reservations } from './dispatching/reservations.ts';
 import type { ClaimingSession } from './dispatching/session.ts';
 import { SHARES } from './dispatching/shares.ts';
 import type { EventKind, EventKinds } from './events/event-kinds.ts';
-import type { Subscriptions } from './events/event-routing.ts';
+import type { EventRouting } from './events/event-routing.ts';
 import type { Notices } from './events/exporter-notices.ts';
 import { collectorSchema, DEFAULT_COLLECTOR } from './exporters/exporter.ts';
 import type { ExporterStore } from './exporters/exporter-store.ts';
@@ -210,7 +210,7 @@ export interface WebhooksContext extends Required<Omit<WebhooksOptions, 'vendor'
     /** The memory for the bodies that are sent, or cached to be. */
     readonly bodyMemory: ByteBudget;
     readonly messageCache: MessageCache;
-    readonly subscriptions: Subscriptions;
+    readonly routing: EventRouting;
     readonly traces: Traces;
     readonly responses: Responses;
     readonly tests: TestsUnderWay;

@@ -11,9 +11,9 @@ export { type AuditEntry, type AuditStore, type AuditTrail, type AuditTrailOptio
 export { ScanwireError, type ScanwireErrorCode } from '../../lib/errors.ts';
 export { type ErrorDetails, toBoom } from '../errors.ts';
 export { redact } from '../log-and-events.ts';
-export type { HostSystem, InstalledLicense, System } from './handlers.ts';
 export type { AttemptView, DeliveryView, Input, OperationName, Operations, Output, TestedExporter, TestView } from './operations.ts';
 export type { AdminConsoleOptions, ScreenOptions } from './options.ts';
+export type { HostSystem, InstalledLicense, System } from './system.ts';
 
 /** Registers the routes by which people and programs administer a system, behind the application's own authentication. */
 export const plugin: NamedPlugin<AdminConsoleOptions> = {

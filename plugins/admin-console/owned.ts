@@ -5,8 +5,9 @@ import type { Replay } from '../../lib/webhooks/deliveries/replays.ts';
 import type { Exporter } from '../../lib/webhooks/exporters/exporter.ts';
 import { assertOwnerMay } from '../../lib/webhooks/exporters/owner-limits.ts';
 import { storeRefusals } from '../../lib/webhooks/store-refusals.ts';
-import type { Handlers, System } from './handlers.ts';
+import type { Handlers } from './handlers.ts';
 import type { OperationName } from './operations.ts';
+import type { System } from './system.ts';
 
 /*
  * The operations of an owner: those of the list below, each so cut that nothing of another owner is seen, counted or changed. What is another's

@@ -8,7 +8,7 @@ import { orUnavailable, pathId, type StoreFailure, streamCut, untilClosed, withF
 import { streamed } from './compression.ts';
 import { assertKnown, readDeletions } from './deleted-rows.ts';
 import { type Asked, askedOf, nextLink } from './index-query.ts';
-import type { Streams } from './limits.ts';
+import type { Streams } from './index-streams.ts';
 import type { ResourceRow } from './options.ts';
 import { indexText, type RowForm, type RowForms } from './row-forms.ts';
 import { limitedTo, seenAt } from './workspaces-seen.ts';

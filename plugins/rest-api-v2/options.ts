@@ -4,7 +4,7 @@ import { type Collection, type InventoryStore, inventorySchema } from '../../lib
 import type { LicenseSource } from '../../lib/license/verify-license.ts';
 import { objectWith } from '../../lib/schema-validation.ts';
 import { type InstanceOptions, instanceSchema } from '../instance.ts';
-import { type RequestLimit, requestLimitSchema } from './limits.ts';
+import { type RequestLimit, requestLimitSchema } from './request-limits.ts';
 
 /** Rows of a resource that the application adds; the schema names every field, besides `id`, that is to go out. */
 export type ResourceRow = { readonly id: number };

@@ -2,9 +2,10 @@ import type { Acceptance, DeliveryStore, Dispatched } from '../../../lib/webhook
 import type { HandOutOptions } from '../../../lib/webhooks/dispatching/reservations.ts';
 import type { FormattedMessage, NewEvent, Recipients, StoredEvent } from '../../../lib/webhooks/events/new-event.ts';
 import { storeRefusals } from '../../../lib/webhooks/store-refusals.ts';
+import { handOut } from './delivery-transitions.ts';
 import { roomFor } from './dispatch.ts';
 import { turnsOf } from './order-keys.ts';
-import { type DeliveryRow, type ExporterRow, handOut, isSelective, takesEvents, type WebhookState } from './webhook-state.ts';
+import { type DeliveryRow, type ExporterRow, isSelective, takesEvents, type WebhookState } from './webhook-state.ts';
 
 /** As `DeliveryStore.accept` says. */
 export function accept(

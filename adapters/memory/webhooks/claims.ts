@@ -2,18 +2,8 @@ import type { Claim, ClaimRequest, Dispatched, SweepOptions, SweepResult } from 
 import { RESERVATION_TIMES } from '../../../lib/webhooks/dispatching/reservations.ts';
 import { FAULTS } from '../../../lib/webhooks/outcomes/breaker.ts';
 import { INTERRUPTIONS } from '../../../lib/webhooks/outcomes/outcome.ts';
-import {
-    asExporter,
-    type DeliveryRow,
-    type HeldClaim,
-    interrupt,
-    isSentTo,
-    later,
-    move,
-    openAttempt,
-    retryAfterFault,
-    type WebhookState,
-} from './webhook-state.ts';
+import { interrupt, move, openAttempt, retryAfterFault } from './delivery-transitions.ts';
+import { asExporter, type DeliveryRow, type HeldClaim, isSentTo, later, type WebhookState } from './webhook-state.ts';
 
 /** As `DeliveryStore.claim` says. */
 export function claim(

@@ -10,24 +10,12 @@ import type { ResponseStore } from '../../../lib/webhooks/outcomes/response-bodi
 import { DISCARDABLE, isReplayable, storeRefusals } from '../../../lib/webhooks/store-refusals.ts';
 import { accept } from './acceptance.ts';
 import { claim, sweep } from './claims.ts';
+import { end, interrupt, move, openAttempt, restartSchedule, retryAfterFault, unendedOf } from './delivery-transitions.ts';
 import { dispatch } from './dispatch.ts';
 import { applyHealth } from './exporter-health.ts';
 import { replayStore } from './replays.ts';
 import { retentionStore } from './retention.ts';
-import {
-    type AttemptRow,
-    asDelivery,
-    type DeliveryRow,
-    end,
-    interrupt,
-    later,
-    move,
-    openAttempt,
-    restartSchedule,
-    retryAfterFault,
-    unendedOf,
-    type WebhookState,
-} from './webhook-state.ts';
+import { type AttemptRow, asDelivery, type DeliveryRow, later, type WebhookState } from './webhook-state.ts';
 
 /** Events, deliveries and attempts of the state. */
 export function deliveryStore(state: WebhookState): DeliveryStore {

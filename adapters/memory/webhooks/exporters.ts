@@ -11,18 +11,17 @@ import { type ExporterPageRequest, type PagedRow, summaryOf } from '../../../lib
 import type { ExporterStore } from '../../../lib/webhooks/exporters/exporter-store.ts';
 import { patchRefusal, storeRefusals } from '../../../lib/webhooks/store-refusals.ts';
 import { sliceOf } from './deliveries.ts';
+import { end, unendedOf } from './delivery-transitions.ts';
 import { releaseOrder } from './order-keys.ts';
 import {
     asExporter,
     CLOSED_BREAKER,
     type DeliveryRow,
     type ExporterRow,
-    end,
     isSelective,
     later,
     resubscribe,
     takesEvents,
-    unendedOf,
     type WebhookState,
 } from './webhook-state.ts';
 

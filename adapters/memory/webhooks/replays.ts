@@ -1,6 +1,7 @@
 import type { Replay, ReplayStore } from '../../../lib/webhooks/deliveries/replays.ts';
 import { storeRefusals } from '../../../lib/webhooks/store-refusals.ts';
-import { type DeliveryRow, later, restartSchedule, type WebhookState } from './webhook-state.ts';
+import { restartSchedule } from './delivery-transitions.ts';
+import { type DeliveryRow, later, type WebhookState } from './webhook-state.ts';
 
 /** A replay, and how far it is. */
 interface ReplayRow {

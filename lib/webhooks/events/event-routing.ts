@@ -32,8 +32,8 @@ export type Choice = { readonly wanted: true } | { readonly wanted: false; reado
 /** Stores events with what is given, or nothing. */
 type Accept<Result> = (newEvents: readonly NewEvent[], revision: { readonly revision?: number }) => Promise<Result>;
 
-/** Which events exporters choose, and in which format. */
-export interface Subscriptions {
+/** Brings events to the exporters that choose them, each in its format. */
+export interface EventRouting {
     /**
      * Lets events be accepted for those who choose them; once more where what they choose has changed meanwhile.
      *
@@ -64,8 +64,8 @@ type Context = Pick<WebhooksContext, 'exporters' | 'reservations' | 'monotonic' 
 /** What exporters choose may change again while events are accepted, but not each time. */
 const MAX_TRIES = 5;
 
-/** What exporters of the store choose. It is read when the first event is accepted, and again only when it has changed. */
-export function subscriptions(context: Context): Subscriptions {
+/** The routing by what exporters of the store choose. That is read when the first event is accepted, and again only when it has changed. */
+export function eventRouting(context: Context): EventRouting {
     const { exporters, reservations, monotonic } = context;
     let reading: Promise<KnownSubscribers> | null = null;
     let known: KnownSubscribers | null = null;

@@ -42,10 +42,7 @@ const QUIET = 500;
 /** Notices of one reading. */
 const BATCH = 100;
 
-type NoticesContext = Pick<
-    WebhooksContext,
-    'exporters' | 'deliveries' | 'subscriptions' | 'dispatcher' | 'stopAfter' | 'onError' | 'onEvent'
->;
+type NoticesContext = Pick<WebhooksContext, 'exporters' | 'deliveries' | 'routing' | 'dispatcher' | 'stopAfter' | 'onError' | 'onEvent'>;
 
 /** The notices of a store, none in one that makes none. What fails is reported and tried again at the next poll. */
 export function noticesOf(context: NoticesContext): Notices {
@@ -132,12 +129,12 @@ const EVENT_TYPES = {
  */
 async function publishNotice(
     notice: ExporterNotice,
-    { exporters, deliveries, subscriptions, dispatcher, stopAfter }: NoticesContext,
+    { exporters, deliveries, routing, dispatcher, stopAfter }: NoticesContext,
 ): Promise<boolean> {
     const event = noticeEvent(notice, stopAfter);
     let first = true;
     try {
-        const [accepted] = await subscriptions.route([event], (newEvents, revision) => deliveries.accept(newEvents, revision));
+        const [accepted] = await routing.route([event], (newEvents, revision) => deliveries.accept(newEvents, revision));
         if (accepted !== undefined && accepted.deliveries.length > 0) {
             dispatcher.wake();
         }

@@ -99,10 +99,10 @@ const ownerAndKeysSchema: Joi.ObjectSchema<{ owner?: string; idempotencyKey?: st
 
 /** Publishes events of the known kinds ({@link EventKinds}) into a store. */
 export function publisher(context: WebhooksContext): Publisher {
-    const { kinds, deliveries, maxBodyBytes, newId, dispatcher, session, reservations, messageCache, subscriptions } = context;
+    const { kinds, deliveries, maxBodyBytes, newId, dispatcher, session, reservations, messageCache, routing } = context;
     const published = publishing(context);
     const traced = tracedBy(context);
-    const acceptTogether = (events: readonly UnroutedEvent[]) => subscriptions.route(events, accept);
+    const acceptTogether = (events: readonly UnroutedEvent[]) => routing.route(events, accept);
     const acceptBatched = batched<UnroutedEvent, Acceptance>(acceptTogether, BATCH, STATEMENTS_AT_ONCE);
     // In statements of their own: they may wait for others of their keys, and must not keep others waiting.
     const acceptOrdered = batched<UnroutedEvent, Acceptance>(acceptTogether, BATCH, STATEMENTS_AT_ONCE);
@@ -148,8 +148,8 @@ export function publisher(context: WebhooksContext): Publisher {
 
     function acceptIn(tx: Executor | undefined, events: readonly UnroutedEvent[]): Promise<readonly Acceptance[]> {
         return tx === undefined
-            ? subscriptions.route(events, accept)
-            : subscriptions.route(events, (newEvents, revision) => deliveries.accept(newEvents, { tx, ...revision }), tx);
+            ? routing.route(events, accept)
+            : routing.route(events, (newEvents, revision) => deliveries.accept(newEvents, { tx, ...revision }), tx);
     }
 
     function acceptOne(tx: Executor | undefined, event: UnroutedEvent): Promise<Acceptance> {

@@ -3,7 +3,7 @@ import type { WebhooksContext } from '../options.ts';
 import { deliveryWorker } from './delivery-worker.ts';
 
 /** What a process has begun in order to send: the session under which it claims, and a worker for each collector. */
-export interface Sending {
+export interface CollectorWorkers {
     /** Begins to send for these collectors, so many attempts of each at once. A stop meanwhile lets nothing more begin. */
     begin(collectors: Iterable<string>, concurrency: number): Promise<void>;
     /** Resolves once what is being sent is finished as it was begun, what has just begun too. */
@@ -13,11 +13,11 @@ export interface Sending {
 }
 
 /**
- * The sending of a process that has begun nothing.
+ * The workers of a process, of which none has begun.
  *
  * @param onFreed As that of `ClaimingSession.begin`.
  */
-export function sendingOf(context: WebhooksContext, onFreed: () => void): Sending {
+export function collectorWorkers(context: WebhooksContext, onFreed: () => void): CollectorWorkers {
     const { member, session, sender } = context;
     const startWorker = deliveryWorker(context);
     const workers: QueueWorker[] = [];

@@ -5,9 +5,9 @@ import type { Clock } from '../lib/clock.ts';
 import { isInstalled } from '../lib/errors.ts';
 import { addressBlock } from '../lib/protect/connections.ts';
 import { OPERATOR } from '../plugins/admin-console/audit.ts';
-import type { System } from '../plugins/admin-console/system.ts';
 import { plugin as adminConsole } from '../plugins/admin-console/index.ts';
 import { texts } from '../plugins/admin-console/screens/texts.ts';
+import type { System } from '../plugins/admin-console/system.ts';
 import { contentPolicy, ICON } from '../plugins/web-page.ts';
 
 /*

@@ -9,8 +9,8 @@ import type { ChangedExporter } from '../lib/webhooks/exporters/exporter-operati
 import { within } from '../lib/within.ts';
 import { OPERATOR } from '../plugins/admin-console/audit.ts';
 import { attemptView, handlersOf, testView } from '../plugins/admin-console/handlers.ts';
-import { type System } from '../plugins/admin-console/system.ts';
 import type { AttemptView, TestView } from '../plugins/admin-console/operations.ts';
+import type { System } from '../plugins/admin-console/system.ts';
 import { type DataFolder, readIfPresent, replaceFile } from './data-folder.ts';
 import type { Stores } from './stores.ts';
 import { type Received, type Receiver, startReceiver, type Verification } from './verifying-receiver.ts';

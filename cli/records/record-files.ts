@@ -1,8 +1,8 @@
 import { jsonText, printable } from '../../lib/printable.ts';
 import { type DecodedRecord, readDecodedRecords } from '../../lib/records/decode-records.ts';
 import { type ReadRecordsOptions, readRecords } from '../../lib/records/read-records.ts';
+import { bodyText } from '../../lib/records/response/charset.ts';
 import type { HttpResponse } from '../../lib/records/response/parse-response.ts';
-import { bodyText } from '../../lib/records/response/text.ts';
 import { writeRecords } from '../../lib/records/write-records.ts';
 import { writeOutput } from '../output/write-output.ts';
 import { goodRecords, type ReadingLimits, type RecordsReport, recordsReporter } from './report.ts';

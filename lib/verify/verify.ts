@@ -1,7 +1,8 @@
 import { timingSafeEqual } from 'node:crypto';
 import { type Clock, systemClock } from '../clock.ts';
 import { ScanwireError } from '../errors.ts';
-import { BODY_FORMS, type BodyForm, bodyDigest, standardSignatures, vendorNamed, wrongSecret } from '../webhooks/messages/signature.ts';
+import { BODY_FORMS, type BodyForm, bodyDigest, standardSignatures, vendorNamed } from '../webhooks/messages/signature.ts';
+import { wrongSecret } from '../webhooks/messages/signing-secret.ts';
 import { SIGNATURE_FORMS, type SignatureForm } from '../webhooks/setting-values.ts';
 import type { ReplayCache } from './replay-cache.ts';
 

@@ -8,7 +8,7 @@ import { egressGuard } from '../../lib/egress/guard.ts';
 import { assertOpens, keyRing } from '../../lib/keys/key-ring.ts';
 import type { ExporterChanges } from '../../lib/webhooks/exporters/exporter.ts';
 import { sealedForExporters } from '../../lib/webhooks/exporters/exporter-resealing.ts';
-import { sealSecret, unsealSecrets } from '../../lib/webhooks/messages/signature.ts';
+import { sealSecret, unsealSecrets } from '../../lib/webhooks/messages/signing-secret.ts';
 import type { WebhookStores } from '../../lib/webhooks/options.ts';
 import { httpSender } from '../../lib/webhooks/sending/http-sender.ts';
 import { webhooks } from '../../lib/webhooks/webhooks.ts';

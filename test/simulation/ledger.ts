@@ -5,7 +5,7 @@ import type { PublishedEvent } from '../../lib/webhooks/events/publisher.ts';
 import type { ExporterPatch, StoredExporter } from '../../lib/webhooks/exporters/exporter.ts';
 import { unsealUrl } from '../../lib/webhooks/exporters/sealed-url.ts';
 import { unsealHeaders } from '../../lib/webhooks/messages/message-headers.ts';
-import { unsealSecrets } from '../../lib/webhooks/messages/signature.ts';
+import { unsealSecrets } from '../../lib/webhooks/messages/signing-secret.ts';
 import type { WebhookStores } from '../../lib/webhooks/options.ts';
 import type { BreakerRules } from '../../lib/webhooks/outcomes/breaker.ts';
 import { type AcceptedDelivery, type Claimed, DeliveryModel, name, POISONED_AFTER } from './delivery-model.ts';

@@ -6,7 +6,7 @@ import { native } from '../formats/envelopes.ts';
 import { sealedFormatSecret, sealFormatSecret } from '../formats/format-secret.ts';
 import { checkFormat } from '../formats/format-table.ts';
 import { sealHeaders } from '../messages/message-headers.ts';
-import { changeSecret, checkSecret, sealSecret } from '../messages/signature.ts';
+import { changeSecret, checkSecret, sealSecret } from '../messages/signing-secret.ts';
 import type { WebhooksContext } from '../options.ts';
 import type { ExportType } from '../setting-values.ts';
 import {

@@ -4,7 +4,7 @@ import { type Choice, choiceOf, formatInput, type UnroutedEvent } from '../event
 import { type PublishOptions, publishableKind } from '../events/publisher.ts';
 import type { FormatEvent } from '../formats/format-table.ts';
 import { maskedBody, maskedMessage, messageMaker } from '../messages/formatted-message.ts';
-import { checkSecret, generateSecret } from '../messages/signature.ts';
+import { checkSecret, generateSecret } from '../messages/signing-secret.ts';
 import type { WebhooksContext } from '../options.ts';
 import {
     type ExporterChanges,

@@ -2,7 +2,7 @@ import { ScanwireError } from '../../errors.ts';
 import { isOutdated, type Resealed, reseal, type SealedText } from '../../keys/key-ring.ts';
 import { sealedFormatSecret } from '../formats/format-secret.ts';
 import { sealedHeaders } from '../messages/message-headers.ts';
-import { sealedSecrets } from '../messages/signature.ts';
+import { sealedSecrets } from '../messages/signing-secret.ts';
 import type { WebhooksContext } from '../options.ts';
 import { sealedAuthentication } from './authentication.ts';
 import type { ExporterPatch, StoredExporter } from './exporter.ts';

@@ -9,7 +9,7 @@ import { type FormatEvent, type Formatter, formatterOf } from '../formats/format
 import type { WebhooksContext } from '../options.ts';
 import { MASK } from '../outcomes/masking.ts';
 import { messageHeaders, unsealHeaders } from './message-headers.ts';
-import { unsealSecrets } from './signature.ts';
+import { unsealSecrets } from './signing-secret.ts';
 
 /** What formats make of events, and for whom. */
 type Formatting = Pick<WebhooksContext, 'formats' | 'vendor' | 'maxBodyBytes'>;

@@ -5,7 +5,8 @@ import type { HeaderPairs } from '../exporters/exporter.ts';
 import { unsealUrl } from '../exporters/sealed-url.ts';
 import { sealedFormatSecret } from '../formats/format-secret.ts';
 import { unsealHeaders } from '../messages/message-headers.ts';
-import { unsealSecrets, type Vendor } from '../messages/signature.ts';
+import type { Vendor } from '../messages/signature.ts';
+import { unsealSecrets } from '../messages/signing-secret.ts';
 
 /** What is told of a message everywhere; the values of all its other headers are secret. */
 const SHOWN_HEADERS: ReadonlySet<string> = new Set(['content-type', 'user-agent', 'webhook-id', 'webhook-timestamp', 'traceparent']);

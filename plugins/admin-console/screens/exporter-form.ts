@@ -6,7 +6,7 @@ import {
     type HeaderPairs,
     type NewExporterSettings,
 } from '../../../lib/webhooks/exporters/exporter.ts';
-import { generateSecret } from '../../../lib/webhooks/messages/signature.ts';
+import { generateSecret } from '../../../lib/webhooks/messages/signing-secret.ts';
 import {
     AFTER_EXHAUSTED,
     type AfterExhausted,

@@ -3,7 +3,8 @@ import { Webhook } from 'standardwebhooks';
 import t from 'tap';
 import type { HeaderPairs } from '../../../../lib/webhooks/exporters/exporter.ts';
 import { messageHeaders } from '../../../../lib/webhooks/messages/message-headers.ts';
-import { checkSecret, generateSecret, type Signing, signatureHeaders, vendorNamed } from '../../../../lib/webhooks/messages/signature.ts';
+import { type Signing, signatureHeaders, vendorNamed } from '../../../../lib/webhooks/messages/signature.ts';
+import { checkSecret, generateSecret } from '../../../../lib/webhooks/messages/signing-secret.ts';
 import type { SignatureForm } from '../../../../lib/webhooks/setting-values.ts';
 
 const body = Buffer.from('{"timestamp":"2026-11-21T09:30:00.000Z","title":"Größe – \u2028 😀"}');

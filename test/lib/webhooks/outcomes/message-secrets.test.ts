@@ -3,7 +3,8 @@ import { at, sampleExporter } from '../../../../adapters/contract/webhooks/fixtu
 import { storedAuthentication } from '../../../../lib/webhooks/exporters/authentication.ts';
 import type { HeaderPairs } from '../../../../lib/webhooks/exporters/exporter.ts';
 import { sealHeaders } from '../../../../lib/webhooks/messages/message-headers.ts';
-import { sealSecret, vendorNamed } from '../../../../lib/webhooks/messages/signature.ts';
+import { vendorNamed } from '../../../../lib/webhooks/messages/signature.ts';
+import { sealSecret } from '../../../../lib/webhooks/messages/signing-secret.ts';
 import { messageSecrets } from '../../../../lib/webhooks/outcomes/message-secrets.ts';
 import { ring as keyRing } from '../../../support/recording-process.ts';
 

@@ -9,11 +9,11 @@ import type { Executor } from '../../../lib/transaction.ts';
 import { type PoolLike, patiently, sqlState } from '../database.ts';
 import { forgetDeletions } from '../inventory/tombstones.ts';
 import { findWorkspace, inTurn, readWorkspace } from '../inventory/workspaces.ts';
+import { applyStaged, discardStaged, isShown, lease, release, show } from './import-lifecycle.ts';
 import { type Lease, paceOf } from './import-slices.ts';
 import { markUnnamed } from './remove-unnamed.ts';
 import { findingsAside, weightOf } from './stage-findings.ts';
 import { addStaged, type Batch, NOTHING_STAGED, type StagedBatch, stageBatch } from './stage-hosts.ts';
-import { applyStaged, discardStaged, isShown, lease, release, show } from './staged-import.ts';
 
 /** So many make a short transaction also on the embedded database, where everybody waits for it. */
 const HOSTS_PER_BATCH = 150;

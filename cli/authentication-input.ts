@@ -6,9 +6,9 @@ import type {
     BasicCredentials,
     ClientCertificate,
     ProxySettings,
-} from '../lib/webhooks/authentication.ts';
+} from '../lib/webhooks/exporters/authentication.ts';
 import { definedFields } from './command.ts';
-import { readText } from './input.ts';
+import { readText } from './input-file.ts';
 import { type HiddenName, hiddenText, type Options, refused } from './secret-input.ts';
 
 /** Adds the flags; and those that drop it, where there may be some. */

@@ -5,8 +5,8 @@ import type { Command } from 'commander';
 import { ScanwireError } from '../lib/errors.ts';
 import { jsonText, printableLines } from '../lib/printable.ts';
 import { type DownloadName, endpoints, type Input, type OperationName, type Output } from '../plugins/admin-console/operations.ts';
+import { ask, download } from './admin-client.ts';
 import { connectToServer } from './admin-socket.ts';
-import { ask, download } from './client.ts';
 import { DEFAULT_DATA, dataFolder, dataFolderExists } from './data-folder.ts';
 
 /** By `require`: an `import` of CommonJS first searches it for its exports, which takes as long as loading it. */

@@ -1,25 +1,24 @@
-import { statfs } from 'node:fs/promises';
 import Joi from 'joi';
 import { type AuditTrailOptions, auditTrail } from '../lib/audit/audit-trail.ts';
-import { checked } from '../lib/checked.ts';
 import { egressGuard } from '../lib/egress/guard.ts';
 import { type Resolver, resolverSchema } from '../lib/egress/resolver.ts';
 import { ScanwireError } from '../lib/errors.ts';
 import { apiKeys } from '../lib/keys/api-keys.ts';
 import { assertOpens, type KeyRing } from '../lib/keys/key-ring.ts';
 import { sealedKeys } from '../lib/keys/sealed-keys.ts';
-import { type Doctor, diagnosis, type Finding } from '../lib/webhooks/doctor.ts';
-import { DEFAULT_COLLECTOR } from '../lib/webhooks/exporter.ts';
-import { httpSender } from '../lib/webhooks/http-sender.ts';
+import { checked } from '../lib/schema-validation.ts';
+import type { DeploymentSettings } from '../lib/webhooks/deployment-settings.ts';
+import type { DeliveryQueue } from '../lib/webhooks/dispatching/delivery-queue.ts';
+import { DEFAULT_COLLECTOR } from '../lib/webhooks/exporters/exporter.ts';
+import { sealedForExporters } from '../lib/webhooks/exporters/exporter-resealing.ts';
+import { type Doctor, diagnosis } from '../lib/webhooks/observing/doctor.ts';
+import { webhookTracing } from '../lib/webhooks/observing/tracing.ts';
 import type { WebhookStores, WebhooksOptions } from '../lib/webhooks/options.ts';
-import type { DeliveryQueue } from '../lib/webhooks/queue.ts';
-import { sealedForExporters } from '../lib/webhooks/sealed-exporters.ts';
-import type { DeploymentSettings } from '../lib/webhooks/settings.ts';
-import { webhookTracing } from '../lib/webhooks/tracing.ts';
+import { httpSender } from '../lib/webhooks/sending/http-sender.ts';
 import { type Webhooks, webhooks } from '../lib/webhooks/webhooks.ts';
 import { within } from '../lib/within.ts';
-import type { System } from '../plugins/admin-console/handlers.ts';
-import { type DataFolder, prepareDataFolder } from './data-folder.ts';
+import type { System } from '../plugins/admin-console/system.ts';
+import { type DataFolder, diskFinding, prepareDataFolder } from './data-folder.ts';
 import { storedKeyRing } from './key-ring.ts';
 import { type StoredLicense, storedLicense } from './stored-license.ts';
 import { openRedisQueue, openStores, queueBeside, type Stores } from './stores.ts';
@@ -127,24 +126,6 @@ function withDisk(doctor: Doctor, folder: DataFolder): Doctor {
         const [{ findings }, disk] = await Promise.all([doctor(exporterId), diskFinding(folder)]);
         const first = findings.findIndex(({ part }) => part === 'exporter');
         return diagnosis(findings.toSpliced(first === -1 ? findings.length : first, 0, disk));
-    };
-}
-
-/** What the database and its log need before somebody can look, and what is worth a warning, in bytes. */
-const [TOO_LITTLE, LITTLE] = [256 * 2 ** 20, 2 * 2 ** 30];
-
-async function diskFinding({ path }: DataFolder): Promise<Finding> {
-    const { bavail, bsize } = await statfs(path);
-    const free = bavail * bsize;
-    const text = `${(free / 2 ** 30).toFixed(1)} GiB are free at ${path}`;
-    if (free >= LITTLE) {
-        return { part: 'disk', state: 'ok', text, advice: null };
-    }
-    return {
-        part: 'disk',
-        state: free < TOO_LITTLE ? 'wrong' : 'warning',
-        text,
-        advice: 'Make room: without any nothing is accepted any more',
     };
 }
 

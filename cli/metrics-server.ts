@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
-import type { MetricsOptions, WebhookMetrics } from '../lib/webhooks/metrics.ts';
-import type { Readiness } from '../lib/webhooks/readiness.ts';
+import type { MetricsOptions, WebhookMetrics } from '../lib/webhooks/observing/metrics.ts';
+import type { Readiness } from '../lib/webhooks/observing/readiness.ts';
 import { commander } from './command.ts';
 
 /** Where metrics are served. */
@@ -49,7 +49,7 @@ export async function startMetrics(
         await Promise.all([
             import('@hapi/hapi'),
             import('../lib/protect/connections.ts'),
-            import('../lib/webhooks/metrics.ts'),
+            import('../lib/webhooks/observing/metrics.ts'),
             import('../plugins/health.ts'),
             import('../plugins/metrics/index.ts'),
             import('./output/errors.ts'),

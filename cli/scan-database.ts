@@ -1,7 +1,7 @@
 import { openScanDatabase, type ScanDatabase } from '../adapters/scan-database/index.ts';
 import { ScanwireError } from '../lib/errors.ts';
-import type { System } from '../plugins/admin-console/handlers.ts';
-import { readText } from './input.ts';
+import type { System } from '../plugins/admin-console/system.ts';
+import { readText } from './input-file.ts';
 
 /** Where the REST API reads from in place of the data folder: a database of somebody else's. */
 export interface ScanSource extends ScanDatabase {

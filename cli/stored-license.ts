@@ -4,7 +4,7 @@ import { ScanwireError } from '../lib/errors.ts';
 import { issueLicense, newLicenseKeyPair } from '../lib/license/issue-license.ts';
 import { signedLicense } from '../lib/license/signed-license.ts';
 import { inspectLicense, type LicenseSource, type LicenseStatus, licenseKey } from '../lib/license/verify-license.ts';
-import type { InstalledLicense } from '../plugins/admin-console/handlers.ts';
+import type { InstalledLicense } from '../plugins/admin-console/system.ts';
 import { type DataFolder, readIfPresent, readOrCreate, replaceFile } from './data-folder.ts';
 
 /** The licence of a data folder. One that is installed takes effect within a second, the key that it is checked with at once. */

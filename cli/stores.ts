@@ -3,7 +3,7 @@ import { memoryQueue } from '../adapters/memory/index.ts';
 import { openEmbeddedDatabase } from '../adapters/pglite/index.ts';
 import { migrate, type PoolLike, type PostgresStores, postgresStores } from '../adapters/postgres/index.ts';
 import { optionalPackage, ScanwireError } from '../lib/errors.ts';
-import type { DeliveryQueue } from '../lib/webhooks/queue.ts';
+import type { DeliveryQueue } from '../lib/webhooks/dispatching/delivery-queue.ts';
 import type { DataFolder } from './data-folder.ts';
 
 /** An embedded database is this process's alone, and rows are the truth: a queue that outlives the process would buy nothing. */

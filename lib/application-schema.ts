@@ -1,7 +1,7 @@
 import Joi from 'joi';
-import { fieldPath, isObject, schemaRefusal, VALIDATION } from './checked.ts';
 import { ScanwireError } from './errors.ts';
 import type { JsonSchema } from './records/record-schema.ts';
+import { fieldPath, isObject, schemaRefusal, VALIDATION } from './schema-validation.ts';
 
 /**
  * What is used of a Joi schema of an object, of any Joi from 17 on. A schema of the application is asked and never made part of one

@@ -1,7 +1,7 @@
 /** Routes for whoever starts, replaces and balances processes: without a key, so with no more in their answers than a word. */
 import type { Lifecycle, ServerRoute } from '@hapi/hapi';
 import Joi from 'joi';
-import type { Readiness } from '../lib/webhooks/readiness.ts';
+import type { Readiness } from '../lib/webhooks/observing/readiness.ts';
 
 /** The option `health`. */
 export interface HealthRoutes {

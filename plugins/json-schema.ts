@@ -1,7 +1,7 @@
 /** Schemas of Joi, and of the application, as JSON Schema, with an example that fulfils it. */
 import type { ApplicationSchema, JoiSchema, SchemaDescription } from '../lib/application-schema.ts';
-import { isObject } from '../lib/checked.ts';
 import type { JsonSchema } from '../lib/records/record-schema.ts';
+import { isObject } from '../lib/schema-validation.ts';
 
 /** What Joi tells of a schema beyond what {@link SchemaDescription} says. */
 interface Told extends SchemaDescription {

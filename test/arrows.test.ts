@@ -41,9 +41,9 @@ for (const [file, imported] of [
 }
 
 for (const [file, imported] of [
-    ['lib/keys/x.ts', '../checked.ts'],
-    ['plugins/token-auth/x.ts', '../../lib/checked.ts'],
-    ['adapters/memory/x.ts', '../../lib/checked.ts'],
+    ['lib/keys/x.ts', '../schema-validation.ts'],
+    ['plugins/token-auth/x.ts', '../../lib/schema-validation.ts'],
+    ['adapters/memory/x.ts', '../../lib/schema-validation.ts'],
     ['cli/x.ts', '../adapters/memory/index.ts'],
     ['examples/existing-server/x.js', 'scanwire/token-auth'],
     ['examples/existing-server/x.js', './inventory.js'],

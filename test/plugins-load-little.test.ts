@@ -66,7 +66,7 @@ t.test('the queue on PostgreSQL loads neither ioredis nor pg', (t) => {
 });
 
 t.test('a server with an embedded database loads no queue on other servers, and no protocol before somebody speaks it', (t) => {
-    const loaded = loadedPackages('./dist/cli/running-server.js');
+    const loaded = loadedPackages('./dist/cli/serve-process.js');
     t.ok(loaded.has('undici'), 'what it does load is seen');
     t.same(
         ['bullmq', 'ioredis', 'pg', '@modelcontextprotocol/sdk', 'zod'].filter((name) => loaded.has(name)),

@@ -1,9 +1,9 @@
 import { type BackendFactory, type ConnectionOptions, createPostgresBackend, runMigrations } from 'bullmq';
 import Joi from 'joi';
 import type { Pool, PoolClient, QueryResult } from 'pg';
-import { checked } from '../../lib/checked.ts';
 import { ScanwireError } from '../../lib/errors.ts';
-import type { DeliveryQueue } from '../../lib/webhooks/queue.ts';
+import { checked } from '../../lib/schema-validation.ts';
+import type { DeliveryQueue } from '../../lib/webhooks/dispatching/delivery-queue.ts';
 import { type HostPool, ownPool } from '../postgres/own-pool.ts';
 import { bullmqQueue } from './queue.ts';
 import type { BullmqServer } from './worker.ts';

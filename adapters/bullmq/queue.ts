@@ -1,6 +1,6 @@
 import { type IQueueBackend, type JobsOptions, Queue } from 'bullmq';
 import { ScanwireError } from '../../lib/errors.ts';
-import { closedQueue, type DeliveryJob, type DeliveryQueue } from '../../lib/webhooks/queue.ts';
+import { closedQueue, type DeliveryJob, type DeliveryQueue } from '../../lib/webhooks/dispatching/delivery-queue.ts';
 import { within } from '../../lib/within.ts';
 import { type BullmqServer, type BullmqWorker, bullmqWorker, queueName } from './worker.ts';
 

@@ -2,10 +2,10 @@ import { randomUUID } from 'node:crypto';
 import { type BackendFactory, createRedisBackend } from 'bullmq';
 import type { Redis } from 'ioredis';
 import Joi from 'joi';
-import { checked, isObject } from '../../lib/checked.ts';
 import { ScanwireError } from '../../lib/errors.ts';
-import type { DeliveryQueue } from '../../lib/webhooks/queue.ts';
-import { RESERVATION_TIMES } from '../../lib/webhooks/reservations.ts';
+import { checked, isObject } from '../../lib/schema-validation.ts';
+import type { DeliveryQueue } from '../../lib/webhooks/dispatching/delivery-queue.ts';
+import { RESERVATION_TIMES } from '../../lib/webhooks/dispatching/reservations.ts';
 import { bullmqQueue } from './queue.ts';
 import {
     type ConnectionRole,

@@ -1,9 +1,9 @@
 import { type BackendFactory, type ConnectionOptions, type IQueueBackend, type Job, Worker } from 'bullmq';
 import { ScanwireError } from '../../lib/errors.ts';
-import { COLLECTOR_PATTERN } from '../../lib/webhooks/exporter.ts';
-import { type JobsInHand, jobsInHand } from '../../lib/webhooks/jobs-in-hand.ts';
-import type { DeliveryJob, QueueAddress, QueueWorker, WorkOptions } from '../../lib/webhooks/queue.ts';
-import type { Reservation } from '../../lib/webhooks/reservations.ts';
+import type { DeliveryJob, QueueAddress, QueueWorker, WorkOptions } from '../../lib/webhooks/dispatching/delivery-queue.ts';
+import type { Reservation } from '../../lib/webhooks/dispatching/reservations.ts';
+import { COLLECTOR_PATTERN } from '../../lib/webhooks/exporters/exporter.ts';
+import { type JobsInHand, jobsInHand } from '../../lib/webhooks/sending/jobs-in-hand.ts';
 import { within } from '../../lib/within.ts';
 
 /**

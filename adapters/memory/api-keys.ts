@@ -1,8 +1,8 @@
 import Joi from 'joi';
-import { checked, clockSchema } from '../../lib/checked.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { isOutdated } from '../../lib/keys/key-ring.ts';
 import { type ApiKeyStore, apiKeyExists, type StoredApiKey } from '../../lib/keys/store.ts';
+import { checked, clockSchema } from '../../lib/schema-validation.ts';
 
 /** How a store of API keys in memory is made. */
 export interface MemoryApiKeysOptions {

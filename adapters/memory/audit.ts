@@ -1,7 +1,7 @@
 import Joi from 'joi';
 import type { AuditEntry, AuditStore } from '../../lib/audit/audit-trail.ts';
-import { checked, clockSchema } from '../../lib/checked.ts';
 import type { Clock } from '../../lib/clock.ts';
+import { checked, clockSchema } from '../../lib/schema-validation.ts';
 
 /** How an audit trail in memory is made. */
 export interface MemoryAuditOptions {

@@ -8,7 +8,7 @@ export {
     type NewNote,
     type NewSession,
     type NewVuln,
-} from './inventory.ts';
+} from './inventory/inventory.ts';
 export { memoryQueue } from './queue.ts';
 export { type MemoryRecordsOptions, memoryRecords } from './records.ts';
-export { type MemoryWebhooksOptions, memoryWebhooks } from './webhooks.ts';
+export { type MemoryWebhooksOptions, memoryWebhooks } from './webhooks/webhooks.ts';

@@ -1,4 +1,10 @@
-import { closedQueue, type DeliveryJob, type DeliveryQueue, type QueueWorker, type WorkOptions } from '../../lib/webhooks/queue.ts';
+import {
+    closedQueue,
+    type DeliveryJob,
+    type DeliveryQueue,
+    type QueueWorker,
+    type WorkOptions,
+} from '../../lib/webhooks/dispatching/delivery-queue.ts';
 
 /** The jobs of one collector. */
 interface Lane {

@@ -1,13 +1,13 @@
 import { createHash } from 'node:crypto';
 import Joi from 'joi';
 import { addressKey, hostKey } from '../../lib/addresses.ts';
-import { checked, clockSchema, objectWith } from '../../lib/checked.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { ScanwireError } from '../../lib/errors.ts';
 import { endpointsOf } from '../../lib/records/endpoints.ts';
 import { type HttpsRecord, stringifyRecord } from '../../lib/records/record.ts';
 import type { AddedRecord, RecordFilter, RecordStore, StoredRecord } from '../../lib/records/store.ts';
-import type { MemoryInventoryWriter } from './inventory-writer.ts';
+import { checked, clockSchema, objectWith } from '../../lib/schema-validation.ts';
+import type { MemoryInventoryWriter } from './inventory/inventory-writer.ts';
 
 /** How a store of records in memory is made. */
 export interface MemoryRecordsOptions {

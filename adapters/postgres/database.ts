@@ -1,8 +1,8 @@
 import Joi from 'joi';
-import { checked, clockSchema } from '../../lib/checked.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { ScanwireError } from '../../lib/errors.ts';
 import { MAX_ID } from '../../lib/inventory/fields.ts';
+import { checked, clockSchema } from '../../lib/schema-validation.ts';
 import type { Executor } from '../../lib/transaction.ts';
 import { within } from '../../lib/within.ts';
 import { isHostPool } from './own-pool.ts';

@@ -6,12 +6,12 @@ import type { WebhookStores } from '../../lib/webhooks/options.ts';
 import { postgresApiKeys } from './api-keys.ts';
 import { postgresAudit } from './audit.ts';
 import { assertStoreOptions, type PoolLike, type PostgresStoresOptions, type PreparingOptions, patiently } from './database.ts';
-import { deliveries } from './deliveries.ts';
-import { exporters } from './exporters.ts';
-import { postgresInventory } from './inventory.ts';
-import { notifications } from './notifications.ts';
+import { postgresInventory } from './inventory/inventory.ts';
 import { postgresRecords } from './records.ts';
-import { settings } from './settings.ts';
+import { deliveries } from './webhooks/deliveries.ts';
+import { settings } from './webhooks/deployment-settings.ts';
+import { exporters } from './webhooks/exporters.ts';
+import { notifications } from './webhooks/notifications.ts';
 
 export { ScanwireError, type ScanwireErrorCode } from '../../lib/errors.ts';
 export { type PostgresApiKeysOptions, postgresApiKeys } from './api-keys.ts';
@@ -24,7 +24,7 @@ export {
     type PostgresStoresOptions as PostgresRecordsOptions,
     transaction,
 } from './database.ts';
-export { postgresInventory } from './inventory.ts';
+export { postgresInventory } from './inventory/inventory.ts';
 export { type MigrateOptions, type Migration, type MigrationFile, migrate, migrationFiles } from './migrate.ts';
 export { postgresRecords } from './records.ts';
 

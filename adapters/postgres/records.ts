@@ -6,7 +6,7 @@ import { type HttpsRecord, stringifyRecord } from '../../lib/records/record.ts';
 import type { AddedRecord, Enrichment, RecordQuery, RecordStore, StoredRecord } from '../../lib/records/store.ts';
 import type { Executor } from '../../lib/transaction.ts';
 import { assertStoreOptions, type PostgresStoresOptions, patiently, transaction } from './database.ts';
-import { inTurn } from './workspaces.ts';
+import { inTurn } from './inventory/workspaces.ts';
 
 const COLUMNS = 'id, imported_at, record';
 

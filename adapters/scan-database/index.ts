@@ -1,16 +1,16 @@
 import Joi from 'joi';
-import { checked } from '../../lib/checked.ts';
 import { optionalPackage, ScanwireError } from '../../lib/errors.ts';
 import { HOST_FIELDS } from '../../lib/inventory/host.ts';
 import { wholeRows } from '../../lib/inventory/read-only-inventory.ts';
 import { SERVICE_FIELDS, VULN_FIELDS } from '../../lib/inventory/resources.ts';
 import { FILTERS, type FilterName, SEARCHED } from '../../lib/inventory/selection.ts';
 import type { InventoryStore } from '../../lib/inventory/store.ts';
+import { checked } from '../../lib/schema-validation.ts';
 import type { Executor } from '../../lib/transaction.ts';
-import { type CollectionSource, collection, type GivenRow } from '../postgres/collection.ts';
 import { IMPATIENT, patiently } from '../postgres/database.ts';
+import { readersOf } from '../postgres/inventory/readers.ts';
+import { type CollectionSource, collection, type GivenRow } from '../postgres/inventory/row-pages.ts';
 import { type HostPool, isHostPool, ownPool } from '../postgres/own-pool.ts';
-import { readersOf } from '../postgres/readers.ts';
 import { type Columns, type Computed, expression, hostColumns, readColumns, SERVICE_COLUMNS, TABLES } from './columns.ts';
 import { outgoing, texts, type WritableFields } from './texts.ts';
 

@@ -1,8 +1,8 @@
 import { isRowId, MAX_ID } from '../../lib/inventory/fields.ts';
 import type { Collection } from '../../lib/inventory/store.ts';
-import type { Readers } from '../postgres/readers.ts';
-import { rowText } from '../postgres/row-text.ts';
-import { idsWithin, textPages } from '../postgres/text-pages.ts';
+import type { Readers } from '../postgres/inventory/readers.ts';
+import { rowText } from '../postgres/inventory/row-text.ts';
+import { idsWithin, textPages } from '../postgres/inventory/text-pages.ts';
 import { type Columns, type Computed, expression, timeOf } from './columns.ts';
 
 /** The fields of rows in their order, with their kinds. */

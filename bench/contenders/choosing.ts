@@ -1,8 +1,9 @@
-import { eventBody } from '../../lib/webhooks/event-body.ts';
-import { investigationCreated } from '../../lib/webhooks/event-kinds.ts';
-import { checkFilter, compileFilter } from '../../lib/webhooks/filter.ts';
-import { formatEvent, formatTable, formatterOf, withFormatSecret } from '../../lib/webhooks/formats/format-table.ts';
-import { compileSubscription } from '../../lib/webhooks/subscription.ts';
+import { eventBody } from '../../lib/webhooks/events/event-body.ts';
+import { investigationCreated } from '../../lib/webhooks/events/event-kinds.ts';
+import { checkFilter, compileFilter } from '../../lib/webhooks/events/filter.ts';
+import { compileSubscription } from '../../lib/webhooks/events/subscription.ts';
+import { withFormatSecret } from '../../lib/webhooks/formats/format-secret.ts';
+import { formatEvent, formatTable, formatterOf } from '../../lib/webhooks/formats/format-table.ts';
 import { FILTERS } from '../formats.ts';
 
 /**

@@ -1,9 +1,9 @@
 import { resolve } from 'node:path';
 import type { Command } from 'commander';
 import { ScanwireError } from '../../lib/errors.ts';
+import { post } from '../admin-client.ts';
 import { connectToServer } from '../admin-socket.ts';
 import { type BackedUp, backUp } from '../backup.ts';
-import { post } from '../client.ts';
 import { performing } from '../command.ts';
 import { type DataFolder, dataFolder, dataFolderExists } from '../data-folder.ts';
 

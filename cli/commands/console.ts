@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { ScanwireError } from '../../lib/errors.ts';
+import { post } from '../admin-client.ts';
 import { connectToServer } from '../admin-socket.ts';
-import { post } from '../client.ts';
 import { performing } from '../command.ts';
 import { dataFolder } from '../data-folder.ts';
 import { relativeTime } from '../output/table.ts';

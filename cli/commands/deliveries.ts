@@ -1,8 +1,8 @@
 import type { Command } from 'commander';
 import { ScanwireError } from '../../lib/errors.ts';
-import type { AskedFilter, DeliveryMessage } from '../../lib/webhooks/deliveries.ts';
-import type { Replay } from '../../lib/webhooks/replays.ts';
-import { DELIVERY_STATES, type Delivery } from '../../lib/webhooks/store.ts';
+import type { AskedFilter, DeliveryMessage } from '../../lib/webhooks/deliveries/deliveries.ts';
+import { DELIVERY_STATES, type Delivery } from '../../lib/webhooks/deliveries/delivery-store.ts';
+import type { Replay } from '../../lib/webhooks/deliveries/replays.ts';
 import type { AttemptView } from '../../plugins/admin-console/operations.ts';
 import { type Answer, type Call, command, definedFields, moment, perSecond, wholeNumber } from '../command.ts';
 import { aligned, countText, relativeTime, table, utcTime } from '../output/table.ts';

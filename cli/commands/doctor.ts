@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import type { Diagnosis } from '../../lib/webhooks/doctor.ts';
+import type { Diagnosis } from '../../lib/webhooks/observing/doctor.ts';
 import { performing } from '../command.ts';
 import { table } from '../output/table.ts';
 

@@ -1,9 +1,9 @@
 import type { Command } from 'commander';
-import type { EventSummary } from '../../lib/webhooks/new-event.ts';
-import type { PublishOptions } from '../../lib/webhooks/publisher.ts';
+import type { EventSummary } from '../../lib/webhooks/events/new-event.ts';
+import type { PublishOptions } from '../../lib/webhooks/events/publisher.ts';
 import { RULE_SETS } from '../../lib/webhooks/setting-values.ts';
 import { command, definedFields } from '../command.ts';
-import { readJson } from '../input.ts';
+import { readJson } from '../input-file.ts';
 import { aligned, utcTime } from '../output/table.ts';
 
 export function define(events: Command): void {

@@ -1,9 +1,9 @@
 import type { Command } from 'commander';
 import { ScanwireError } from '../../lib/errors.ts';
-import type { AuthenticationPart } from '../../lib/webhooks/authentication.ts';
-import type { Exporter, ExporterChanges, ExporterSettings, NewExporterSettings } from '../../lib/webhooks/exporter.ts';
-import type { Backlog, BacklogAge, ShownExporter } from '../../lib/webhooks/exporter-health.ts';
-import type { ReceiverWarning } from '../../lib/webhooks/receiver-url.ts';
+import type { AuthenticationPart } from '../../lib/webhooks/exporters/authentication.ts';
+import type { Exporter, ExporterChanges, ExporterSettings, NewExporterSettings } from '../../lib/webhooks/exporters/exporter.ts';
+import type { Backlog, BacklogAge, ShownExporter } from '../../lib/webhooks/exporters/exporter-health.ts';
+import type { ReceiverWarning } from '../../lib/webhooks/exporters/receiver-url.ts';
 import {
     AFTER_EXHAUSTED,
     EXPORT_TYPES,
@@ -15,7 +15,7 @@ import {
 import type { TestView, WarnedExporter } from '../../plugins/admin-console/operations.ts';
 import { addAuthentication, authenticationOf } from '../authentication-input.ts';
 import { type Answer, type Call, command, definedFields, perSecond, repeated, span } from '../command.ts';
-import { readJson } from '../input.ts';
+import { readJson } from '../input-file.ts';
 import { aligned, countText, relativeTime, table, utcTime } from '../output/table.ts';
 import { isDelivered, testText } from '../output/test-result.ts';
 import { addHeaders, addSecret, addUrl, assertOneStdin, headersOf, hiddenText, secretOf, urlOf } from '../secret-input.ts';

@@ -3,7 +3,7 @@ import { countsText, NONE } from '../../lib/inventory/import-counts.ts';
 import type { ImportSummary } from '../../lib/inventory/store.ts';
 import { printable } from '../../lib/printable.ts';
 import { performing } from '../command.ts';
-import { openInput } from '../input.ts';
+import { openInput } from '../input-file.ts';
 import { followed } from '../output/progress.ts';
 
 export function define(self: Command): void {

@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import type { LicenseStatus } from '../../lib/license/verify-license.ts';
 import { type Answer, command } from '../command.ts';
-import { readText } from '../input.ts';
+import { readText } from '../input-file.ts';
 import { aligned, relativeTime } from '../output/table.ts';
 
 export function define(license: Command): void {

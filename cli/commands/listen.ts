@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { jsonText, printable, printableLines } from '../../lib/printable.ts';
-import { checkSecret } from '../../lib/webhooks/signature.ts';
+import { checkSecret } from '../../lib/webhooks/messages/signing-secret.ts';
 import { type Call, performing, wholeNumber } from '../command.ts';
 import { addSecret, secretOf } from '../secret-input.ts';
 import { stopSignal } from '../stop-signal.ts';

@@ -3,10 +3,10 @@ import { MEND_PROFILES, type MendProfile } from '../../lib/records/mend-record.t
 import { MAX_LINE_BYTES } from '../../lib/records/record.ts';
 import { recordJsonSchema } from '../../lib/records/record-schema.ts';
 import { type Answer, type Call, command, wholeNumber } from '../command.ts';
-import { openInput } from '../input.ts';
+import { openInput } from '../input-file.ts';
 import { followed } from '../output/progress.ts';
 import { assertWritable, writeOutput } from '../output/write-output.ts';
-import * as operations from '../records/operations.ts';
+import * as operations from '../records/record-files.ts';
 import { type ReadingLimits, type RecordsReport, reportText } from '../records/report.ts';
 import { addCapture } from './records-capture.ts';
 

@@ -1,5 +1,5 @@
 import { type Command, Option } from 'commander';
-import { KEEP_FOR } from '../../lib/webhooks/retention.ts';
+import { KEEP_FOR } from '../../lib/webhooks/deliveries/retention.ts';
 import { type Call, performing, perSecond, spanOrForever, wholeNumber } from '../command.ts';
 import { dataFolder, prepareDataFolder } from '../data-folder.ts';
 import { addMetrics } from '../metrics-server.ts';
@@ -44,6 +44,6 @@ async function serve(call: Call): Promise<undefined> {
     const folder = dataFolder(call.data);
     await prepareDataFolder(folder);
     // Half a second of loading, which what is wrong so far need not wait for.
-    const server = await import('../running-server.ts');
+    const server = await import('../serve-process.ts');
     return await server.serve(folder, call);
 }

@@ -1,5 +1,5 @@
 import type { ImportProgress } from '../../lib/inventory/store.ts';
-import type { Input } from '../input.ts';
+import type { Input } from '../input-file.ts';
 import type { CaptureReport } from '../records/capture-report.ts';
 
 /** Work whose progress is shown. */

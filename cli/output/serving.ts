@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
 import { jsonText, printableLines } from '../../lib/printable.ts';
 import { VERSION } from '../../lib/version.ts';
-import type { SignInLink } from '../console.ts';
+import type { SignInLink } from '../console-sign-in.ts';
 import { type DataFolder, DEFAULT_DATA, quoted } from '../data-folder.ts';
 import type { DemoShown } from '../demo.ts';
 import type { TlsPair } from '../tls-certificate.ts';

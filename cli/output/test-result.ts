@@ -1,4 +1,4 @@
-import type { Timings } from '../../lib/webhooks/outcome.ts';
+import type { Timings } from '../../lib/webhooks/outcomes/outcome.ts';
 import type { TestView } from '../../plugins/admin-console/operations.ts';
 
 /** What a `test` event came to, in one line. */

@@ -1,7 +1,7 @@
 import Joi from 'joi';
-import { checked, objectWith } from '../checked.ts';
 import { ScanwireError } from '../errors.ts';
-import { KEEP_FOR } from '../webhooks/retention.ts';
+import { checked, objectWith } from '../schema-validation.ts';
+import { KEEP_FOR } from '../webhooks/deliveries/retention.ts';
 
 /** Something that somebody has done. No secrets and no bodies are in it. */
 export interface AuditEntry {

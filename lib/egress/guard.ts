@@ -8,7 +8,7 @@ export interface EgressPolicy {
     /**
      * What the operator opens besides public addresses: CIDR blocks (`10.20.0.0/16`, `fd12::/48`), single addresses, on one port
      * if it is given (`10.1.2.3:8080`, `[fd12::1]:8080`), and host names, each allowed whatever it resolves to. Nothing opens a
-     * cloud metadata address or name. `*:25` opens a port for receivers that is closed to them, see `lib/webhooks/receiver-url.ts`.
+     * cloud metadata address or name. `*:25` opens a port for receivers that is closed to them, see `lib/webhooks/exporters/receiver-url.ts`.
      */
     readonly allow: readonly string[];
     /** What is open to some owners of exporters, by their names, in place of `allow`. */

@@ -1,7 +1,7 @@
 import Joi from 'joi';
 import { type AddressRange, addressRange, isInRange } from '../address-range.ts';
-import { checked } from '../checked.ts';
 import { ScanwireError, type ScanwireErrorCode } from '../errors.ts';
+import { checked } from '../schema-validation.ts';
 import type { HostInput } from './host.ts';
 import { addCounts, type ImportCounts, importCounts } from './import-counts.ts';
 import type { Workspace } from './resources.ts';

@@ -1,12 +1,12 @@
 import Joi from 'joi';
-import { checked, nameSchema } from '../checked.ts';
 import { type Clock, systemClock, timeSlice } from '../clock.ts';
 import { csvLine } from '../csv.ts';
+import { checked, nameSchema } from '../schema-validation.ts';
 import { timestampFormat } from '../timestamp.ts';
 import { HOST_FIELDS } from './host.ts';
 import { type HostWithServices, type ShownHost, workspaceNamed } from './host-pages.ts';
-import { nmapXml } from './nmap-xml.ts';
 import { NOTE_FIELDS, SERVICE_FIELDS, VULN_FIELDS } from './resources.ts';
+import { nmapXml } from './scan-files/nmap-xml.ts';
 import type { InventoryStore, ReadOptions } from './store.ts';
 import { type WholeInventory, wholeHosts } from './whole-hosts.ts';
 

@@ -1,7 +1,7 @@
 import Joi from 'joi';
 import { canonicalAddress } from '../addresses.ts';
-import { checked } from '../checked.ts';
 import { ScanwireError } from '../errors.ts';
+import { checked } from '../schema-validation.ts';
 import { checkedClosedPorts } from './closed-ports.ts';
 import { PROTOCOLS, SERVICE_STATES } from './fields.ts';
 import { checkedFindings, findingSchemas } from './findings.ts';

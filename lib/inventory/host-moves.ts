@@ -1,6 +1,6 @@
 import Joi from 'joi';
-import { checked, nameSchema } from '../checked.ts';
 import { ScanwireError, type ScanwireErrorCode } from '../errors.ts';
+import { checked, nameSchema } from '../schema-validation.ts';
 import { withinBoundary } from './boundary.ts';
 import { MAX_ID } from './fields.ts';
 import type { Host } from './host.ts';

@@ -1,7 +1,7 @@
 import Joi from 'joi';
 import { addressRange } from '../address-range.ts';
-import { checked, nameSchema } from '../checked.ts';
 import { ScanwireError } from '../errors.ts';
+import { checked, nameSchema } from '../schema-validation.ts';
 import { HOST_STATES, type Host, type HostState } from './host.ts';
 import type { Note, Service, Workspace, WorkspaceVuln } from './resources.ts';
 import { assertFilters, type Filters } from './selection.ts';

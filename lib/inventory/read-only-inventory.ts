@@ -1,6 +1,6 @@
 import Joi from 'joi';
-import { checked, fieldPath, isObject } from '../checked.ts';
 import { ScanwireError } from '../errors.ts';
+import { checked, fieldPath, isObject } from '../schema-validation.ts';
 import { emptyValue, isRowId } from './fields.ts';
 import { HOST_FALLBACKS, type Host, hostSchema } from './host.ts';
 import {

@@ -1,5 +1,5 @@
 import Joi from 'joi';
-import { checked, nameSchema } from '../checked.ts';
+import { checked, nameSchema } from '../schema-validation.ts';
 import { FIELD_SCHEMAS, type FieldTypes } from './fields.ts';
 
 /*

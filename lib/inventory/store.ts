@@ -1,6 +1,6 @@
 import Joi from 'joi';
 import type { AddressRange } from '../address-range.ts';
-import { isObject } from '../checked.ts';
+import { isObject } from '../schema-validation.ts';
 import type { Deletions } from './deletions.ts';
 import type { Host, HostInput } from './host.ts';
 import type { ImportCounts } from './import-counts.ts';

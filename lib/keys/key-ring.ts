@@ -1,7 +1,7 @@
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
 import Joi from 'joi';
-import { checked } from '../checked.ts';
 import { ScanwireError } from '../errors.ts';
+import { checked } from '../schema-validation.ts';
 
 /** The keys of a ring. */
 export interface KeyRingOptions {

@@ -1,7 +1,7 @@
 import Joi from 'joi';
-import { nameSchema } from '../checked.ts';
 import { ScanwireError } from '../errors.ts';
 import { MAX_ID } from '../inventory/fields.ts';
+import { nameSchema } from '../schema-validation.ts';
 import { type ApiKeyScope, SCOPES } from './scopes.ts';
 import type { ApiKeyStore, StoredApiKey } from './store.ts';
 

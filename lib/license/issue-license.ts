@@ -1,6 +1,6 @@
 import { generateKeyPairSync } from 'node:crypto';
 import Joi from 'joi';
-import { checked, nameSchema } from '../checked.ts';
+import { checked, nameSchema } from '../schema-validation.ts';
 import { LICENSE_TYPE, type License, licenseKey } from './verify-license.ts';
 
 /** Both in PEM form: the private key as PKCS #8, the public key as SPKI. */

@@ -1,7 +1,7 @@
 import { readFile, stat } from 'node:fs/promises';
 import Joi from 'joi';
-import { checked } from '../checked.ts';
 import { type Clock, systemClock } from '../clock.ts';
+import { checked } from '../schema-validation.ts';
 import {
     inspectLicense,
     type License,

@@ -3,8 +3,8 @@ import type { Server as TlsListener } from 'node:https';
 import { Server as NetServer, type Socket } from 'node:net';
 import Joi from 'joi';
 import { parseAddress, unmapped } from '../addresses.ts';
-import { checked } from '../checked.ts';
 import { ScanwireError } from '../errors.ts';
+import { checked } from '../schema-validation.ts';
 import { answerLongHeads } from './long-head.ts';
 import { ReaderWatch } from './reader-watch.ts';
 

@@ -1,6 +1,6 @@
 import type Joi from 'joi';
-import { fieldPath, isObject } from '../checked.ts';
 import { ScanwireError } from '../errors.ts';
+import { fieldPath, isObject } from '../schema-validation.ts';
 import { isBase64 } from './base64.ts';
 import type { HttpsRecord } from './record.ts';
 import { recordSchema } from './record-schema.ts';

@@ -31,6 +31,7 @@ export {
 } from './read-records.ts';
 export { type HttpsRecord, stringifyRecord } from './record.ts';
 export { type JsonSchema, RECORD_SCHEMA_VERSION, recordJsonSchema, recordSchema } from './record-schema.ts';
+export { bodyText } from './response/charset.ts';
 export {
     type HttpResponse,
     type OtherResponse,
@@ -41,6 +42,5 @@ export {
     type ResponseLimits,
     type ResponseProblem,
 } from './response/parse-response.ts';
-export { bodyText } from './response/text.ts';
 export type { AddedRecord, AddRecordsOptions, Enrichment, RecordFilter, RecordQuery, RecordStore, StoredRecord } from './store.ts';
 export { type WriteRecordsOptions, writeRecords } from './write-records.ts';

@@ -1,5 +1,5 @@
-import { isObject } from '../checked.ts';
 import { ScanwireError } from '../errors.ts';
+import { isObject } from '../schema-validation.ts';
 
 /**
  * What can be mended in a record as older publications have it:

@@ -1,8 +1,9 @@
 import { timingSafeEqual } from 'node:crypto';
 import { type Clock, systemClock } from '../clock.ts';
 import { ScanwireError } from '../errors.ts';
+import { BODY_FORMS, type BodyForm, bodyDigest, standardSignatures, vendorNamed } from '../webhooks/messages/signature.ts';
+import { wrongSecret } from '../webhooks/messages/signing-secret.ts';
 import { SIGNATURE_FORMS, type SignatureForm } from '../webhooks/setting-values.ts';
-import { BODY_FORMS, type BodyForm, bodyDigest, standardSignatures, vendorNamed, wrongSecret } from '../webhooks/signature.ts';
 import type { ReplayCache } from './replay-cache.ts';
 
 /** The headers of a message as Node, a framework or `fetch` has them, or as pairs; names in any case. */

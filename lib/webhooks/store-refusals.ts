@@ -1,6 +1,6 @@
 import { ScanwireError } from '../errors.ts';
-import type { ExporterPatch, StoredExporter } from './exporter.ts';
-import type { Delivery, DeliveryState } from './store.ts';
+import type { Delivery, DeliveryState } from './deliveries/delivery-store.ts';
+import type { ExporterPatch, StoredExporter } from './exporters/exporter.ts';
 
 const REPLAYABLE: readonly DeliveryState[] = ['delivered', 'exhausted', 'poisoned', 'held'];
 

@@ -1,35 +1,35 @@
-import { checked } from '../checked.ts';
 import { nameResolver, type Resolve } from '../egress/resolver.ts';
 import { ScanwireError } from '../errors.ts';
 import { assertOpens } from '../keys/key-ring.ts';
+import { checked } from '../schema-validation.ts';
 import { within } from '../within.ts';
-import { FIRST_PROBE, MAX_PROBE } from './breaker.ts';
-import { byteBudget } from './byte-budget.ts';
-import { type Deliveries, deliveriesOf, type Events, eventsOf } from './deliveries.ts';
-import { dispatcher } from './dispatcher.ts';
-import { type Doctor, doctorOf, MAX_DIFFERENCE, MAX_NAMES, NAME_TIMEOUT } from './doctor.ts';
-import { type EventKinds, eventKinds } from './event-kinds.ts';
-import type { Overview } from './exporter-health.ts';
-import { type Exporters, exporters } from './exporters.ts';
+import { type Deliveries, deliveriesOf, type Events, eventsOf } from './deliveries/deliveries.ts';
+import { retentionOf } from './deliveries/retention.ts';
+import { type Membership, membership } from './deployment-settings.ts';
+import { type DeliveryQueue, firstContact } from './dispatching/delivery-queue.ts';
+import { dispatcher } from './dispatching/dispatcher.ts';
+import { reservationsOf } from './dispatching/reservations.ts';
+import { claimingSession } from './dispatching/session.ts';
+import { type EventKinds, eventKinds } from './events/event-kinds.ts';
+import { eventRouting } from './events/event-routing.ts';
+import { noticesOf } from './events/exporter-notices.ts';
+import { type Publish, type PublishAll, publisher } from './events/publisher.ts';
+import type { Overview } from './exporters/exporter-health.ts';
+import { type Exporters, exporters } from './exporters/exporter-operations.ts';
+import { sealedForExporters } from './exporters/exporter-resealing.ts';
+import { urlSealing } from './exporters/sealed-url.ts';
+import { testsUnderWay } from './exporters/test-event.ts';
 import { formatTable } from './formats/format-table.ts';
-import { messageCache } from './message-cache.ts';
-import { noticesOf } from './notices.ts';
+import { vendorNamed } from './messages/signature.ts';
+import { type Doctor, doctorOf, MAX_DIFFERENCE, MAX_NAMES, NAME_TIMEOUT } from './observing/doctor.ts';
+import { type Phase, type Readiness, readinessCheck, watchedQueue } from './observing/readiness.ts';
+import { tracesOf } from './observing/trace-store.ts';
 import { DRAIN_TIMEOUT, type WebhookStores, type WebhooksContext, type WebhooksOptions, webhooksSchema, workSchema } from './options.ts';
-import { type Publish, type PublishAll, publisher } from './publisher.ts';
-import { type DeliveryQueue, firstContact } from './queue.ts';
-import { type Phase, type Readiness, readinessCheck, watchedQueue } from './readiness.ts';
-import { reservationsOf } from './reservations.ts';
-import { responsesOf } from './response-bodies.ts';
-import { retentionOf } from './retention.ts';
-import { sealedForExporters } from './sealed-exporters.ts';
-import { urlSealing } from './sealed-url.ts';
-import { sendingOf } from './sending.ts';
-import { claimingSession } from './session.ts';
-import { type Membership, membership } from './settings.ts';
-import { vendorNamed } from './signature.ts';
-import { subscriptions } from './subscriptions.ts';
-import { testsUnderWay } from './tests-under-way.ts';
-import { tracesOf } from './trace-store.ts';
+import { FIRST_PROBE, MAX_PROBE } from './outcomes/breaker.ts';
+import { responsesOf } from './outcomes/response-bodies.ts';
+import { byteBudget } from './sending/byte-budget.ts';
+import { collectorWorkers } from './sending/collector-workers.ts';
+import { messageCache } from './sending/message-cache.ts';
 
 /** The webhook exporter without a server around it. */
 export interface Webhooks {
@@ -110,7 +110,7 @@ export function webhooks(options: WebhooksOptions): Webhooks {
     const watched = watchedQueue(settings.queue);
     let phase: Phase = 'starting';
     const context = contextOf(settings, watched.queue, member);
-    const sending = sendingOf(context, context.dispatcher.sweep);
+    const workers = collectorWorkers(context, context.dispatcher.sweep);
     const contact = firstContact(watched.queue, settings.onError);
     const sealing = urlSealing(context);
     const closing = shortenable(settings, finish);
@@ -123,7 +123,7 @@ export function webhooks(options: WebhooksOptions): Webhooks {
     /** What is being sent is finished as it was begun; a later close waits for it. */
     function stopSending(): Promise<unknown> {
         contact.stop();
-        return Promise.all([stopPolling(context), sending.stop()]);
+        return Promise.all([stopPolling(context), workers.stop()]);
     }
 
     async function finish(wait: Wait): Promise<void> {
@@ -132,7 +132,7 @@ export function webhooks(options: WebhooksOptions): Webhooks {
         // What is being sent by now is given up, and its outcome recorded.
         const sent = Promise.all([settings.sender.close({ timeout: 0 }), finished]);
         await wait(sent, 1 / 2, 'Not every outcome could be recorded');
-        await wait(sending.end(), 0, 'What was claimed could not be released');
+        await wait(workers.end(), 0, 'What was claimed could not be released');
     }
 
     function outdated(): void {
@@ -164,7 +164,7 @@ export function webhooks(options: WebhooksOptions): Webhooks {
             if (is('outdated')) {
                 return;
             }
-            await sending.begin(new Set(valid.collectors), valid.concurrency);
+            await workers.begin(new Set(valid.collectors), valid.concurrency);
         },
 
         close({ timeout = DRAIN_TIMEOUT } = {}) {
@@ -233,7 +233,7 @@ function contextOf(settings: Required<WebhooksOptions>, queue: DeliveryQueue, me
     const reservations = reservationsOf(parts);
     const bodyMemory = byteBudget({ limit: settings.maxBytesInFlight, largest: settings.maxBodyBytes });
     const cache = messageCache(bodyMemory);
-    const chosen = subscriptions({ ...parts, reservations });
+    const routing = eventRouting({ ...parts, reservations });
     const dispatching = dispatcher(parts);
     return {
         ...parts,
@@ -242,12 +242,12 @@ function contextOf(settings: Required<WebhooksOptions>, queue: DeliveryQueue, me
         reservations,
         bodyMemory,
         messageCache: cache,
-        subscriptions: chosen,
+        routing,
         traces: tracesOf(parts),
         responses: responsesOf(parts),
         tests: testsUnderWay(parts),
         retention: retentionOf(parts),
-        notices: noticesOf({ ...parts, dispatcher: dispatching, subscriptions: chosen }),
+        notices: noticesOf({ ...parts, dispatcher: dispatching, routing }),
     };
 }
 

@@ -1,19 +1,19 @@
 import type { NamedPlugin, Server } from '@hapi/hapi';
-import { checked } from '../../lib/checked.ts';
 import { ScanwireError } from '../../lib/errors.ts';
+import { checked } from '../../lib/schema-validation.ts';
 import { VERSION } from '../../lib/version.ts';
 import { claimInstance } from '../instance.ts';
-import { acceptsApiKeys, withStrategy } from '../strategy.ts';
+import { acceptsApiKeys, withStrategy } from '../route-authorization.ts';
 import { type AdminConsoleOptions, optionsSchema } from './options.ts';
 import { adminRoutes } from './routes.ts';
 
 export { type AuditEntry, type AuditStore, type AuditTrail, type AuditTrailOptions, auditTrail } from '../../lib/audit/audit-trail.ts';
 export { ScanwireError, type ScanwireErrorCode } from '../../lib/errors.ts';
 export { type ErrorDetails, toBoom } from '../errors.ts';
-export { redact } from '../instance.ts';
-export type { HostSystem, InstalledLicense, System } from './handlers.ts';
+export { redact } from '../log-and-events.ts';
 export type { AttemptView, DeliveryView, Input, OperationName, Operations, Output, TestedExporter, TestView } from './operations.ts';
 export type { AdminConsoleOptions, ScreenOptions } from './options.ts';
+export type { HostSystem, InstalledLicense, System } from './system.ts';
 
 /** Registers the routes by which people and programs administer a system, behind the application's own authentication. */
 export const plugin: NamedPlugin<AdminConsoleOptions> = {

@@ -1,5 +1,4 @@
 import Joi from 'joi';
-import { nameSchema } from '../../lib/checked.ts';
 import { workspaceChangesSchema } from '../../lib/inventory/boundary.ts';
 import { exportQuerySchema } from '../../lib/inventory/export.ts';
 import { FIELD_SCHEMAS } from '../../lib/inventory/fields.ts';
@@ -7,6 +6,7 @@ import { hostSchema } from '../../lib/inventory/host.ts';
 import { hostMoveSchema } from '../../lib/inventory/host-moves.ts';
 import { hostsQuerySchema } from '../../lib/inventory/host-pages.ts';
 import { noteSchema, serviceSchema, workspaceSchema, workspaceVulnSchema } from '../../lib/inventory/resources.ts';
+import { nameSchema } from '../../lib/schema-validation.ts';
 import type { OperationSchemas } from './operation-schemas.ts';
 import type { OperationName } from './operations.ts';
 import { countsSchema } from './view-schemas.ts';

@@ -1,16 +1,16 @@
 import Joi from 'joi';
 import { auditQuerySchema } from '../../lib/audit/audit-trail.ts';
-import { nameSchema } from '../../lib/checked.ts';
 import { FIELD_SCHEMAS } from '../../lib/inventory/fields.ts';
 import { newKeySchema, scopesSchema } from '../../lib/keys/limits.ts';
 import { DEFAULT_SCOPES } from '../../lib/keys/scopes.ts';
-import { activityQuerySchema } from '../../lib/webhooks/activity.ts';
-import { deliveryFilterSchema, deliveryQuerySchema } from '../../lib/webhooks/deliveries.ts';
-import { exporterChangesSchema, newExporterSchema } from '../../lib/webhooks/exporter.ts';
-import { MAX_COUNTED } from '../../lib/webhooks/exporter-health.ts';
-import { exporterPageSchema } from '../../lib/webhooks/exporter-page.ts';
-import { DRAFTED } from '../../lib/webhooks/exporter-questions.ts';
-import { replaySchema } from '../../lib/webhooks/replays.ts';
+import { nameSchema } from '../../lib/schema-validation.ts';
+import { activityQuerySchema } from '../../lib/webhooks/deliveries/activity.ts';
+import { deliveryFilterSchema, deliveryQuerySchema } from '../../lib/webhooks/deliveries/deliveries.ts';
+import { replaySchema } from '../../lib/webhooks/deliveries/replays.ts';
+import { exporterChangesSchema, newExporterSchema } from '../../lib/webhooks/exporters/exporter.ts';
+import { MAX_COUNTED } from '../../lib/webhooks/exporters/exporter-health.ts';
+import { exporterPageSchema } from '../../lib/webhooks/exporters/exporter-lists.ts';
+import { DRAFTED } from '../../lib/webhooks/exporters/exporter-preview.ts';
 import { inventorySchemas } from './inventory-schemas.ts';
 import type { OperationName } from './operations.ts';
 import {

@@ -16,7 +16,7 @@ import type { ApiKeySummary, RevealedApiKey } from '../../lib/keys/api-keys.ts';
 import type { Resealed } from '../../lib/keys/key-ring.ts';
 import type { NewKeyOptions } from '../../lib/keys/limits.ts';
 import type { LicenseStatus } from '../../lib/license/verify-license.ts';
-import type { Activity, ActivityQuery } from '../../lib/webhooks/activity.ts';
+import type { Activity, ActivityQuery } from '../../lib/webhooks/deliveries/activity.ts';
 import type {
     DeliveryCount,
     DeliveryFilter,
@@ -24,22 +24,21 @@ import type {
     DeliveryMessage,
     DeliveryQuery,
     ErasedEvent,
-} from '../../lib/webhooks/deliveries.ts';
-import type { Diagnosis } from '../../lib/webhooks/doctor.ts';
-import type { Exporter, ExporterChanges, NewExporterSettings } from '../../lib/webhooks/exporter.ts';
-import type { ShownExporter } from '../../lib/webhooks/exporter-health.ts';
-import type { ExporterPageQuery, ExporterSummary, PagedExporter, SummaryQuery } from '../../lib/webhooks/exporter-page.ts';
-import type { DraftPreview, ExporterDraft } from '../../lib/webhooks/exporter-questions.ts';
-import type { TestOptions } from '../../lib/webhooks/exporters.ts';
-import type { MessagePreview } from '../../lib/webhooks/formatting.ts';
-import type { AcceptedEvent, EventSummary } from '../../lib/webhooks/new-event.ts';
-import type { Outcome } from '../../lib/webhooks/outcome.ts';
-import type { ReceiverWarning } from '../../lib/webhooks/receiver-url.ts';
-import type { Replay, ReplayOptions } from '../../lib/webhooks/replays.ts';
-import type { AnsweredAttempt } from '../../lib/webhooks/response-bodies.ts';
+} from '../../lib/webhooks/deliveries/deliveries.ts';
+import type { Delivery } from '../../lib/webhooks/deliveries/delivery-store.ts';
+import type { Replay, ReplayOptions } from '../../lib/webhooks/deliveries/replays.ts';
+import type { Choice } from '../../lib/webhooks/events/event-routing.ts';
+import type { AcceptedEvent, EventSummary } from '../../lib/webhooks/events/new-event.ts';
+import type { Exporter, ExporterChanges, NewExporterSettings } from '../../lib/webhooks/exporters/exporter.ts';
+import type { ShownExporter } from '../../lib/webhooks/exporters/exporter-health.ts';
+import type { ExporterPageQuery, ExporterSummary, PagedExporter, SummaryQuery } from '../../lib/webhooks/exporters/exporter-lists.ts';
+import type { DraftPreview, ExporterDraft, MessagePreview } from '../../lib/webhooks/exporters/exporter-preview.ts';
+import type { ReceiverWarning } from '../../lib/webhooks/exporters/receiver-url.ts';
+import type { TestOptions } from '../../lib/webhooks/exporters/test-event.ts';
+import type { Diagnosis } from '../../lib/webhooks/observing/doctor.ts';
+import type { Outcome } from '../../lib/webhooks/outcomes/outcome.ts';
+import type { AnsweredAttempt } from '../../lib/webhooks/outcomes/response-bodies.ts';
 import type { RuleSet } from '../../lib/webhooks/setting-values.ts';
-import type { Delivery } from '../../lib/webhooks/store.ts';
-import type { Choice } from '../../lib/webhooks/subscriptions.ts';
 
 /*
  * What can be asked of a system, as its callers see it. A command loads this file at every start, so it imports types only: what

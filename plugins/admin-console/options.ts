@@ -1,11 +1,12 @@
 import type { Request } from '@hapi/hapi';
 import Joi from 'joi';
 import type { AuditTrail } from '../../lib/audit/audit-trail.ts';
-import { objectWith } from '../../lib/checked.ts';
+import { objectWith } from '../../lib/schema-validation.ts';
 import { type InstanceOptions, instanceSchema } from '../instance.ts';
 import { type Caller, named, OPERATOR } from './audit.ts';
-import { type HostSystem, handlersOf, type InstalledLicense, type System } from './handlers.ts';
+import { handlersOf } from './handlers.ts';
 import type { OperationName } from './operations.ts';
+import type { HostSystem, InstalledLicense, System } from './system.ts';
 
 export interface AdminConsoleOptions extends InstanceOptions {
     /** What the operations work on. Each part is optional; one that is absent has no routes. */

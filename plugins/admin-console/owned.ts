@@ -1,12 +1,13 @@
 import { ScanwireError } from '../../lib/errors.ts';
-import type { DeliveryFilter } from '../../lib/webhooks/deliveries.ts';
-import type { Exporter } from '../../lib/webhooks/exporter.ts';
-import { assertOwnerMay } from '../../lib/webhooks/owners.ts';
-import type { Replay } from '../../lib/webhooks/replays.ts';
-import type { Delivery } from '../../lib/webhooks/store.ts';
+import type { DeliveryFilter } from '../../lib/webhooks/deliveries/deliveries.ts';
+import type { Delivery } from '../../lib/webhooks/deliveries/delivery-store.ts';
+import type { Replay } from '../../lib/webhooks/deliveries/replays.ts';
+import type { Exporter } from '../../lib/webhooks/exporters/exporter.ts';
+import { assertOwnerMay } from '../../lib/webhooks/exporters/owner-limits.ts';
 import { storeRefusals } from '../../lib/webhooks/store-refusals.ts';
-import type { Handlers, System } from './handlers.ts';
+import type { Handlers } from './handlers.ts';
 import type { OperationName } from './operations.ts';
+import type { System } from './system.ts';
 
 /*
  * The operations of an owner: those of the list below, each so cut that nothing of another owner is seen, counted or changed. What is another's

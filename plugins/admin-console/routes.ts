@@ -11,12 +11,12 @@ import type {
     ServerRoute,
 } from '@hapi/hapi';
 import Joi from 'joi';
-import { schemaRefusal, VALIDATION } from '../../lib/checked.ts';
 import { type Problem, ScanwireError } from '../../lib/errors.ts';
 import type { Export } from '../../lib/inventory/export.ts';
+import { schemaRefusal, VALIDATION } from '../../lib/schema-validation.ts';
 import { STATUS } from '../errors.ts';
-import { logFailure } from '../instance.ts';
-import { streamCut, unsniffed, untilClosed, withFirst } from '../request.ts';
+import { logFailure } from '../log-and-events.ts';
+import { streamCut, unsniffed, untilClosed, withFirst } from '../store-routes.ts';
 import { performerOf } from './handlers.ts';
 import { errorSchema, schemas } from './operation-schemas.ts';
 import { type Endpoint, endpoints, type OperationName, PROGRESS_TYPE } from './operations.ts';

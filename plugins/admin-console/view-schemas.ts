@@ -2,14 +2,14 @@ import Joi from 'joi';
 import { FIELD_SCHEMAS } from '../../lib/inventory/fields.ts';
 import { VERDICTS } from '../../lib/inventory/import-counts.ts';
 import { scopesSchema, workspacesSchema } from '../../lib/keys/limits.ts';
-import { MAX_OF_SLICE } from '../../lib/webhooks/activity.ts';
-import { AUTHENTICATION_PARTS } from '../../lib/webhooks/authentication.ts';
-import { deliveryQuerySchema } from '../../lib/webhooks/deliveries.ts';
-import { FINDING_PARTS, FINDING_STATES } from '../../lib/webhooks/doctor.ts';
-import { ownerSchema, settingSchemas } from '../../lib/webhooks/exporter.ts';
-import { BACKLOG_AGES, BREAKERS } from '../../lib/webhooks/exporter-health.ts';
-import { MAX_OF_EACH } from '../../lib/webhooks/exporter-page.ts';
-import { OUTCOME_CODES } from '../../lib/webhooks/outcome.ts';
+import { MAX_OF_SLICE } from '../../lib/webhooks/deliveries/activity.ts';
+import { deliveryQuerySchema } from '../../lib/webhooks/deliveries/deliveries.ts';
+import { AUTHENTICATION_PARTS } from '../../lib/webhooks/exporters/authentication.ts';
+import { ownerSchema, settingSchemas } from '../../lib/webhooks/exporters/exporter.ts';
+import { BACKLOG_AGES, BREAKERS } from '../../lib/webhooks/exporters/exporter-health.ts';
+import { MAX_OF_EACH } from '../../lib/webhooks/exporters/exporter-lists.ts';
+import { FINDING_PARTS, FINDING_STATES } from '../../lib/webhooks/observing/doctor.ts';
+import { OUTCOME_CODES } from '../../lib/webhooks/outcomes/outcome.ts';
 import { EXPORT_TYPES, RULE_SETS } from '../../lib/webhooks/setting-values.ts';
 
 /* What operations answer with, and what several of them take, as their routes are checked and documented. */

@@ -1,6 +1,6 @@
 import type { Request, ResponseObject, ResponseToolkit } from '@hapi/hapi';
 import type { ImportedLine, RecordLine, RecordLines, RecordProblem, RecordTotals } from '../../lib/records/index.ts';
-import { streamCut, untilClosed, withFirst } from '../request.ts';
+import { streamCut, untilClosed, withFirst } from '../store-routes.ts';
 import { type AnswerStream, answerStream } from './answer-stream.ts';
 import { type BatchQuery, batchFailure, restReceived } from './batch-request.ts';
 

@@ -1,11 +1,11 @@
 import type { NamedPlugin, ServerRoute } from '@hapi/hapi';
-import { checked } from '../../lib/checked.ts';
 import type { ApiKeyScope } from '../../lib/keys/scopes.ts';
 import { type CheckedRecord, checkRecord, recordJsonSchema } from '../../lib/records/index.ts';
+import { checked } from '../../lib/schema-validation.ts';
 import { VERSION } from '../../lib/version.ts';
 import { claimInstance, exposeInstance, type Instances } from '../instance.ts';
-import { type StoreFailure, unsniffed } from '../request.ts';
-import { licensed, needsAllWorkspaces, needsScope, withStrategy } from '../strategy.ts';
+import { licensed, needsAllWorkspaces, needsScope, withStrategy } from '../route-authorization.ts';
+import { type StoreFailure, unsniffed } from '../store-routes.ts';
 import { checkRoute, importRoute } from './batch-routes.ts';
 import { type Access, type HttpsRecordSchemaOptions, optionsSchema, type Settings } from './options.ts';
 import { recordRoutes } from './record-routes.ts';
@@ -13,7 +13,7 @@ import { recordRoutes } from './record-routes.ts';
 export { ScanwireError, type ScanwireErrorCode } from '../../lib/errors.ts';
 export type { CheckedRecord, HttpsRecord, RecordProblem } from '../../lib/records/index.ts';
 export { type ErrorDetails, toBoom } from '../errors.ts';
-export type { ScanwireEvent } from '../instance.ts';
+export type { ScanwireEvent } from '../log-and-events.ts';
 export type { BadLine, BatchReport } from './batch-response.ts';
 export type { HttpsRecordSchemaOptions } from './options.ts';
 

@@ -1,10 +1,10 @@
 import type { RouteOptions } from '@hapi/hapi';
 import Joi from 'joi';
-import { nameSchema, objectWith } from '../../lib/checked.ts';
 import { DEFAULT_WORKSPACE } from '../../lib/inventory/resources.ts';
 import type { LicenseSource } from '../../lib/license/verify-license.ts';
 import type { Enrichment, RecordStore } from '../../lib/records/index.ts';
 import { MAX_LINE_BYTES } from '../../lib/records/record.ts';
+import { nameSchema, objectWith } from '../../lib/schema-validation.ts';
 import { type InstanceOptions, instanceSchema } from '../instance.ts';
 
 /** Options of the plugin. */

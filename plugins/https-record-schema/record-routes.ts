@@ -6,7 +6,7 @@ import { HOST_PATTERN, IP_PATTERN } from '../../lib/addresses.ts';
 import type { RecordQuery, RecordStore, StoredRecord } from '../../lib/records/index.ts';
 import { listRecords } from '../../lib/records/store.ts';
 import { timestamp } from '../../lib/timestamp.ts';
-import { orUnavailable, pathId, queryOf, streamCut, withFirst } from '../request.ts';
+import { orUnavailable, pathId, queryOf, streamCut, withFirst } from '../store-routes.ts';
 import { acceptsLines, RECORDS_FAILED } from './batch-request.ts';
 import { LINES_TYPE } from './batch-response.ts';
 import type { Access, Settings } from './options.ts';

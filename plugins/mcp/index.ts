@@ -1,20 +1,21 @@
 import type { NamedPlugin, Request, ResponseObject, ResponseToolkit, RouteOptions, Server } from '@hapi/hapi';
 import Joi from 'joi';
-import { checked, objectWith } from '../../lib/checked.ts';
 import { isInstalled, missingPackage, optionalPackage, ScanwireError } from '../../lib/errors.ts';
 import { type InventoryStore, inventorySchema } from '../../lib/inventory/store.ts';
 import { DENIAL } from '../../lib/keys/api-keys.ts';
 import type { LicenseSource } from '../../lib/license/verify-license.ts';
 import type { RecordStore } from '../../lib/records/store.ts';
+import { checked, objectWith } from '../../lib/schema-validation.ts';
 import { VERSION } from '../../lib/version.ts';
-import { claimInstance, type InstanceOptions, instanceSchema, logFailure } from '../instance.ts';
-import { type StoreFailure, unsniffed } from '../request.ts';
-import { bearerKey, hasScope, licensed, needsScope, withStrategy, workspacesSeen } from '../strategy.ts';
+import { claimInstance, type InstanceOptions, instanceSchema } from '../instance.ts';
+import { logFailure } from '../log-and-events.ts';
+import { bearerKey, hasScope, licensed, needsScope, withStrategy, workspacesSeen } from '../route-authorization.ts';
+import { type StoreFailure, unsniffed } from '../store-routes.ts';
 import { callTool, type ReadDeliveries, type Sight, type Sources, toolsOf } from './tools.ts';
 
 export { ScanwireError, type ScanwireErrorCode } from '../../lib/errors.ts';
 export { type ErrorDetails, toBoom } from '../errors.ts';
-export type { ScanwireEvent } from '../instance.ts';
+export type { ScanwireEvent } from '../log-and-events.ts';
 
 /** Options of the plugin. */
 export interface McpOptions extends InstanceOptions, Sources {

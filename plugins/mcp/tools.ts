@@ -1,7 +1,6 @@
 /** What an assistant may read: one tool for each kind of thing, a page of 100 rows at a time. */
 import Joi from 'joi';
 import { addressRange } from '../../lib/address-range.ts';
-import { checked } from '../../lib/checked.ts';
 import { ScanwireError } from '../../lib/errors.ts';
 import { HOST_STATES } from '../../lib/inventory/host.ts';
 import { rowsOf, workspaceNamed } from '../../lib/inventory/host-pages.ts';
@@ -11,7 +10,8 @@ import type { Collection, InventoryStore } from '../../lib/inventory/store.ts';
 import type { ApiKeyScope } from '../../lib/keys/scopes.ts';
 import type { JsonSchema } from '../../lib/records/record-schema.ts';
 import type { RecordStore } from '../../lib/records/store.ts';
-import { type Deliveries, deliveryQuerySchema } from '../../lib/webhooks/deliveries.ts';
+import { checked } from '../../lib/schema-validation.ts';
+import { type Deliveries, deliveryQuerySchema } from '../../lib/webhooks/deliveries/deliveries.ts';
 import { jsonSchemaOf } from '../json-schema.ts';
 
 /** What the tools read. A tool for what is left out is not there. */

@@ -2,23 +2,23 @@ import { Readable } from 'node:stream';
 import * as Boom from '@hapi/boom';
 import type { Lifecycle, NamedPlugin, Request, ResponseToolkit, RouteOptions, RouteOptionsPayload, ServerRoute } from '@hapi/hapi';
 import Joi from 'joi';
-import { checked, objectWith } from '../../lib/checked.ts';
 import { ScanwireError } from '../../lib/errors.ts';
 import { MAX_ID } from '../../lib/inventory/fields.ts';
 import { inventorySchema } from '../../lib/inventory/store.ts';
 import { DENIAL } from '../../lib/keys/api-keys.ts';
 import type { LicenseSource } from '../../lib/license/verify-license.ts';
+import { checked, objectWith } from '../../lib/schema-validation.ts';
 import { VERSION } from '../../lib/version.ts';
 import { toBoom } from '../errors.ts';
 import { claimInstance, type InstanceOptions, instanceSchema } from '../instance.ts';
-import { pathId, type StoreFailure, streamCut, unavailable, unsniffed, untilClosed, withFirst } from '../request.ts';
-import { bearerKey, licensed, needsScope, withStrategy, workspacesSeen } from '../strategy.ts';
+import { bearerKey, licensed, needsScope, withStrategy, workspacesSeen } from '../route-authorization.ts';
+import { pathId, type StoreFailure, streamCut, unavailable, unsniffed, untilClosed, withFirst } from '../store-routes.ts';
 import { called } from './json-rpc.ts';
 import { type Asked, frameworkRow, type ListName, listed, type Reader, related, type WholeInventory } from './rows.ts';
 
 export { ScanwireError, type ScanwireErrorCode } from '../../lib/errors.ts';
 export { type ErrorDetails, toBoom } from '../errors.ts';
-export type { ScanwireEvent } from '../instance.ts';
+export type { ScanwireEvent } from '../log-and-events.ts';
 export type { WholeInventory } from './rows.ts';
 
 /** Options of the plugin. */

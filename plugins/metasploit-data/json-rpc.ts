@@ -1,7 +1,7 @@
 /** The methods `db.*` by which the framework's own MCP server reads, in JSON-RPC 2.0. */
 import Joi from 'joi';
-import { checked } from '../../lib/checked.ts';
 import { referencesOf } from '../../lib/inventory/findings.ts';
+import { checked } from '../../lib/schema-validation.ts';
 import { type Asked, type ListName, listed, type Reader, type Relations, type Row, related, type WholeInventory } from './rows.ts';
 
 /** A call that can be answered. */

@@ -1,16 +1,17 @@
 import type { NamedPlugin, RouteOptionsAccess, Server, ServerRoute } from '@hapi/hapi';
 import Joi from 'joi';
-import { checked, objectWith } from '../../lib/checked.ts';
 import { ScanwireError } from '../../lib/errors.ts';
+import { checked, objectWith } from '../../lib/schema-validation.ts';
 import { VERSION } from '../../lib/version.ts';
-import { DELIVERY_EVENTS, type WebhookEvent } from '../../lib/webhooks/host-events.ts';
-import { type MetricsRegistry, type WebhookMetrics, webhookMetrics } from '../../lib/webhooks/metrics.ts';
-import { claimInstance, EVENT, type InstanceOptions, instanceSchema, logTags, type ScanwireEvent } from '../instance.ts';
-import { unsniffed } from '../request.ts';
-import { needsAllWorkspaces, needsScope, withStrategy } from '../strategy.ts';
+import { DELIVERY_EVENTS, type WebhookEvent } from '../../lib/webhooks/observing/host-events.ts';
+import { type MetricsRegistry, type WebhookMetrics, webhookMetrics } from '../../lib/webhooks/observing/metrics.ts';
+import { claimInstance, type InstanceOptions, instanceSchema } from '../instance.ts';
+import { EVENT, logTags, type ScanwireEvent } from '../log-and-events.ts';
+import { needsAllWorkspaces, needsScope, withStrategy } from '../route-authorization.ts';
+import { unsniffed } from '../store-routes.ts';
 
 export { ScanwireError, type ScanwireErrorCode } from '../../lib/errors.ts';
-export type { MetricsRegistry } from '../../lib/webhooks/metrics.ts';
+export type { MetricsRegistry } from '../../lib/webhooks/observing/metrics.ts';
 export { type ErrorDetails, toBoom } from '../errors.ts';
 
 /** Options of the plugin. */

@@ -1,20 +1,21 @@
 import type { Lifecycle, NamedPlugin, Request, RequestRoute, RouteOptions, RouteOptionsPayload, Server } from '@hapi/hapi';
-import { checked } from '../../lib/checked.ts';
 import { DENIAL } from '../../lib/keys/api-keys.ts';
+import { checked } from '../../lib/schema-validation.ts';
 import { VERSION } from '../../lib/version.ts';
 import { claimInstance } from '../instance.ts';
-import { unsniffed } from '../request.ts';
-import { licensed, needsScope, withStrategy } from '../strategy.ts';
+import { licensed, needsScope, withStrategy } from '../route-authorization.ts';
+import { unsniffed } from '../store-routes.ts';
 import { base, type Resource, read, UNREADABLE, unknownRoute } from './handlers.ts';
-import { type RequestLimiting, requestLimiting, streamsUpTo } from './limits.ts';
+import { streamsUpTo } from './index-streams.ts';
 import { MAX_STREAMS, optionsSchema, type RestApiV2Options } from './options.ts';
+import { type RequestLimiting, requestLimiting } from './request-limits.ts';
 import { resources } from './resources.ts';
 
 export { ScanwireError, type ScanwireErrorCode } from '../../lib/errors.ts';
 export { type ErrorDetails, toBoom } from '../errors.ts';
-export type { ScanwireEvent } from '../instance.ts';
-export type { RequestLimit } from './limits.ts';
+export type { ScanwireEvent } from '../log-and-events.ts';
 export type { OwnResource, ResourceRow, RestApiV2Options } from './options.ts';
+export type { RequestLimit } from './request-limits.ts';
 
 const UNKNOWN_STRATEGY =
     'rest-api-v2 options: auth must name a strategy of the server: register token-auth before, or a strategy of your own';

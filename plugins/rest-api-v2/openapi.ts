@@ -1,11 +1,11 @@
 /** What a server offers, in OpenAPI 3.1: this API, the administration beside it where there is one, and the events that go out. */
 import type { RequestRoute, Server } from '@hapi/hapi';
 import type { ApplicationSchema } from '../../lib/application-schema.ts';
-import { isObject } from '../../lib/checked.ts';
 import type { FilterName } from '../../lib/inventory/selection.ts';
 import type { JsonSchema } from '../../lib/records/record-schema.ts';
+import { isObject } from '../../lib/schema-validation.ts';
 import { VERSION } from '../../lib/version.ts';
-import type { EventKinds } from '../../lib/webhooks/event-kinds.ts';
+import type { EventKinds } from '../../lib/webhooks/events/event-kinds.ts';
 import { exampleOf, jsonSchemaOf } from '../json-schema.ts';
 import { DELETED_SINCE } from './deleted-rows.ts';
 import type { Resource } from './handlers.ts';

@@ -1,10 +1,10 @@
 import Joi from 'joi';
 import { type ApplicationSchema, applicationSchemaRules } from '../../lib/application-schema.ts';
-import { objectWith } from '../../lib/checked.ts';
 import { type Collection, type InventoryStore, inventorySchema } from '../../lib/inventory/store.ts';
 import type { LicenseSource } from '../../lib/license/verify-license.ts';
+import { objectWith } from '../../lib/schema-validation.ts';
 import { type InstanceOptions, instanceSchema } from '../instance.ts';
-import { type RequestLimit, requestLimitSchema } from './limits.ts';
+import { type RequestLimit, requestLimitSchema } from './request-limits.ts';
 
 /** Rows of a resource that the application adds; the schema names every field, besides `id`, that is to go out. */
 export type ResourceRow = { readonly id: number };

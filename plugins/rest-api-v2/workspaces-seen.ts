@@ -3,7 +3,7 @@ import type { Request } from '@hapi/hapi';
 import type { Deletions } from '../../lib/inventory/deletions.ts';
 import type { Selection } from '../../lib/inventory/selection.ts';
 import type { Collection } from '../../lib/inventory/store.ts';
-import { workspacesSeen } from '../strategy.ts';
+import { workspacesSeen } from '../route-authorization.ts';
 import type { Resource } from './handlers.ts';
 import type { ResourceRow } from './options.ts';
 

@@ -1,21 +1,22 @@
 import Boom from '@hapi/boom';
 import type { NamedPlugin, Request, ResponseObject, Server, ServerAuthScheme, ServerInjectOptions } from '@hapi/hapi';
-import { checked } from '../../lib/checked.ts';
 import { ScanwireError } from '../../lib/errors.ts';
 import { type ApiKeys, apiKeys, DENIAL } from '../../lib/keys/api-keys.ts';
 import { UNSCOPED } from '../../lib/keys/scopes.ts';
+import { checked } from '../../lib/schema-validation.ts';
 import { VERSION } from '../../lib/version.ts';
 import { mapErrors } from '../errors.ts';
-import { announcing, claimInstance, exposeInstance, type Instances, logTags } from '../instance.ts';
-import { orUnavailable, type StoreFailure } from '../request.ts';
-import { API_KEY_SCHEME, withName } from '../strategy.ts';
+import { claimInstance, exposeInstance, type Instances } from '../instance.ts';
+import { announcing, logTags } from '../log-and-events.ts';
+import { API_KEY_SCHEME, withName } from '../route-authorization.ts';
+import { orUnavailable, type StoreFailure } from '../store-routes.ts';
 import { optionsSchema, type TokenAuthOptions } from './options.ts';
 import { Refusals } from './refusals.ts';
 
 export { ScanwireError, type ScanwireErrorCode } from '../../lib/errors.ts';
 export type { ApiKeySummary, RevealedApiKey } from '../../lib/keys/api-keys.ts';
 export { type ErrorDetails, toBoom } from '../errors.ts';
-export { redact, type ScanwireEvent } from '../instance.ts';
+export { redact, type ScanwireEvent } from '../log-and-events.ts';
 export type { TokenAuthOptions } from './options.ts';
 
 /** Registers a scheme, `token` by default, and a strategy of it, and offers the making, listing, showing and revoking of keys. */

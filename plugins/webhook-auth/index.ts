@@ -1,12 +1,13 @@
 import Boom from '@hapi/boom';
 import type { NamedPlugin, Request, ServerAuthScheme, ServerInjectOptions } from '@hapi/hapi';
-import { checked } from '../../lib/checked.ts';
 import { ScanwireError } from '../../lib/errors.ts';
+import { checked } from '../../lib/schema-validation.ts';
 import { assertVerifyOptions, hasSignature, type Verified, type VerifyOptions, verify } from '../../lib/verify/verify.ts';
 import { VERSION } from '../../lib/version.ts';
-import { claimInstance, logTags } from '../instance.ts';
-import { orUnavailable } from '../request.ts';
-import { withName } from '../strategy.ts';
+import { claimInstance } from '../instance.ts';
+import { logTags } from '../log-and-events.ts';
+import { withName } from '../route-authorization.ts';
+import { orUnavailable } from '../store-routes.ts';
 import { optionsSchema, type SecretsOf, type WebhookAuthOptions } from './options.ts';
 
 export { ScanwireError, type ScanwireErrorCode } from '../../lib/errors.ts';

@@ -1,6 +1,6 @@
 import type { Request } from '@hapi/hapi';
 import Joi from 'joi';
-import { objectWith } from '../../lib/checked.ts';
+import { objectWith } from '../../lib/schema-validation.ts';
 import type { ReplayCache } from '../../lib/verify/replay-cache.ts';
 import { MAX_TOLERANCE, TOLERANCE, type VerifyOptions } from '../../lib/verify/verify.ts';
 import { SIGNATURE_FORMS } from '../../lib/webhooks/setting-values.ts';

@@ -3,15 +3,16 @@ import { VERSION } from '../../lib/version.ts';
 import type { Webhooks } from '../../lib/webhooks/webhooks.ts';
 import { mapErrors } from '../errors.ts';
 import { healthRoutes } from '../health.ts';
-import { announcing, claimInstance, exposeInstance, type Instances, logTags } from '../instance.ts';
-import { withStrategy } from '../strategy.ts';
+import { claimInstance, exposeInstance, type Instances } from '../instance.ts';
+import { announcing, logTags } from '../log-and-events.ts';
+import { withStrategy } from '../route-authorization.ts';
 import { type WebhookExporterOptions, webhooksOf } from './options.ts';
 import { exporterRoutes, UNKNOWN_STRATEGY } from './routes.ts';
 
 export { ScanwireError, type ScanwireErrorCode } from '../../lib/errors.ts';
 export { type ErrorDetails, toBoom } from '../errors.ts';
 export type { HealthRoutes } from '../health.ts';
-export { redact, type ScanwireEvent } from '../instance.ts';
+export { redact, type ScanwireEvent } from '../log-and-events.ts';
 export type { WebhookExporterOptions } from './options.ts';
 export type { ExporterRoutes } from './routes.ts';
 

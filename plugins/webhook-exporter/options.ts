@@ -1,10 +1,9 @@
 import Joi from 'joi';
-import { checked, milliseconds } from '../../lib/checked.ts';
 import { type EgressGuard, type EgressPolicy, egressGuard } from '../../lib/egress/guard.ts';
 import { type Resolver, resolverSchema } from '../../lib/egress/resolver.ts';
 import { ScanwireError } from '../../lib/errors.ts';
-import { ownerSchema } from '../../lib/webhooks/exporter.ts';
-import { httpSender, senderLimitSchemas } from '../../lib/webhooks/http-sender.ts';
+import { checked, milliseconds } from '../../lib/schema-validation.ts';
+import { ownerSchema } from '../../lib/webhooks/exporters/exporter.ts';
 import {
     DRAIN_TIMEOUT,
     type WebhookStores,
@@ -14,6 +13,7 @@ import {
     webhooksSettingSchemas,
     workerSettingSchemas,
 } from '../../lib/webhooks/options.ts';
+import { httpSender, senderLimitSchemas } from '../../lib/webhooks/sending/http-sender.ts';
 import { type Webhooks, webhooks } from '../../lib/webhooks/webhooks.ts';
 import { mapErrorsSchema } from '../errors.ts';
 import { type HealthRoutes, healthSchema } from '../health.ts';

@@ -1,19 +1,19 @@
 /** Routes for programs that have a key: what they may publish, and how deliveries fare. Nothing here shows a body, a secret or a receiver's URL. */
 import type { Request, RouteOptions, ServerRoute } from '@hapi/hapi';
 import Joi from 'joi';
-import { checked, objectWith } from '../../lib/checked.ts';
 import { ScanwireError } from '../../lib/errors.ts';
 import type { ApiKeyScope } from '../../lib/keys/scopes.ts';
 import type { LicenseSource } from '../../lib/license/verify-license.ts';
-import { type DeliveryHistory, deliveryQuerySchema } from '../../lib/webhooks/deliveries.ts';
-import type { AcceptedEvent } from '../../lib/webhooks/new-event.ts';
-import type { EventToPublish } from '../../lib/webhooks/publisher.ts';
-import type { Delivery } from '../../lib/webhooks/store.ts';
+import { checked, objectWith } from '../../lib/schema-validation.ts';
+import { type DeliveryHistory, deliveryQuerySchema } from '../../lib/webhooks/deliveries/deliveries.ts';
+import type { Delivery } from '../../lib/webhooks/deliveries/delivery-store.ts';
+import type { AcceptedEvent } from '../../lib/webhooks/events/new-event.ts';
+import type { EventToPublish } from '../../lib/webhooks/events/publisher.ts';
 import type { Webhooks } from '../../lib/webhooks/webhooks.ts';
 import { toBoom } from '../errors.ts';
-import { logFailure } from '../instance.ts';
-import { type StoreFailure, unsniffed } from '../request.ts';
-import { licensed, needsAllWorkspaces, needsScope } from '../strategy.ts';
+import { logFailure } from '../log-and-events.ts';
+import { licensed, needsAllWorkspaces, needsScope } from '../route-authorization.ts';
+import { type StoreFailure, unsniffed } from '../store-routes.ts';
 
 /** The option `routes`. */
 export interface ExporterRoutes {

@@ -4,7 +4,7 @@ import { json } from 'node:stream/consumers';
 import { gzipSync } from 'node:zlib';
 import type { Server } from '@hapi/hapi';
 import t, { type Test } from 'tap';
-import { rewrite } from '../../cli/records/operations.ts';
+import { rewrite } from '../../cli/records/record-files.ts';
 import { type RecordProblem, readRecords } from '../../lib/records/index.ts';
 import { imported, ndjson, started } from '../plugins/https-record-schema/record-server.ts';
 import { collect } from '../support/collect.ts';

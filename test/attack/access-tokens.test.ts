@@ -3,13 +3,13 @@ import { text } from 'node:stream/consumers';
 import t, { type Test } from 'tap';
 import { connectVetted } from '../../lib/egress/connect.ts';
 import { egressGuard } from '../../lib/egress/guard.ts';
-import { accessTokens } from '../../lib/webhooks/access-tokens.ts';
-import type { Authentication } from '../../lib/webhooks/authentication.ts';
-import { tlsContext } from '../../lib/webhooks/client-tls.ts';
-import { type Connection, connection } from '../../lib/webhooks/connection.ts';
-import type { Message } from '../../lib/webhooks/http-sender.ts';
-import { newProgress, type Outcome } from '../../lib/webhooks/outcome.ts';
-import { secure } from '../../lib/webhooks/tls-trust.ts';
+import type { Authentication } from '../../lib/webhooks/exporters/authentication.ts';
+import { newProgress, type Outcome } from '../../lib/webhooks/outcomes/outcome.ts';
+import { accessTokens } from '../../lib/webhooks/sending/access-tokens.ts';
+import { tlsContext } from '../../lib/webhooks/sending/client-tls.ts';
+import { type Connection, connection } from '../../lib/webhooks/sending/connection.ts';
+import type { Message } from '../../lib/webhooks/sending/http-sender.ts';
+import { secure } from '../../lib/webhooks/sending/tls-trust.ts';
 import { loopbackSender, ROOT, secureServer } from '../support/token-server.ts';
 
 /*

@@ -2,8 +2,8 @@ import { createServer } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import t, { type Test } from 'tap';
 import { egressGuard } from '../../lib/egress/guard.ts';
-import type { Authentication } from '../../lib/webhooks/authentication.ts';
-import { httpSender, type Message } from '../../lib/webhooks/http-sender.ts';
+import type { Authentication } from '../../lib/webhooks/exporters/authentication.ts';
+import { httpSender, type Message } from '../../lib/webhooks/sending/http-sender.ts';
 import { ROOT, secureServer } from '../support/token-server.ts';
 
 /*

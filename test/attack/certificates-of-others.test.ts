@@ -4,8 +4,8 @@ import type { AddressInfo } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 import t from 'tap';
 import { egressGuard } from '../../lib/egress/guard.ts';
-import type { Authentication } from '../../lib/webhooks/authentication.ts';
-import { httpSender } from '../../lib/webhooks/http-sender.ts';
+import type { Authentication } from '../../lib/webhooks/exporters/authentication.ts';
+import { httpSender } from '../../lib/webhooks/sending/http-sender.ts';
 import { authority, certificate } from '../support/certificates.ts';
 
 /*

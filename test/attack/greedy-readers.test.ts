@@ -3,10 +3,10 @@ import http, { type IncomingMessage } from 'node:http';
 import { server as hapiServer, type Request } from '@hapi/hapi';
 import t, { type Test } from 'tap';
 import { until } from '../../adapters/contract/assertions.ts';
-import { memoryInventory } from '../../adapters/memory/inventory.ts';
+import { memoryInventory } from '../../adapters/memory/inventory/inventory.ts';
 import type { Host, HostInput } from '../../lib/inventory/host.ts';
 import type { InventoryStore } from '../../lib/inventory/store.ts';
-import { streamsUpTo } from '../../plugins/rest-api-v2/limits.ts';
+import { streamsUpTo } from '../../plugins/rest-api-v2/index-streams.ts';
 import { type Served, served } from '../plugins/rest-api-v2/served.ts';
 
 async function* oneHost(): AsyncGenerator<HostInput> {

@@ -6,9 +6,9 @@ import { fileURLToPath } from 'node:url';
 import t from 'tap';
 import { type Node, SyntaxKind } from 'typescript/unstable/ast';
 import { API } from 'typescript/unstable/sync';
-import { checkAdditionalHeaders } from '../../lib/webhooks/headers.ts';
-import { parseReceiverUrl } from '../../lib/webhooks/receiver-url.ts';
-import { vendorNamed } from '../../lib/webhooks/signature.ts';
+import { parseReceiverUrl } from '../../lib/webhooks/exporters/receiver-url.ts';
+import { checkAdditionalHeaders } from '../../lib/webhooks/messages/message-headers.ts';
+import { vendorNamed } from '../../lib/webhooks/messages/signature.ts';
 
 /*
  * A regular expression that backtracks turns a long text of a stranger into minutes of CPU. All of the sources' own, be they written as

@@ -2,7 +2,7 @@ import { createReadStream, readFileSync } from 'node:fs';
 import t from 'tap';
 import { COPIED, scanFiles } from '../../bench/scan-files.ts';
 import type { HostInput } from '../../lib/inventory/host.ts';
-import { readScan } from '../../lib/inventory/read-scan.ts';
+import { readScan } from '../../lib/inventory/scan-files/read-scan.ts';
 
 async function hostsIn(file: string): Promise<readonly HostInput[]> {
     const hosts: HostInput[] = [];

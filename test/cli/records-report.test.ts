@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { gzipSync } from 'node:zlib';
 import t from 'tap';
-import { check } from '../../cli/records/operations.ts';
+import { check } from '../../cli/records/record-files.ts';
 import { fixture } from '../support/served.ts';
 
 async function* of(bytes: Uint8Array): AsyncGenerator<Uint8Array> {

@@ -1,7 +1,7 @@
 import { Command } from 'commander';
 import t, { type Test } from 'tap';
 import { addAuthentication, authenticationOf } from '../../cli/authentication-input.ts';
-import type { AuthenticationSettings } from '../../lib/webhooks/authentication.ts';
+import type { AuthenticationSettings } from '../../lib/webhooks/exporters/authentication.ts';
 
 /** What is asked for by arguments, each that ends in `.file` a file of this folder. */
 async function given(t: Test, files: Record<string, string>, ...args: readonly string[]): Promise<AuthenticationSettings> {

@@ -1,6 +1,6 @@
 import t from 'tap';
 import { limitsSchema } from '../../lib/protect/connections.ts';
-import { newExporterSchema } from '../../lib/webhooks/exporter.ts';
+import { newExporterSchema } from '../../lib/webhooks/exporters/exporter.ts';
 import { optionsSchema as adminConsole } from '../../plugins/admin-console/options.ts';
 import { optionsSchema as httpsRecordSchema } from '../../plugins/https-record-schema/options.ts';
 import { optionsSchema as mcp } from '../../plugins/mcp/index.ts';

@@ -9,7 +9,7 @@ import { pathToFileURL } from 'node:url';
 import pg from 'pg';
 import t, { type Test } from 'tap';
 import { until } from '../../adapters/contract/assertions.ts';
-import type { Publish } from '../../lib/webhooks/publisher.ts';
+import type { Publish } from '../../lib/webhooks/events/publisher.ts';
 import type { Webhooks } from '../../lib/webhooks/webhooks.ts';
 import { testDatabase } from '../support/test-database.ts';
 

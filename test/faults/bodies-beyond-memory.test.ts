@@ -8,9 +8,9 @@ import { until } from '../../adapters/contract/assertions.ts';
 import { memoryQueue, memoryWebhooks } from '../../adapters/memory/index.ts';
 import { egressGuard } from '../../lib/egress/guard.ts';
 import { keyRing } from '../../lib/keys/key-ring.ts';
-import { httpSender } from '../../lib/webhooks/http-sender.ts';
+import type { DeliveryStore } from '../../lib/webhooks/deliveries/delivery-store.ts';
 import type { WebhooksOptions } from '../../lib/webhooks/options.ts';
-import type { DeliveryStore } from '../../lib/webhooks/store.ts';
+import { httpSender } from '../../lib/webhooks/sending/http-sender.ts';
 import { type Webhooks, webhooks } from '../../lib/webhooks/webhooks.ts';
 
 /** The URL of a receiver that takes everything. */

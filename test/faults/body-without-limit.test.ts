@@ -4,8 +4,8 @@ import t from 'tap';
 import { memoryQueue, memoryWebhooks } from '../../adapters/memory/index.ts';
 import { egressGuard } from '../../lib/egress/guard.ts';
 import { keyRing } from '../../lib/keys/key-ring.ts';
-import { httpSender } from '../../lib/webhooks/http-sender.ts';
 import type { WebhooksOptions } from '../../lib/webhooks/options.ts';
+import { httpSender } from '../../lib/webhooks/sending/http-sender.ts';
 import { webhooks } from '../../lib/webhooks/webhooks.ts';
 
 function exporterOf(options: Partial<WebhooksOptions> = {}) {

@@ -5,7 +5,7 @@ import { until } from '../../adapters/contract/assertions.ts';
 import { memoryWebhooks } from '../../adapters/memory/index.ts';
 import { egressGuard } from '../../lib/egress/guard.ts';
 import { keyRing } from '../../lib/keys/key-ring.ts';
-import { newProgress, outcomeOf } from '../../lib/webhooks/outcome.ts';
+import { newProgress, outcomeOf } from '../../lib/webhooks/outcomes/outcome.ts';
 import { webhooks } from '../../lib/webhooks/webhooks.ts';
 import { redisServer } from '../support/redis-server.ts';
 import { INVESTIGATION, simulatedDeployment } from '../support/simulated-deployment.ts';

@@ -2,8 +2,8 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import t, { type Test } from 'tap';
 import { memoryQueue } from '../../adapters/memory/index.ts';
-import type { DeliveryQueue } from '../../lib/webhooks/queue.ts';
-import type { Session } from '../../lib/webhooks/session.ts';
+import type { DeliveryQueue } from '../../lib/webhooks/dispatching/delivery-queue.ts';
+import type { Session } from '../../lib/webhooks/dispatching/session.ts';
 import { type SimulatedDeployment, type SimulatedProcess, simulatedDeployment } from '../support/simulated-deployment.ts';
 
 /** A queue of one process whose jobs get to their worker after a while: what has been handed out waits there. */

@@ -7,7 +7,7 @@ import { until } from '../../adapters/contract/assertions.ts';
 import { memoryQueue, memoryWebhooks } from '../../adapters/memory/index.ts';
 import { egressGuard } from '../../lib/egress/guard.ts';
 import { keyRing } from '../../lib/keys/key-ring.ts';
-import { httpSender } from '../../lib/webhooks/http-sender.ts';
+import { httpSender } from '../../lib/webhooks/sending/http-sender.ts';
 import { webhooks } from '../../lib/webhooks/webhooks.ts';
 
 const LARGEST = 65_536;

@@ -6,11 +6,11 @@ import { migrate, postgresWebhooks } from '../../adapters/postgres/index.ts';
 import { migrations } from '../../adapters/postgres/migrate.ts';
 import { egressGuard } from '../../lib/egress/guard.ts';
 import { assertOpens, keyRing } from '../../lib/keys/key-ring.ts';
-import type { ExporterChanges } from '../../lib/webhooks/exporter.ts';
-import { httpSender } from '../../lib/webhooks/http-sender.ts';
+import type { ExporterChanges } from '../../lib/webhooks/exporters/exporter.ts';
+import { sealedForExporters } from '../../lib/webhooks/exporters/exporter-resealing.ts';
+import { sealSecret, unsealSecrets } from '../../lib/webhooks/messages/signing-secret.ts';
 import type { WebhookStores } from '../../lib/webhooks/options.ts';
-import { sealedForExporters } from '../../lib/webhooks/sealed-exporters.ts';
-import { sealSecret, unsealSecrets } from '../../lib/webhooks/signature.ts';
+import { httpSender } from '../../lib/webhooks/sending/http-sender.ts';
 import { webhooks } from '../../lib/webhooks/webhooks.ts';
 import { testDatabase } from '../support/test-database.ts';
 

@@ -6,7 +6,7 @@ import { memoryQueue } from '../../adapters/memory/index.ts';
 import { migrate, postgresWebhooks } from '../../adapters/postgres/index.ts';
 import { egressGuard } from '../../lib/egress/guard.ts';
 import { keyRing } from '../../lib/keys/key-ring.ts';
-import { httpSender } from '../../lib/webhooks/http-sender.ts';
+import { httpSender } from '../../lib/webhooks/sending/http-sender.ts';
 import { type Webhooks, webhooks } from '../../lib/webhooks/webhooks.ts';
 import { countingReceiver } from '../support/counting-receiver.ts';
 import { investigation } from '../support/investigation.ts';

@@ -1,7 +1,7 @@
 // Sends before, while and after it has used up the handles of its process, to an address and to a name, and prints what came of it.
 import { closeSync, openSync } from 'node:fs';
 import { egressGuard } from '../../lib/egress/guard.ts';
-import { httpSender } from '../../lib/webhooks/http-sender.ts';
+import { httpSender } from '../../lib/webhooks/sending/http-sender.ts';
 
 const [, , nameServer = '', port = ''] = process.argv;
 const guard = egressGuard({ allow: ['127.0.0.0/8'] });

@@ -1,7 +1,7 @@
 import t from 'tap';
 import { redisQueue } from '../../adapters/bullmq/index.ts';
 import { until } from '../../adapters/contract/assertions.ts';
-import type { DeliveryJob } from '../../lib/webhooks/queue.ts';
+import type { DeliveryJob } from '../../lib/webhooks/dispatching/delivery-queue.ts';
 import { redisPair } from '../support/redis-pair.ts';
 
 const job = (deliveryId: string): DeliveryJob => ({

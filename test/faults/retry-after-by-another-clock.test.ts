@@ -1,6 +1,6 @@
 import t from 'tap';
 import { egressGuard } from '../../lib/egress/guard.ts';
-import { httpSender } from '../../lib/webhooks/http-sender.ts';
+import { httpSender } from '../../lib/webhooks/sending/http-sender.ts';
 import { answers, receiver } from '../support/bad-receiver.ts';
 
 const HOUR = 60 * 60_000;

@@ -1,6 +1,6 @@
 import t, { type Test } from 'tap';
 import { memoryQueue } from '../../adapters/memory/index.ts';
-import type { DeliveryQueue } from '../../lib/webhooks/queue.ts';
+import type { DeliveryQueue } from '../../lib/webhooks/dispatching/delivery-queue.ts';
 import { type SimulatedDeployment, type SimulatedProcess, simulatedDeployment } from '../support/simulated-deployment.ts';
 
 const BEFORE = 'http://127.0.0.1/';

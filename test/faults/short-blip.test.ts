@@ -1,6 +1,6 @@
 import t from 'tap';
 import { memoryQueue } from '../../adapters/memory/index.ts';
-import type { DeliveryQueue } from '../../lib/webhooks/queue.ts';
+import type { DeliveryQueue } from '../../lib/webhooks/dispatching/delivery-queue.ts';
 import { type SimulatedDeployment, simulatedDeployment } from '../support/simulated-deployment.ts';
 
 const BACK = 3_000;

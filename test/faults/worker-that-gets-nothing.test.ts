@@ -1,5 +1,5 @@
 import t, { type Test } from 'tap';
-import type { DeliveryQueue } from '../../lib/webhooks/queue.ts';
+import type { DeliveryQueue } from '../../lib/webhooks/dispatching/delivery-queue.ts';
 import { countingReceiver } from '../support/counting-receiver.ts';
 import { type Embedding, embedding } from '../support/embedding-host.ts';
 import { linesOf, nextJson, scanwire, startScanwire } from '../support/scanwire.ts';

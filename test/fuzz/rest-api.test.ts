@@ -1,7 +1,7 @@
 import type { Server } from '@hapi/hapi';
 import pg from 'pg';
 import t from 'tap';
-import { memoryInventory } from '../../adapters/memory/inventory.ts';
+import { memoryInventory } from '../../adapters/memory/inventory/inventory.ts';
 import { migrate, postgresInventory } from '../../adapters/postgres/index.ts';
 import type { HostInput } from '../../lib/inventory/host.ts';
 import type { InventoryStore, InventoryWriter } from '../../lib/inventory/store.ts';

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import type { Test } from 'tap';
 import { present, until } from '../../adapters/contract/assertions.ts';
-import { ask } from '../../cli/client.ts';
+import { ask } from '../../cli/admin-client.ts';
 import type { SignatureForm } from '../../lib/webhooks/setting-values.ts';
 import type { Input, OperationName, Output } from '../../plugins/admin-console/operations.ts';
 import { fixture, serveIn, usedDataOf } from '../support/served.ts';

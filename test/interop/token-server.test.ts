@@ -4,8 +4,8 @@
 import type { RequestListener } from 'node:http';
 import Provider, { type Configuration } from 'oidc-provider';
 import t, { type Test } from 'tap';
-import type { Authentication, OAuthClient } from '../../lib/webhooks/authentication.ts';
-import type { Outcome } from '../../lib/webhooks/outcome.ts';
+import type { Authentication, OAuthClient } from '../../lib/webhooks/exporters/authentication.ts';
+import type { Outcome } from '../../lib/webhooks/outcomes/outcome.ts';
 import { loopbackSender, ROOT, secureServer } from '../support/token-server.ts';
 
 const CLIENT = { clientId: 'scanwire: one', clientSecret: 'a secret with : and % and + and /, of many letters' };

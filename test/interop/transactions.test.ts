@@ -14,8 +14,8 @@ import { memoryQueue } from '../../adapters/memory/index.ts';
 import { migrate, postgresWebhooks } from '../../adapters/postgres/index.ts';
 import { egressGuard } from '../../lib/egress/guard.ts';
 import { keyRing } from '../../lib/keys/key-ring.ts';
-import { httpSender } from '../../lib/webhooks/http-sender.ts';
-import type { Publish } from '../../lib/webhooks/publisher.ts';
+import type { Publish } from '../../lib/webhooks/events/publisher.ts';
+import { httpSender } from '../../lib/webhooks/sending/http-sender.ts';
 import { webhooks } from '../../lib/webhooks/webhooks.ts';
 import { testDatabase } from '../support/test-database.ts';
 

@@ -3,10 +3,10 @@ import Joi17 from 'joi-17';
 import t from 'tap';
 import { z } from 'zod';
 import { type ApplicationSchema, applicationSchemaRules, checkedBy, describedSchema } from '../../lib/application-schema.ts';
-import { checked } from '../../lib/checked.ts';
+import { checked } from '../../lib/schema-validation.ts';
 import { timestamp } from '../../lib/timestamp.ts';
-import { eventBody } from '../../lib/webhooks/event-body.ts';
-import { type EventKind, eventKinds } from '../../lib/webhooks/event-kinds.ts';
+import { eventBody } from '../../lib/webhooks/events/event-body.ts';
+import { type EventKind, eventKinds } from '../../lib/webhooks/events/event-kinds.ts';
 
 const shape = { at: z.iso.datetime(), hosts: z.array(z.object({ b: z.number(), a: z.string() })) };
 const zod = z.object(shape);

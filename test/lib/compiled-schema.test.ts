@@ -2,8 +2,8 @@ import Joi from 'joi';
 import t from 'tap';
 import { compiled, UNSURE } from '../../lib/compiled-schema.ts';
 import { timestamp } from '../../lib/timestamp.ts';
-import { eventBody } from '../../lib/webhooks/event-body.ts';
-import { investigationCreated } from '../../lib/webhooks/event-kinds.ts';
+import { eventBody } from '../../lib/webhooks/events/event-body.ts';
+import { investigationCreated } from '../../lib/webhooks/events/event-kinds.ts';
 
 const LETTERS = /^[a-z]+$/;
 const schema = Joi.object({

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import type pg from 'pg';
 import { forAll, holderOf, sampleEvent, success } from '../../adapters/contract/webhooks/fixture.ts';
-import type { NewEvent } from '../../lib/webhooks/new-event.ts';
-import type { DeliveryStore, Dispatched } from '../../lib/webhooks/store.ts';
+import type { DeliveryStore, Dispatched } from '../../lib/webhooks/deliveries/delivery-store.ts';
+import type { NewEvent } from '../../lib/webhooks/events/new-event.ts';
 import { BREAKER, HAND_OUT } from './way.ts';
 
 /** Deliveries that are done, each with its event and its attempt, of all exporters in turn. */

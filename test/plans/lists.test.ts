@@ -4,7 +4,7 @@ import { only, present, until } from '../../adapters/contract/assertions.ts';
 import { failure, forAll, holderOf, sampleEvent, sampleExporter } from '../../adapters/contract/webhooks/fixture.ts';
 import { migrate, postgresWebhooks } from '../../adapters/postgres/index.ts';
 import { type Migration, migrationFiles, migrations } from '../../adapters/postgres/migrate.ts';
-import type { DeliveryFilter } from '../../lib/webhooks/deliveries.ts';
+import type { DeliveryFilter } from '../../lib/webhooks/deliveries/deliveries.ts';
 import { testDatabase } from '../support/test-database.ts';
 import { explainedConnection } from './executed-plans.ts';
 import { keep, neverVacuum } from './kept-rows.ts';

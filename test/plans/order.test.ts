@@ -3,7 +3,7 @@ import t from 'tap';
 import { only } from '../../adapters/contract/assertions.ts';
 import { failure, forAll, holderOf, sampleEvent, sampleExporter, success } from '../../adapters/contract/webhooks/fixture.ts';
 import { migrate, postgresWebhooks } from '../../adapters/postgres/index.ts';
-import type { Dispatched } from '../../lib/webhooks/store.ts';
+import type { Dispatched } from '../../lib/webhooks/deliveries/delivery-store.ts';
 import { testDatabase } from '../support/test-database.ts';
 import { explainedConnection } from './executed-plans.ts';
 import { BREAKER, HAND_OUT } from './way.ts';

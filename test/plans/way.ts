@@ -2,9 +2,9 @@ import { randomUUID } from 'node:crypto';
 import { only } from '../../adapters/contract/assertions.ts';
 import { BEGIN_WITHIN, failure, forAll, holderOf, sampleEvent, success } from '../../adapters/contract/webhooks/fixture.ts';
 import { postgresWebhooks } from '../../adapters/postgres/index.ts';
-import type { BreakerRules } from '../../lib/webhooks/breaker.ts';
-import type { HandOutOptions } from '../../lib/webhooks/reservations.ts';
-import type { DeliveryStore, Dispatched, DispatchOptions, SweepOptions } from '../../lib/webhooks/store.ts';
+import type { DeliveryStore, Dispatched, DispatchOptions, SweepOptions } from '../../lib/webhooks/deliveries/delivery-store.ts';
+import type { HandOutOptions } from '../../lib/webhooks/dispatching/reservations.ts';
+import type { BreakerRules } from '../../lib/webhooks/outcomes/breaker.ts';
 import type { Execution, ExplainedConnection } from './executed-plans.ts';
 
 /** What each statement of a delivery's way executed, by what it is for. */

@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto';
-import type { Message } from '../../lib/webhooks/http-sender.ts';
-import type { Reservation } from '../../lib/webhooks/reservations.ts';
-import type { RecordedOutcome } from '../../lib/webhooks/store.ts';
+import type { RecordedOutcome } from '../../lib/webhooks/deliveries/delivery-store.ts';
+import type { Reservation } from '../../lib/webhooks/dispatching/reservations.ts';
+import type { Message } from '../../lib/webhooks/sending/http-sender.ts';
 import { type ExporterSettings, OWN_HEADER } from './exporter-model.ts';
 
 /** An attempt as the store allowed it. Times in milliseconds of the simulation. */

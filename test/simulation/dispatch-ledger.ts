@@ -1,4 +1,4 @@
-import type { Delivery, DeliveryStore, Dispatched, DispatchOptions } from '../../lib/webhooks/store.ts';
+import type { Delivery, DeliveryStore, Dispatched, DispatchOptions } from '../../lib/webhooks/deliveries/delivery-store.ts';
 import { name } from './delivery-model.ts';
 import { type Ledger, windowOf } from './ledger.ts';
 import { OrderLedger } from './order-ledger.ts';

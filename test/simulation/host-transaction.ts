@@ -1,6 +1,6 @@
 import type { PGlite } from '@electric-sql/pglite';
 import type { Executor } from '../../lib/transaction.ts';
-import type { DeliveryStore } from '../../lib/webhooks/store.ts';
+import type { DeliveryStore } from '../../lib/webhooks/deliveries/delivery-store.ts';
 
 /** A transaction of the application, in which an event is accepted, and which ends later. */
 export interface HostTransaction {

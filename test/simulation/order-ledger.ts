@@ -1,4 +1,4 @@
-import type { Delivery, DeliveryStore, Dispatched } from '../../lib/webhooks/store.ts';
+import type { Delivery, DeliveryStore, Dispatched } from '../../lib/webhooks/deliveries/delivery-store.ts';
 import { type DeliveryModel, name } from './delivery-model.ts';
 import type { Ledger } from './ledger.ts';
 

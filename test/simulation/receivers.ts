@@ -1,7 +1,7 @@
 import { nameResolver, type Resolve } from '../../lib/egress/resolver.ts';
-import { codeOfStatus, resultOfError } from '../../lib/webhooks/attempt-result.ts';
-import type { Message, Sender } from '../../lib/webhooks/http-sender.ts';
-import { AttemptFailure, type AttemptResult, newProgress, type Outcome, outcomeOf } from '../../lib/webhooks/outcome.ts';
+import { codeOfStatus, resultOfError } from '../../lib/webhooks/outcomes/attempt-result.ts';
+import { AttemptFailure, type AttemptResult, newProgress, type Outcome, outcomeOf } from '../../lib/webhooks/outcomes/outcome.ts';
+import type { Message, Sender } from '../../lib/webhooks/sending/http-sender.ts';
 import { ATTEMPT_TIMEOUT, type SimulatedProcess } from './simulated-process.ts';
 import type { Timeline } from './timeline.ts';
 import type { Weather } from './weather.ts';

@@ -1,5 +1,5 @@
-import type { Replay } from '../../lib/webhooks/replays.ts';
-import type { Delivery, DeliveryStore } from '../../lib/webhooks/store.ts';
+import type { Delivery, DeliveryStore } from '../../lib/webhooks/deliveries/delivery-store.ts';
+import type { Replay } from '../../lib/webhooks/deliveries/replays.ts';
 import { type DeliveryModel, name } from './delivery-model.ts';
 import type { Ledger } from './ledger.ts';
 import { START } from './timeline.ts';

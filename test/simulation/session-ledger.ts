@@ -1,6 +1,6 @@
-import type { Session } from '../../lib/webhooks/session.ts';
-import type { Deployment } from '../../lib/webhooks/settings.ts';
-import { SHARES } from '../../lib/webhooks/shares.ts';
+import type { Deployment } from '../../lib/webhooks/deployment-settings.ts';
+import type { Session } from '../../lib/webhooks/dispatching/session.ts';
+import { SHARES } from '../../lib/webhooks/dispatching/shares.ts';
 import type { SimulatedProcess } from './simulated-process.ts';
 import type { Timeline } from './timeline.ts';
 

@@ -1,9 +1,9 @@
 import { egressGuard } from '../../lib/egress/guard.ts';
 import { type KeyRing, keyRing } from '../../lib/keys/key-ring.ts';
-import type { Sender } from '../../lib/webhooks/http-sender.ts';
+import type { DeliveryQueue } from '../../lib/webhooks/dispatching/delivery-queue.ts';
+import type { Session } from '../../lib/webhooks/dispatching/session.ts';
 import type { WebhookStores, WebhooksOptions } from '../../lib/webhooks/options.ts';
-import type { DeliveryQueue } from '../../lib/webhooks/queue.ts';
-import type { Session } from '../../lib/webhooks/session.ts';
+import type { Sender } from '../../lib/webhooks/sending/http-sender.ts';
 import { type Webhooks, webhooks } from '../../lib/webhooks/webhooks.ts';
 import { seeded } from '../support/seeded.ts';
 import type { Owner, Timeline } from './timeline.ts';

@@ -1,5 +1,5 @@
-import { type JobsInHand, jobsInHand } from '../../lib/webhooks/jobs-in-hand.ts';
-import type { DeliveryJob, DeliveryQueue, QueueWorker } from '../../lib/webhooks/queue.ts';
+import type { DeliveryJob, DeliveryQueue, QueueWorker } from '../../lib/webhooks/dispatching/delivery-queue.ts';
+import { type JobsInHand, jobsInHand } from '../../lib/webhooks/sending/jobs-in-hand.ts';
 import type { SimulatedProcess } from './simulated-process.ts';
 import type { Timeline } from './timeline.ts';
 import type { QueueFault, Weather } from './weather.ts';

@@ -1,7 +1,7 @@
-import type { ExporterStore } from '../../lib/webhooks/exporter-store.ts';
+import type { DeliveryStore } from '../../lib/webhooks/deliveries/delivery-store.ts';
+import type { ReplayStore } from '../../lib/webhooks/deliveries/replays.ts';
+import type { ExporterStore } from '../../lib/webhooks/exporters/exporter-store.ts';
 import type { WebhookStores } from '../../lib/webhooks/options.ts';
-import type { ReplayStore } from '../../lib/webhooks/replays.ts';
-import type { DeliveryStore } from '../../lib/webhooks/store.ts';
 import { DispatchLedger } from './dispatch-ledger.ts';
 import type { Ledger } from './ledger.ts';
 import type { ReplayLedger } from './replay-ledger.ts';

@@ -1,6 +1,6 @@
 import t from 'tap';
-import type { Message } from '../../lib/webhooks/http-sender.ts';
-import type { DeliveryStore } from '../../lib/webhooks/store.ts';
+import type { DeliveryStore } from '../../lib/webhooks/deliveries/delivery-store.ts';
+import type { Message } from '../../lib/webhooks/sending/http-sender.ts';
 import { DispatchLedger } from './dispatch-ledger.ts';
 import { ExporterModel } from './exporter-model.ts';
 import { Ledger } from './ledger.ts';

@@ -1,4 +1,4 @@
-import type { Message } from '../../lib/webhooks/http-sender.ts';
+import type { Message } from '../../lib/webhooks/sending/http-sender.ts';
 import { type Claimed, type DeliveryModel, name } from './delivery-model.ts';
 import type { Ledger } from './ledger.ts';
 import type { Wire } from './receivers.ts';

@@ -1,7 +1,7 @@
 import net from 'node:net';
 import tls from 'node:tls';
 import { gzipSync } from 'node:zlib';
-import type { OutcomeCode } from '../../lib/webhooks/outcome.ts';
+import type { OutcomeCode } from '../../lib/webhooks/outcomes/outcome.ts';
 
 /** What a receiver does with a connection. `request` resolves once a whole request has come, again for the next one. */
 export type Behaviour = (socket: net.Socket, request: () => Promise<void>) => void | Promise<void>;

@@ -5,7 +5,7 @@ import type { Test } from 'tap';
 import { postgresQueue, redisQueue } from '../../adapters/bullmq/index.ts';
 import { migrate, type PoolLike, postgresWebhooks } from '../../adapters/postgres/index.ts';
 import { keyRing } from '../../lib/keys/key-ring.ts';
-import type { DeliveryQueue } from '../../lib/webhooks/queue.ts';
+import type { DeliveryQueue } from '../../lib/webhooks/dispatching/delivery-queue.ts';
 import { plugin, type WebhookExporterOptions } from '../../plugins/webhook-exporter/index.ts';
 import { required } from './required.ts';
 import { testDatabase } from './test-database.ts';

@@ -3,9 +3,9 @@ import type { Test } from 'tap';
 import { memoryQueue } from '../../adapters/memory/index.ts';
 import { egressGuard } from '../../lib/egress/guard.ts';
 import { type KeyRing, keyRing } from '../../lib/keys/key-ring.ts';
-import type { Message, Sender } from '../../lib/webhooks/http-sender.ts';
 import type { WebhookStores, WebhooksOptions } from '../../lib/webhooks/options.ts';
-import { newProgress, type Outcome, outcomeOf } from '../../lib/webhooks/outcome.ts';
+import { newProgress, type Outcome, outcomeOf } from '../../lib/webhooks/outcomes/outcome.ts';
+import type { Message, Sender } from '../../lib/webhooks/sending/http-sender.ts';
 import { type Webhooks, webhooks } from '../../lib/webhooks/webhooks.ts';
 
 /** A process of the exporter that reaches no network: what it would have sent, waited for and reported. */

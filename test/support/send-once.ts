@@ -1,6 +1,6 @@
 // Sends one message to the URL given, whose host is taken to be on loopback, and prints the outcome.
 import { egressGuard } from '../../lib/egress/guard.ts';
-import { httpSender } from '../../lib/webhooks/http-sender.ts';
+import { httpSender } from '../../lib/webhooks/sending/http-sender.ts';
 import type { Trust } from '../../lib/webhooks/setting-values.ts';
 
 const [, , url = '', trust = 'strict'] = process.argv;

@@ -4,12 +4,12 @@ import { memoryQueue, memoryWebhooks } from '../../adapters/memory/index.ts';
 import { egressGuard } from '../../lib/egress/guard.ts';
 import { ScanwireError } from '../../lib/errors.ts';
 import { type KeyRing, keyRing } from '../../lib/keys/key-ring.ts';
-import { codeOfStatus } from '../../lib/webhooks/attempt-result.ts';
-import type { Message, Sender } from '../../lib/webhooks/http-sender.ts';
+import type { DeliveryState } from '../../lib/webhooks/deliveries/delivery-store.ts';
+import type { DeliveryQueue, QueueWorker } from '../../lib/webhooks/dispatching/delivery-queue.ts';
 import type { WebhooksOptions } from '../../lib/webhooks/options.ts';
-import { newProgress, type OutcomeCode, outcomeOf } from '../../lib/webhooks/outcome.ts';
-import type { DeliveryQueue, QueueWorker } from '../../lib/webhooks/queue.ts';
-import type { DeliveryState } from '../../lib/webhooks/store.ts';
+import { codeOfStatus } from '../../lib/webhooks/outcomes/attempt-result.ts';
+import { newProgress, type OutcomeCode, outcomeOf } from '../../lib/webhooks/outcomes/outcome.ts';
+import type { Message, Sender } from '../../lib/webhooks/sending/http-sender.ts';
 import { type Webhooks, webhooks } from '../../lib/webhooks/webhooks.ts';
 import { type SimulatedTime, simulatedTime } from './simulated-time.ts';
 

@@ -4,7 +4,7 @@ import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import type { Test } from 'tap';
 import { egressGuard } from '../../lib/egress/guard.ts';
-import { type HttpSenderOptions, httpSender, type Sender } from '../../lib/webhooks/http-sender.ts';
+import { type HttpSenderOptions, httpSender, type Sender } from '../../lib/webhooks/sending/http-sender.ts';
 import { authority, type Credentials, certificate } from './certificates.ts';
 
 /** The root of every {@link secureServer}. */

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import type { NewEvent } from '../../../lib/webhooks/new-event.ts';
+import type { NewEvent } from '../../../lib/webhooks/events/new-event.ts';
 import { ids, only, until } from '../assertions.ts';
 import type { Laws } from '../register-laws.ts';
 import { at, forAll, RULES, sampleEvent, type WebhookBench } from './fixture.ts';

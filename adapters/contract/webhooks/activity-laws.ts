@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import type { SliceCounts } from '../../../lib/webhooks/activity.ts';
+import type { SliceCounts } from '../../../lib/webhooks/deliveries/activity.ts';
 import { present } from '../assertions.ts';
 import type { Laws } from '../register-laws.ts';
 import { at, failure, success, type WebhookBench } from './fixture.ts';

@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { FAULTS, faultDelay } from '../../../lib/webhooks/breaker.ts';
-import type { BegunAttempt } from '../../../lib/webhooks/reservations.ts';
-import { RESERVATION_TIMES } from '../../../lib/webhooks/reservations.ts';
-import type { Dispatched, RecordedOutcome, SweepOptions } from '../../../lib/webhooks/store.ts';
+import type { Dispatched, RecordedOutcome, SweepOptions } from '../../../lib/webhooks/deliveries/delivery-store.ts';
+import { type BegunAttempt, RESERVATION_TIMES } from '../../../lib/webhooks/dispatching/reservations.ts';
+import { FAULTS, faultDelay } from '../../../lib/webhooks/outcomes/breaker.ts';
 import { assertFields, inParallel, only, present } from '../assertions.ts';
 import type { Laws } from '../register-laws.ts';
 import { at, BEGIN_WITHIN, failure, type Holder, holderOf, sampleOutcome, success, type WebhookBench } from './fixture.ts';

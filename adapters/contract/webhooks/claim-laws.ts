@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import type { ClaimRequest } from '../../../lib/webhooks/store.ts';
+import type { ClaimRequest } from '../../../lib/webhooks/deliveries/delivery-store.ts';
 import { assertFields, inParallel, only, present } from '../assertions.ts';
 import type { Laws } from '../register-laws.ts';
 import { at, failure, forAll, sampleEvent, success, type WebhookBench } from './fixture.ts';

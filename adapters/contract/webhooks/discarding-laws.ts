@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import type { Delivery } from '../../../lib/webhooks/store.ts';
+import type { Delivery } from '../../../lib/webhooks/deliveries/delivery-store.ts';
 import { only, present } from '../assertions.ts';
 import type { Laws } from '../register-laws.ts';
 import { at, failure, success, type WebhookBench } from './fixture.ts';

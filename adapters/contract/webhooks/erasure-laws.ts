@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import type { EventSummary } from '../../../lib/webhooks/new-event.ts';
+import type { EventSummary } from '../../../lib/webhooks/events/new-event.ts';
 import { inParallel, only, present } from '../assertions.ts';
 import type { Laws } from '../register-laws.ts';
 import { at, failure, sampleOutcome, success, type WebhookBench } from './fixture.ts';

@@ -1,11 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { checked } from '../../../lib/checked.ts';
-import type { BreakerRules } from '../../../lib/webhooks/breaker.ts';
-import type { DeliveryQuery } from '../../../lib/webhooks/deliveries.ts';
-import { type ExporterPatch, newExporter, newExporterSchema, type StoredExporter } from '../../../lib/webhooks/exporter.ts';
-import type { NewEvent, Recipients } from '../../../lib/webhooks/new-event.ts';
-import type { Outcome, OutcomeCode } from '../../../lib/webhooks/outcome.ts';
+import { checked } from '../../../lib/schema-validation.ts';
+import type { DeliveryQuery } from '../../../lib/webhooks/deliveries/deliveries.ts';
 import type {
     Acceptance,
     Claim,
@@ -14,7 +10,11 @@ import type {
     Dispatched,
     DispatchOptions,
     RecordedOutcome,
-} from '../../../lib/webhooks/store.ts';
+} from '../../../lib/webhooks/deliveries/delivery-store.ts';
+import type { NewEvent, Recipients } from '../../../lib/webhooks/events/new-event.ts';
+import { type ExporterPatch, newExporter, newExporterSchema, type StoredExporter } from '../../../lib/webhooks/exporters/exporter.ts';
+import type { BreakerRules } from '../../../lib/webhooks/outcomes/breaker.ts';
+import type { Outcome, OutcomeCode } from '../../../lib/webhooks/outcomes/outcome.ts';
 import { assertFields, only, present } from '../assertions.ts';
 import type { Laws } from '../register-laws.ts';
 import type { HostTransaction, WebhookStores } from './stores.ts';

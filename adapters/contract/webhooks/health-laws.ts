@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import type { Overview } from '../../../lib/webhooks/exporter-health.ts';
+import type { Overview } from '../../../lib/webhooks/exporters/exporter-health.ts';
 import { assertFields, present } from '../assertions.ts';
 import type { Laws } from '../register-laws.ts';
 import { at, failure, sampleOutcome, success, type WebhookBench } from './fixture.ts';

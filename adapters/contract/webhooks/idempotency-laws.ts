@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import type { IdempotencyKey, NewEvent } from '../../../lib/webhooks/new-event.ts';
+import type { IdempotencyKey, NewEvent } from '../../../lib/webhooks/events/new-event.ts';
 import { ids, inParallel, only, present } from '../assertions.ts';
 import type { Laws } from '../register-laws.ts';
 import { forAll, sampleEvent, type WebhookBench } from './fixture.ts';

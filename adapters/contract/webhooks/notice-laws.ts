@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import type { ExporterNotice } from '../../../lib/webhooks/notices.ts';
+import type { ExporterNotice } from '../../../lib/webhooks/events/exporter-notices.ts';
 import { only, present } from '../assertions.ts';
 import type { Laws } from '../register-laws.ts';
 import { at, failure, success, type WebhookBench } from './fixture.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
-import type { StoredExporter } from '../../../lib/webhooks/exporter.ts';
-import type { NewEvent } from '../../../lib/webhooks/new-event.ts';
-import type { Claim, Delivery, RecordedOutcome } from '../../../lib/webhooks/store.ts';
+import type { Claim, Delivery, RecordedOutcome } from '../../../lib/webhooks/deliveries/delivery-store.ts';
+import type { NewEvent } from '../../../lib/webhooks/events/new-event.ts';
+import type { StoredExporter } from '../../../lib/webhooks/exporters/exporter.ts';
 import { assertFields, only, present } from '../assertions.ts';
 import type { Laws } from '../register-laws.ts';
 import { at, BEGIN_WITHIN, failure, forAll, RULES, sampleEvent, sampleOutcome, success, type WebhookBench } from './fixture.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { type ExporterPageRequest, summaryOf } from '../../../lib/webhooks/exporter-page.ts';
+import { type ExporterPageRequest, summaryOf } from '../../../lib/webhooks/exporters/exporter-lists.ts';
 import { present } from '../assertions.ts';
 import type { Laws } from '../register-laws.ts';
 import { at, failure, success, type WebhookBench } from './fixture.ts';

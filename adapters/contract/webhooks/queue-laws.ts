@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import type { DeliveryJob, DeliveryQueue, QueueWorker } from '../../../lib/webhooks/queue.ts';
-import type { Reservation } from '../../../lib/webhooks/reservations.ts';
+import type { DeliveryJob, DeliveryQueue, QueueWorker } from '../../../lib/webhooks/dispatching/delivery-queue.ts';
+import type { Reservation } from '../../../lib/webhooks/dispatching/reservations.ts';
 import { until } from '../assertions.ts';
 import type { ContractFixture, Laws } from '../register-laws.ts';
 

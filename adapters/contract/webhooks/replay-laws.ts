@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import type { Replay, ReplayStore } from '../../../lib/webhooks/replays.ts';
-import type { NextState } from '../../../lib/webhooks/schedule.ts';
+import type { Replay, ReplayStore } from '../../../lib/webhooks/deliveries/replays.ts';
+import type { NextState } from '../../../lib/webhooks/outcomes/retry-schedule.ts';
 import { assertFields, only, present } from '../assertions.ts';
 import type { Laws } from '../register-laws.ts';
 import { at, failure, success, type WebhookBench } from './fixture.ts';

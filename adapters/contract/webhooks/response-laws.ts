@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import type { AttemptResponse, ResponseBody, ResponseStore } from '../../../lib/webhooks/response-bodies.ts';
-import type { Claim } from '../../../lib/webhooks/store.ts';
+import type { Claim } from '../../../lib/webhooks/deliveries/delivery-store.ts';
+import type { AttemptResponse, ResponseBody, ResponseStore } from '../../../lib/webhooks/outcomes/response-bodies.ts';
 import { inParallel, present } from '../assertions.ts';
 import type { Laws } from '../register-laws.ts';
 import { at, failure, success, type WebhookBench } from './fixture.ts';

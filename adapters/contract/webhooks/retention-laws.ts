@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { EVENT_MARGIN } from '../../../lib/webhooks/retention.ts';
+import { EVENT_MARGIN } from '../../../lib/webhooks/deliveries/retention.ts';
 import { only, present } from '../assertions.ts';
 import type { Laws } from '../register-laws.ts';
 import { at, failure, forAll, sampleEvent, success, type WebhookBench } from './fixture.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import type { DeploymentSettings } from '../../../lib/webhooks/settings.ts';
+import type { DeploymentSettings } from '../../../lib/webhooks/deployment-settings.ts';
 import { inParallel, only } from '../assertions.ts';
 import type { Laws } from '../register-laws.ts';
 import { at, BEGIN_WITHIN, type WebhookBench } from './fixture.ts';

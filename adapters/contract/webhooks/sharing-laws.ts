@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import type { StoredExporter } from '../../../lib/webhooks/exporter.ts';
-import { SHARES } from '../../../lib/webhooks/shares.ts';
-import type { Claim, Dispatched } from '../../../lib/webhooks/store.ts';
+import type { Claim, Dispatched } from '../../../lib/webhooks/deliveries/delivery-store.ts';
+import { SHARES } from '../../../lib/webhooks/dispatching/shares.ts';
+import type { StoredExporter } from '../../../lib/webhooks/exporters/exporter.ts';
 import { only, present } from '../assertions.ts';
 import type { Laws } from '../register-laws.ts';
 import { at, failure, RULES, sampleEvent, sampleOutcome, success, type WebhookBench } from './fixture.ts';

@@ -1,7 +1,7 @@
 import type { Executor } from '../../../lib/transaction.ts';
-import type { ExporterStore } from '../../../lib/webhooks/exporter-store.ts';
-import type { SettingsStore } from '../../../lib/webhooks/settings.ts';
-import type { DeliveryStore } from '../../../lib/webhooks/store.ts';
+import type { DeliveryStore } from '../../../lib/webhooks/deliveries/delivery-store.ts';
+import type { SettingsStore } from '../../../lib/webhooks/deployment-settings.ts';
+import type { ExporterStore } from '../../../lib/webhooks/exporters/exporter-store.ts';
 import type { Ability, ContractFixture } from '../register-laws.ts';
 
 /** A transaction of the application, on a connection of its own. */

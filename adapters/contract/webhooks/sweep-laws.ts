@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import type { Dispatched, SweepOptions } from '../../../lib/webhooks/store.ts';
+import type { Dispatched, SweepOptions } from '../../../lib/webhooks/deliveries/delivery-store.ts';
 import { assertFields, ids, inParallel, only, present } from '../assertions.ts';
 import type { Laws } from '../register-laws.ts';
 import { at, type WebhookBench } from './fixture.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { EVENT_MARGIN } from '../../../lib/webhooks/retention.ts';
+import { EVENT_MARGIN } from '../../../lib/webhooks/deliveries/retention.ts';
 import { present } from '../assertions.ts';
 import type { Laws } from '../register-laws.ts';
 import { at, type WebhookBench } from './fixture.ts';

@@ -1,11 +1,11 @@
 import { isIP } from 'node:net';
 import Joi from 'joi';
-import { checked, milliseconds, objectWith } from '../../checked.ts';
 import { type ConnectionProgress, connectVetted } from '../../egress/connect.ts';
 import { ConnectionFailure } from '../../egress/connection-code.ts';
 import type { EgressGuard } from '../../egress/guard.ts';
 import { type ResolverOptions, resolverSchema } from '../../egress/resolver.ts';
 import { ScanwireError } from '../../errors.ts';
+import { checked, milliseconds, objectWith } from '../../schema-validation.ts';
 import { VERSION } from '../../version.ts';
 import { within } from '../../within.ts';
 import { type HttpsRecord, MAX_LINE_BYTES } from '../record.ts';

@@ -1,5 +1,5 @@
 import { decodeHTML } from 'entities/decode';
-import { decodedText } from './text.ts';
+import { decodedText } from './charset.ts';
 
 /** How far into the page a title is looked for. */
 const SEARCHED_BYTES = 65_536;

@@ -1,7 +1,7 @@
 import { responseBody } from './body.ts';
+import { bodyCharset } from './charset.ts';
 import { headerValue, type ResponseHead, responseHead } from './head.ts';
 import { htmlTitle } from './html-title.ts';
-import { bodyCharset } from './text.ts';
 
 const MAX_BODY_BYTES = 4_194_304;
 /** Where nearly all pages have named their charset and their title. */

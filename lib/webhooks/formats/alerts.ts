@@ -1,5 +1,6 @@
-import { testEvent } from '../event-kinds.ts';
-import { type Format, type FormatEvent, SECRET_PLACEHOLDER } from './format.ts';
+import { testEvent } from '../events/event-kinds.ts';
+import type { Format, FormatEvent } from './format.ts';
+import { SECRET_PLACEHOLDER } from './format-secret.ts';
 import { type Severity, summaryOf, truncated } from './summary.ts';
 
 /* Alerts and rows, for programs that page people or keep what happened. */

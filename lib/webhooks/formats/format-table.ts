@@ -1,9 +1,9 @@
 import { ScanwireError } from '../../errors.ts';
-import { testEvent } from '../event-kinds.ts';
-import type { HeaderPairs } from '../exporter.ts';
-import { checkAdditionalHeaders } from '../headers.ts';
+import { testEvent } from '../events/event-kinds.ts';
+import type { HeaderPairs } from '../exporters/exporter.ts';
+import { checkAdditionalHeaders } from '../messages/message-headers.ts';
+import { vendorNamed } from '../messages/signature.ts';
 import type { FormatName } from '../setting-values.ts';
-import { vendorNamed } from '../signature.ts';
 import { pagerduty, sentinel, splunkHec } from './alerts.ts';
 import { slack, teams } from './chat.ts';
 import { cloudevents, cloudeventsBinary, native } from './envelopes.ts';

@@ -1,5 +1,5 @@
-import { isObject } from '../../checked.ts';
-import { investigationCreated, testEvent } from '../event-kinds.ts';
+import { isObject } from '../../schema-validation.ts';
+import { investigationCreated, testEvent } from '../events/event-kinds.ts';
 import type { Format, FormatEvent } from './format.ts';
 import { itemsOf, type Severity, type Summary, summaryOf, textOf } from './summary.ts';
 

@@ -1,5 +1,5 @@
-import { isObject } from '../../checked.ts';
-import { investigationCreated, testEvent } from '../event-kinds.ts';
+import { isObject } from '../../schema-validation.ts';
+import { investigationCreated, testEvent } from '../events/event-kinds.ts';
 import type { FormatEvent } from './format.ts';
 
 /** How grave an event is, by its own word for it; `unknown` without one, which is so of all kinds in `events.ts` but `test`. */

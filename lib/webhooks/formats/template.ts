@@ -1,7 +1,7 @@
 import { createRequire } from 'node:module';
 import type { Context, Liquid, Template } from 'liquidjs';
-import { fieldPath, isObject } from '../../checked.ts';
 import { ScanwireError } from '../../errors.ts';
+import { fieldPath, isObject } from '../../schema-validation.ts';
 import type { Format, FormatEvent } from './format.ts';
 
 /*

@@ -1,5 +1,5 @@
 import { ScanwireError } from '../../../lib/errors.ts';
-import { type Activity, type ActivitySlice, type ActivitySpan, MAX_OF_SLICE } from '../../../lib/webhooks/activity.ts';
+import { type Activity, type ActivitySlice, type ActivitySpan, MAX_OF_SLICE } from '../../../lib/webhooks/deliveries/activity.ts';
 import { CHART, drawn, type Part } from './chart.ts';
 import { namedExporters } from './delivery.ts';
 import type { Page, Templates } from './renderer.ts';

@@ -1,6 +1,6 @@
-import type { Timings } from '../../../lib/webhooks/outcome.ts';
-import type { OutcomeWords } from '../../../lib/webhooks/outcome-words.ts';
-import type { ResponseBody } from '../../../lib/webhooks/response-bodies.ts';
+import type { Timings } from '../../../lib/webhooks/outcomes/outcome.ts';
+import type { OutcomeWords } from '../../../lib/webhooks/outcomes/outcome-words.ts';
+import type { ResponseBody } from '../../../lib/webhooks/outcomes/response-bodies.ts';
 import type { AttemptView } from '../operations.ts';
 import type { Templates } from './renderer.ts';
 import { durationText, filled, texts, wordsOf } from './texts.ts';

@@ -1,7 +1,6 @@
 import type { AuditQuery } from '../../../lib/audit/audit-trail.ts';
 import { faultOf, type Page } from './renderer.ts';
-import type { Screen, Visit } from './screen.ts';
-import { timeIn } from './screen.ts';
+import { type Screen, timeIn, type Visit } from './screen.ts';
 import { texts } from './texts.ts';
 
 const AUDIT = `{% layout 'layout' %}{% block content %}

@@ -1,5 +1,5 @@
 import { ScanwireError } from '../../../lib/errors.ts';
-import { type AuthenticationPart, type AuthenticationSettings, OAUTH_METHODS } from '../../../lib/webhooks/authentication.ts';
+import { type AuthenticationPart, type AuthenticationSettings, OAUTH_METHODS } from '../../../lib/webhooks/exporters/authentication.ts';
 import type { Templates } from './renderer.ts';
 import { texts as words } from './texts.ts';
 

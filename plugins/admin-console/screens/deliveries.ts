@@ -1,12 +1,11 @@
-import type { DeliveryCount, DeliveryFilter } from '../../../lib/webhooks/deliveries.ts';
-import { OUTCOME_CODES } from '../../../lib/webhooks/outcome.ts';
-import { DELIVERY_STATES, type Delivery } from '../../../lib/webhooks/store.ts';
+import type { DeliveryCount, DeliveryFilter } from '../../../lib/webhooks/deliveries/deliveries.ts';
+import { DELIVERY_STATES, type Delivery } from '../../../lib/webhooks/deliveries/delivery-store.ts';
+import { OUTCOME_CODES } from '../../../lib/webhooks/outcomes/outcome.ts';
 import { activityRoute, activityTemplates } from './activity.ts';
 import { deliveryRoutes, deliveryTemplates, type Named, namedExporters, nameOf, stateShown } from './delivery.ts';
 import type { View } from './live.ts';
 import { type Fault, faultOf, type Page } from './renderer.ts';
-import type { Redirect, Screen, Visit } from './screen.ts';
-import { timeIn } from './screen.ts';
+import { type Redirect, type Screen, timeIn, type Visit } from './screen.ts';
 import { counted, texts } from './texts.ts';
 
 const LIST = `{% layout 'layout' %}{% block content %}

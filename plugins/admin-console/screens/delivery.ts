@@ -1,6 +1,6 @@
 import { ScanwireError } from '../../../lib/errors.ts';
-import type { DeliveryMessage } from '../../../lib/webhooks/deliveries.ts';
-import type { Delivery, DeliveryState } from '../../../lib/webhooks/store.ts';
+import type { DeliveryMessage } from '../../../lib/webhooks/deliveries/deliveries.ts';
+import type { Delivery, DeliveryState } from '../../../lib/webhooks/deliveries/delivery-store.ts';
 import { DISCARDABLE, isReplayable, waitsAgain } from '../../../lib/webhooks/store-refusals.ts';
 import { attemptShown, attemptTemplates, outcomeShown } from './attempt.ts';
 import type { Page, Templates } from './renderer.ts';

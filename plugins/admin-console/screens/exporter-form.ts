@@ -5,7 +5,8 @@ import {
     type ExporterChanges,
     type HeaderPairs,
     type NewExporterSettings,
-} from '../../../lib/webhooks/exporter.ts';
+} from '../../../lib/webhooks/exporters/exporter.ts';
+import { generateSecret } from '../../../lib/webhooks/messages/signing-secret.ts';
 import {
     AFTER_EXHAUSTED,
     type AfterExhausted,
@@ -16,7 +17,6 @@ import {
     type SignatureForm,
     type Trust,
 } from '../../../lib/webhooks/setting-values.ts';
-import { generateSecret } from '../../../lib/webhooks/signature.ts';
 import {
     authenticationIn,
     authenticationTemplates,

@@ -1,6 +1,6 @@
 import { ScanwireError } from '../../../lib/errors.ts';
-import type { Exporter } from '../../../lib/webhooks/exporter.ts';
-import { DRAFTED } from '../../../lib/webhooks/exporter-questions.ts';
+import type { Exporter } from '../../../lib/webhooks/exporters/exporter.ts';
+import { DRAFTED } from '../../../lib/webhooks/exporters/exporter-preview.ts';
 import type { Output } from '../operations.ts';
 import { indented } from './delivery.ts';
 import { type ExporterValues, newSettings } from './exporter-form.ts';

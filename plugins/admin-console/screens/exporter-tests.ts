@@ -1,5 +1,5 @@
-import type { OutcomeCode, Timings } from '../../../lib/webhooks/outcome.ts';
-import type { Delivery } from '../../../lib/webhooks/store.ts';
+import type { Delivery } from '../../../lib/webhooks/deliveries/delivery-store.ts';
+import type { OutcomeCode, Timings } from '../../../lib/webhooks/outcomes/outcome.ts';
 import { waitsAgain } from '../../../lib/webhooks/store-refusals.ts';
 import type { Output } from '../operations.ts';
 import { type OutcomeShown, outcomeShown } from './attempt.ts';

@@ -1,6 +1,6 @@
 import { ScanwireError } from '../../../lib/errors.ts';
-import type { Exporter } from '../../../lib/webhooks/exporter.ts';
-import { generateSecret } from '../../../lib/webhooks/signature.ts';
+import type { Exporter } from '../../../lib/webhooks/exporters/exporter.ts';
+import { generateSecret } from '../../../lib/webhooks/messages/signing-secret.ts';
 import type { Output } from '../operations.ts';
 import {
     changesOf,

@@ -1,5 +1,5 @@
 import { ScanwireError } from '../../../lib/errors.ts';
-import type { ExporterSummary } from '../../../lib/webhooks/exporter-page.ts';
+import type { ExporterSummary } from '../../../lib/webhooks/exporters/exporter-lists.ts';
 import { SAMPLE } from './exporter-preview.ts';
 import type { Redirect, Visit } from './screen.ts';
 import { texts } from './texts.ts';

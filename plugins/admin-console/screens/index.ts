@@ -4,7 +4,7 @@ import type { Lifecycle, Request, ResponseObject, ResponseToolkit, Server } from
 import { systemClock } from '../../../lib/clock.ts';
 import { ScanwireError } from '../../../lib/errors.ts';
 import { STATUS } from '../../errors.ts';
-import { logFailure, logTags } from '../../instance.ts';
+import { logFailure, logTags } from '../../log-and-events.ts';
 import { addAssets, contentPolicy } from '../../web-page.ts';
 import { performerOf } from '../handlers.ts';
 import type { OperationName } from '../operations.ts';

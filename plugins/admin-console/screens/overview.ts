@@ -1,6 +1,6 @@
 import { VERSION } from '../../../lib/version.ts';
-import type { Diagnosis, Finding } from '../../../lib/webhooks/doctor.ts';
-import type { ExporterSummary } from '../../../lib/webhooks/exporter-page.ts';
+import type { ExporterSummary } from '../../../lib/webhooks/exporters/exporter-lists.ts';
+import type { Diagnosis, Finding } from '../../../lib/webhooks/observing/doctor.ts';
 import { within } from '../../../lib/within.ts';
 import { firstSteps, OVERVIEW_PATH, pathOf, publishedSample, SAMPLE_PATH, unlessAbsent } from './first-steps.ts';
 import type { Page } from './renderer.ts';

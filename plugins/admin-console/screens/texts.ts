@@ -1,5 +1,5 @@
-import type { OutcomeCode } from '../../../lib/webhooks/outcome.ts';
-import { CLIENT_ERROR_WORDS, OUTCOME_WORDS, type OutcomeWords, outcomeWords } from '../../../lib/webhooks/outcome-words.ts';
+import type { OutcomeCode } from '../../../lib/webhooks/outcomes/outcome.ts';
+import { CLIENT_ERROR_WORDS, OUTCOME_WORDS, type OutcomeWords, outcomeWords } from '../../../lib/webhooks/outcomes/outcome-words.ts';
 import { exporterTexts } from './exporter-texts.ts';
 
 /** What the screens say, in English: another language is another object of this form. `%` stands for what is filled in. */

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import t from 'tap';
 import { postgresQueue, redisQueue } from '../../../adapters/bullmq/index.ts';
 import { deliveryQueueContract } from '../../../adapters/contract/index.ts';
-import type { DeliveryQueue } from '../../../lib/webhooks/queue.ts';
+import type { DeliveryQueue } from '../../../lib/webhooks/dispatching/delivery-queue.ts';
 import { required } from '../../support/required.ts';
 import { tapTest } from '../contract/tap-test.ts';
 import { databases } from '../postgres/databases.ts';

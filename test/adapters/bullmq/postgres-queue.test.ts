@@ -3,7 +3,7 @@ import pg from 'pg';
 import t, { type Test } from 'tap';
 import { postgresQueue } from '../../../adapters/bullmq/index.ts';
 import { until } from '../../../adapters/contract/assertions.ts';
-import type { DeliveryJob, DeliveryQueue } from '../../../lib/webhooks/queue.ts';
+import type { DeliveryJob, DeliveryQueue } from '../../../lib/webhooks/dispatching/delivery-queue.ts';
 import { freePort } from '../../support/free-port.ts';
 import { testDatabase } from '../../support/test-database.ts';
 

@@ -8,7 +8,7 @@ import { redisQueue } from '../../../adapters/bullmq/index.ts';
 import { bullmqQueue } from '../../../adapters/bullmq/queue.ts';
 import type { BullmqServer } from '../../../adapters/bullmq/worker.ts';
 import { until } from '../../../adapters/contract/assertions.ts';
-import type { DeliveryJob, DeliveryQueue } from '../../../lib/webhooks/queue.ts';
+import type { DeliveryJob, DeliveryQueue } from '../../../lib/webhooks/dispatching/delivery-queue.ts';
 import { freePort } from '../../support/free-port.ts';
 import { type RedisServer, redisServer } from '../../support/redis-server.ts';
 import { required } from '../../support/required.ts';

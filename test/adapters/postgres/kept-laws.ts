@@ -3,7 +3,7 @@ import { apiKeyStoreContract, inventoryContract, recordStoreContract, webhookSto
 import { migrate, type PoolLike, postgresApiKeys, postgresInventory, postgresRecords } from '../../../adapters/postgres/index.ts';
 import { tapTest } from '../contract/tap-test.ts';
 import { databaseNamed, startAfresh } from './databases.ts';
-import { emptyWebhookStores } from './empty-webhook-stores.ts';
+import { emptyWebhookStores } from './webhooks/empty-webhook-stores.ts';
 
 /** The laws of inventories, keys and records on one kind of database. A file for each: together they take longer than a file may. */
 export function keepsLaws(name: string): void {

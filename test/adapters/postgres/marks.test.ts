@@ -12,11 +12,11 @@ import {
     sampleExporter,
     success,
 } from '../../../adapters/contract/webhooks/fixture.ts';
-import { deliveries as deliveriesOf } from '../../../adapters/postgres/deliveries.ts';
 import { migrate } from '../../../adapters/postgres/migrate.ts';
-import type { Dispatched, DispatchOptions, DispatchResult } from '../../../lib/webhooks/store.ts';
+import { deliveries as deliveriesOf } from '../../../adapters/postgres/webhooks/deliveries.ts';
+import type { Dispatched, DispatchOptions, DispatchResult } from '../../../lib/webhooks/deliveries/delivery-store.ts';
 import { testDatabase } from '../../support/test-database.ts';
-import { emptyWebhookStores } from './empty-webhook-stores.ts';
+import { emptyWebhookStores } from './webhooks/empty-webhook-stores.ts';
 
 /*
  * Looks begin at marks that rise while deliveries come and go. What is below them is not seen, so nothing may ever be there.

@@ -6,8 +6,8 @@ import type { TLSSocket } from 'node:tls';
 import t, { type Test } from 'tap';
 import { egressGuard } from '../../../lib/egress/guard.ts';
 import { parseProxyUrl } from '../../../lib/egress/proxy.ts';
-import type { Authentication } from '../../../lib/webhooks/authentication.ts';
-import type { Message } from '../../../lib/webhooks/http-sender.ts';
+import type { Authentication } from '../../../lib/webhooks/exporters/authentication.ts';
+import type { Message } from '../../../lib/webhooks/sending/http-sender.ts';
 import { certificate } from '../../support/certificates.ts';
 import { loopbackSender, ROOT, secureServer } from '../../support/token-server.ts';
 

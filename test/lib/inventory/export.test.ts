@@ -3,7 +3,7 @@ import t from 'tap';
 import { each, fullHost, rows } from '../../../adapters/contract/inventory/fixture.ts';
 import { type MemoryInventory, memoryInventory } from '../../../adapters/memory/index.ts';
 import { type ExportFormat, type ExportOptions, exportWorkspace, type HostInput } from '../../../lib/inventory/index.ts';
-import { readScan } from '../../../lib/inventory/read-scan.ts';
+import { readScan } from '../../../lib/inventory/scan-files/read-scan.ts';
 import type { InventoryStore } from '../../../lib/inventory/store.ts';
 
 const HOSTS: readonly HostInput[] = [

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import t from 'tap';
-import { memoryInventory } from '../../../adapters/memory/inventory.ts';
+import { memoryInventory } from '../../../adapters/memory/inventory/inventory.ts';
 import type { HostInput } from '../../../lib/inventory/host.ts';
 import { normaliseHost } from '../../../lib/inventory/host-input.ts';
 

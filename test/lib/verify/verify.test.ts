@@ -3,8 +3,9 @@ import fc from 'fast-check';
 import { Webhook } from 'standardwebhooks';
 import t, { type Test } from 'tap';
 import { replayCache, type SignatureForm, type VerifyOptions, verify } from '../../../lib/verify/index.ts';
+import { signatureHeaders, vendorNamed } from '../../../lib/webhooks/messages/signature.ts';
+import { generateSecret } from '../../../lib/webhooks/messages/signing-secret.ts';
 import { SIGNATURE_FORMS } from '../../../lib/webhooks/setting-values.ts';
-import { generateSecret, signatureHeaders, vendorNamed } from '../../../lib/webhooks/signature.ts';
 
 const SECRET = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwJ2x5zJ0wHcM=';
 const OWN = 'with a blank and ü€😀';

@@ -10,10 +10,10 @@ import { migrate, type PoolLike, postgresWebhooks } from '../../../adapters/post
 import { egressGuard } from '../../../lib/egress/guard.ts';
 import { ScanwireError } from '../../../lib/errors.ts';
 import { keyRing } from '../../../lib/keys/key-ring.ts';
-import type { WebhookEvent } from '../../../lib/webhooks/host-events.ts';
-import { httpSender } from '../../../lib/webhooks/http-sender.ts';
+import type { DeliveryState } from '../../../lib/webhooks/deliveries/delivery-store.ts';
+import type { WebhookEvent } from '../../../lib/webhooks/observing/host-events.ts';
 import type { WebhooksOptions } from '../../../lib/webhooks/options.ts';
-import type { DeliveryState } from '../../../lib/webhooks/store.ts';
+import { httpSender } from '../../../lib/webhooks/sending/http-sender.ts';
 import { type Webhooks, webhooks } from '../../../lib/webhooks/webhooks.ts';
 import { investigation } from '../../support/investigation.ts';
 import { recordingProcess } from '../../support/recording-process.ts';

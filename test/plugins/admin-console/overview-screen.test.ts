@@ -1,7 +1,7 @@
 import type { Server } from '@hapi/hapi';
 import t, { type Test } from 'tap';
 import { until } from '../../../adapters/contract/assertions.ts';
-import type { Diagnosis } from '../../../lib/webhooks/doctor.ts';
+import type { Diagnosis } from '../../../lib/webhooks/observing/doctor.ts';
 import type { System } from '../../../plugins/admin-console/index.ts';
 import { host, investigation, receiver, register, systemOf, VALID_LICENSE } from './host.ts';
 import { Visitor } from './visitor.ts';

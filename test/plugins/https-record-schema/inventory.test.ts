@@ -1,6 +1,6 @@
 import Hapi, { type Server } from '@hapi/hapi';
 import t, { type Test } from 'tap';
-import { memoryInventory } from '../../../adapters/memory/inventory.ts';
+import { memoryInventory } from '../../../adapters/memory/inventory/inventory.ts';
 import { memoryRecords } from '../../../adapters/memory/records.ts';
 import { postgresInventory, postgresRecords } from '../../../adapters/postgres/index.ts';
 import type { InventoryStore } from '../../../lib/inventory/store.ts';

@@ -2,7 +2,7 @@ import http from 'node:http';
 import * as Boom from '@hapi/boom';
 import Hapi, { type Server } from '@hapi/hapi';
 import t, { type Test } from 'tap';
-import { memoryInventory } from '../../../adapters/memory/inventory.ts';
+import { memoryInventory } from '../../../adapters/memory/inventory/inventory.ts';
 import { memoryRecords } from '../../../adapters/memory/records.ts';
 import type { HttpsRecord, RecordStore } from '../../../lib/records/index.ts';
 import { type HttpsRecordSchemaOptions, plugin } from '../../../plugins/https-record-schema/index.ts';

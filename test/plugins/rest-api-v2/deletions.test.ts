@@ -1,5 +1,5 @@
 import t from 'tap';
-import { memoryInventory } from '../../../adapters/memory/inventory.ts';
+import { memoryInventory } from '../../../adapters/memory/inventory/inventory.ts';
 import { addressRange } from '../../../lib/address-range.ts';
 import { readOnlyInventory } from '../../../lib/inventory/index.ts';
 import { type Served, served } from './served.ts';

@@ -4,7 +4,7 @@ import { text } from 'node:stream/consumers';
 import Hapi from '@hapi/hapi';
 import t from 'tap';
 import { memoryApiKeys } from '../../../adapters/memory/api-keys.ts';
-import { memoryInventory } from '../../../adapters/memory/inventory.ts';
+import { memoryInventory } from '../../../adapters/memory/inventory/inventory.ts';
 import type { HostInput } from '../../../lib/inventory/host.ts';
 import { alwaysLicensed } from '../../../lib/license/verify-license.ts';
 import { plugin as restApiV2 } from '../../../plugins/rest-api-v2/index.ts';

@@ -1,5 +1,5 @@
 import t from 'tap';
-import { memoryInventory } from '../../../adapters/memory/inventory.ts';
+import { memoryInventory } from '../../../adapters/memory/inventory/inventory.ts';
 import type { HostInput } from '../../../lib/inventory/host.ts';
 import { served } from './served.ts';
 

@@ -3,7 +3,7 @@ import http, { type IncomingMessage } from 'node:http';
 import * as zlib from 'node:zlib';
 import t, { type Test } from 'tap';
 import { until } from '../../../adapters/contract/assertions.ts';
-import { memoryInventory } from '../../../adapters/memory/inventory.ts';
+import { memoryInventory } from '../../../adapters/memory/inventory/inventory.ts';
 import type { Host, HostInput } from '../../../lib/inventory/host.ts';
 import type { Collection, InventoryStore } from '../../../lib/inventory/store.ts';
 import { type Served, served } from './served.ts';

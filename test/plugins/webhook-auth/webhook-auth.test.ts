@@ -5,8 +5,9 @@ import Boom from '@hapi/boom';
 import Hapi, { type Server } from '@hapi/hapi';
 import t, { type Test } from 'tap';
 import { type ReplayCache, replayCache } from '../../../lib/verify/index.ts';
+import { signatureHeaders, vendorNamed } from '../../../lib/webhooks/messages/signature.ts';
+import { generateSecret } from '../../../lib/webhooks/messages/signing-secret.ts';
 import type { SignatureForm } from '../../../lib/webhooks/setting-values.ts';
-import { generateSecret, signatureHeaders, vendorNamed } from '../../../lib/webhooks/signature.ts';
 import {
     plugin,
     simulate,

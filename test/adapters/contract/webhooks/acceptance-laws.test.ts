@@ -9,8 +9,8 @@ import {
     transactionLaws,
 } from '../../../../adapters/contract/webhooks/acceptance-laws.ts';
 import { forAll, sampleEvent } from '../../../../adapters/contract/webhooks/fixture.ts';
-import type { DeliveryStore, Listening } from '../../../../lib/webhooks/store.ts';
-import { emptyWebhookStores } from '../../postgres/empty-webhook-stores.ts';
+import type { DeliveryStore, Listening } from '../../../../lib/webhooks/deliveries/delivery-store.ts';
+import { emptyWebhookStores } from '../../postgres/webhooks/empty-webhook-stores.ts';
 import { breakingTransactions, type Mutants, migratedPool, proveWebhookLaws, rewriting } from './mutants.ts';
 
 const MUTANTS: Mutants = {

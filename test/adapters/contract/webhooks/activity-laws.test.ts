@@ -1,6 +1,6 @@
 import t from 'tap';
 import { activityLaws } from '../../../../adapters/contract/webhooks/activity-laws.ts';
-import type { SliceCounts, SliceOptions } from '../../../../lib/webhooks/activity.ts';
+import type { SliceCounts, SliceOptions } from '../../../../lib/webhooks/deliveries/activity.ts';
 import { type Mutant, type Mutants, proveWebhookLaws } from './mutants.ts';
 
 /** Stores that ask for something else. */

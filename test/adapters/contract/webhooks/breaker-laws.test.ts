@@ -1,7 +1,7 @@
 import t from 'tap';
 import { breakerLaws } from '../../../../adapters/contract/webhooks/breaker-laws.ts';
 import { at } from '../../../../adapters/contract/webhooks/fixture.ts';
-import type { BreakerRules } from '../../../../lib/webhooks/breaker.ts';
+import type { BreakerRules } from '../../../../lib/webhooks/outcomes/breaker.ts';
 import { type Mutant, type Mutants, proveWebhookLaws } from './mutants.ts';
 
 const MUTANTS: Mutants = {

@@ -1,7 +1,7 @@
 import t from 'tap';
 import { claimLaws } from '../../../../adapters/contract/webhooks/claim-laws.ts';
 import { sweepLaws } from '../../../../adapters/contract/webhooks/sweep-laws.ts';
-import type { Claim, ClaimRequest, DeliveryStore, SweepOptions, SweepResult } from '../../../../lib/webhooks/store.ts';
+import type { Claim, ClaimRequest, DeliveryStore, SweepOptions, SweepResult } from '../../../../lib/webhooks/deliveries/delivery-store.ts';
 import { type Mutant, type Mutants, proveWebhookLaws, runningFast } from './mutants.ts';
 
 const MUTANTS: Mutants = {

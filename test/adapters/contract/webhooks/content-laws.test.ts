@@ -1,6 +1,6 @@
 import t from 'tap';
 import { contentLaws } from '../../../../adapters/contract/webhooks/content-laws.ts';
-import type { DeliveryContent } from '../../../../lib/webhooks/new-event.ts';
+import type { DeliveryContent } from '../../../../lib/webhooks/events/new-event.ts';
 import { type Mutant, type Mutants, proveWebhookLaws } from './mutants.ts';
 
 function showing(change: (content: DeliveryContent | null) => DeliveryContent | null): Mutant {

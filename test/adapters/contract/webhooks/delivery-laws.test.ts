@@ -2,8 +2,8 @@ import t from 'tap';
 import { deliveryLaws } from '../../../../adapters/contract/webhooks/delivery-laws.ts';
 import { at } from '../../../../adapters/contract/webhooks/fixture.ts';
 import { ScanwireError } from '../../../../lib/errors.ts';
-import type { DeliveryQuery } from '../../../../lib/webhooks/deliveries.ts';
-import type { Delivery, DeliveryStore } from '../../../../lib/webhooks/store.ts';
+import type { DeliveryQuery } from '../../../../lib/webhooks/deliveries/deliveries.ts';
+import type { Delivery, DeliveryStore } from '../../../../lib/webhooks/deliveries/delivery-store.ts';
 import { type Mutant, type Mutants, proveWebhookLaws } from './mutants.ts';
 
 const MUTANTS: Mutants = {

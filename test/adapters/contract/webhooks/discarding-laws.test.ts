@@ -1,7 +1,7 @@
 import t from 'tap';
 import { present } from '../../../../adapters/contract/assertions.ts';
 import { discardingLaws } from '../../../../adapters/contract/webhooks/discarding-laws.ts';
-import type { Delivery, DeliveryStore } from '../../../../lib/webhooks/store.ts';
+import type { Delivery, DeliveryStore } from '../../../../lib/webhooks/deliveries/delivery-store.ts';
 import { type Mutants, proveWebhookLaws } from './mutants.ts';
 
 const MUTANTS: Mutants = {

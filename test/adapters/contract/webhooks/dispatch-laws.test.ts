@@ -1,6 +1,6 @@
 import t from 'tap';
 import { dispatchLaws } from '../../../../adapters/contract/webhooks/dispatch-laws.ts';
-import type { Dispatched, DispatchOptions } from '../../../../lib/webhooks/store.ts';
+import type { Dispatched, DispatchOptions } from '../../../../lib/webhooks/deliveries/delivery-store.ts';
 import { handingOut, type Mutant, type Mutants, newestFirst, proveWebhookLaws, runningFast } from './mutants.ts';
 
 const MUTANTS: Mutants = {

@@ -1,8 +1,8 @@
 import t from 'tap';
 import { erasureLaws } from '../../../../adapters/contract/webhooks/erasure-laws.ts';
 import { at } from '../../../../adapters/contract/webhooks/fixture.ts';
-import type { EventSummary } from '../../../../lib/webhooks/new-event.ts';
-import type { Delivery, DeliveryStore } from '../../../../lib/webhooks/store.ts';
+import type { Delivery, DeliveryStore } from '../../../../lib/webhooks/deliveries/delivery-store.ts';
+import type { EventSummary } from '../../../../lib/webhooks/events/new-event.ts';
 import { type Mutant, type Mutants, proveWebhookLaws } from './mutants.ts';
 
 const MUTANTS: Mutants = {

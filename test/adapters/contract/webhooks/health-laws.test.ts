@@ -1,6 +1,6 @@
 import t from 'tap';
 import { healthLaws, overviewLaws } from '../../../../adapters/contract/webhooks/health-laws.ts';
-import type { ExporterHealth, Overview } from '../../../../lib/webhooks/exporter-health.ts';
+import type { ExporterHealth, Overview } from '../../../../lib/webhooks/exporters/exporter-health.ts';
 import { type Mutant, type Mutants, proveWebhookLaws } from './mutants.ts';
 
 const MUTANTS: Mutants = {

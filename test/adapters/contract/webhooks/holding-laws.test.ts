@@ -1,7 +1,7 @@
 import t from 'tap';
 import { present } from '../../../../adapters/contract/assertions.ts';
 import { holdingLaws } from '../../../../adapters/contract/webhooks/holding-laws.ts';
-import type { DeliveryStore } from '../../../../lib/webhooks/store.ts';
+import type { DeliveryStore } from '../../../../lib/webhooks/deliveries/delivery-store.ts';
 import { type Mutant, type Mutants, proveWebhookLaws } from './mutants.ts';
 
 const MUTANTS: Mutants = {

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import t from 'tap';
 import { idempotencyLaws, joinedIdempotencyLaws } from '../../../../adapters/contract/webhooks/idempotency-laws.ts';
-import type { IdempotencyKey, NewEvent } from '../../../../lib/webhooks/new-event.ts';
-import { emptyWebhookStores } from '../../postgres/empty-webhook-stores.ts';
+import type { IdempotencyKey, NewEvent } from '../../../../lib/webhooks/events/new-event.ts';
+import { emptyWebhookStores } from '../../postgres/webhooks/empty-webhook-stores.ts';
 import { type Mutants, migratedPool, proveWebhookLaws, rewriting } from './mutants.ts';
 
 const MUTANTS: Mutants = {

@@ -4,10 +4,10 @@ import { webhookStoresContract } from '../../../../adapters/contract/index.ts';
 import type { WebhookStores } from '../../../../adapters/contract/webhooks/stores.ts';
 import { memoryWebhooks } from '../../../../adapters/memory/index.ts';
 import { migrate } from '../../../../adapters/postgres/index.ts';
-import type { ExporterStore } from '../../../../lib/webhooks/exporter-store.ts';
-import type { NewEvent } from '../../../../lib/webhooks/new-event.ts';
-import type { SettingsStore } from '../../../../lib/webhooks/settings.ts';
-import type { DeliveryStore, Dispatched, DispatchOptions } from '../../../../lib/webhooks/store.ts';
+import type { DeliveryStore, Dispatched, DispatchOptions } from '../../../../lib/webhooks/deliveries/delivery-store.ts';
+import type { SettingsStore } from '../../../../lib/webhooks/deployment-settings.ts';
+import type { NewEvent } from '../../../../lib/webhooks/events/new-event.ts';
+import type { ExporterStore } from '../../../../lib/webhooks/exporters/exporter-store.ts';
 import { testDatabase } from '../../../support/test-database.ts';
 import { mapValues, proveLaws } from '../laws.ts';
 

@@ -1,6 +1,6 @@
 import t from 'tap';
 import { noticeLaws } from '../../../../adapters/contract/webhooks/notice-laws.ts';
-import type { ExporterNotice } from '../../../../lib/webhooks/notices.ts';
+import type { ExporterNotice } from '../../../../lib/webhooks/events/exporter-notices.ts';
 import { type Mutant, type Mutants, proveWebhookLaws } from './mutants.ts';
 
 const MUTANTS: Mutants = {

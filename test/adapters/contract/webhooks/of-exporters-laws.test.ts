@@ -4,8 +4,8 @@ import {
     ofExportersLaws,
     replaysOfExportersLaws,
 } from '../../../../adapters/contract/webhooks/of-exporters-laws.ts';
-import type { DeliveryFilter } from '../../../../lib/webhooks/deliveries.ts';
-import type { DeliveryStore } from '../../../../lib/webhooks/store.ts';
+import type { DeliveryFilter } from '../../../../lib/webhooks/deliveries/deliveries.ts';
+import type { DeliveryStore } from '../../../../lib/webhooks/deliveries/delivery-store.ts';
 import { proveWebhookLaws } from './mutants.ts';
 
 /** One that takes no names for no condition, as a hurried query builder does. */

@@ -6,8 +6,8 @@ import {
     orderingLaws,
     retainedOrderLaws,
 } from '../../../../adapters/contract/webhooks/ordering-laws.ts';
-import type { StoredExporter } from '../../../../lib/webhooks/exporter.ts';
-import { emptyWebhookStores } from '../../postgres/empty-webhook-stores.ts';
+import type { StoredExporter } from '../../../../lib/webhooks/exporters/exporter.ts';
+import { emptyWebhookStores } from '../../postgres/webhooks/empty-webhook-stores.ts';
 import { handingOut, type Mutant, type Mutants, migratedPool, proveWebhookLaws, rewriting } from './mutants.ts';
 
 const MUTANTS: Mutants = {

@@ -1,6 +1,6 @@
 import t from 'tap';
 import { outcomeLaws } from '../../../../adapters/contract/webhooks/outcome-laws.ts';
-import type { DeliveryStore, RecordedOutcome } from '../../../../lib/webhooks/store.ts';
+import type { DeliveryStore, RecordedOutcome } from '../../../../lib/webhooks/deliveries/delivery-store.ts';
 import { type Mutant, type Mutants, proveWebhookLaws } from './mutants.ts';
 
 const MUTANTS: Mutants = {

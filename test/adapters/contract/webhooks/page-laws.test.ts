@@ -1,6 +1,6 @@
 import t from 'tap';
 import { pageLaws, summaryLaws } from '../../../../adapters/contract/webhooks/page-laws.ts';
-import type { ExporterPageRequest, PagedRow } from '../../../../lib/webhooks/exporter-page.ts';
+import type { ExporterPageRequest, PagedRow } from '../../../../lib/webhooks/exporters/exporter-lists.ts';
 import { type Mutant, proveWebhookLaws } from './mutants.ts';
 
 /** Stores that answer with something else. */

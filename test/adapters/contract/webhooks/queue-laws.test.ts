@@ -3,7 +3,7 @@ import { deliveryQueueContract } from '../../../../adapters/contract/index.ts';
 import { queueLaws } from '../../../../adapters/contract/webhooks/queue-laws.ts';
 import { memoryQueue } from '../../../../adapters/memory/index.ts';
 import { ScanwireError } from '../../../../lib/errors.ts';
-import type { DeliveryQueue } from '../../../../lib/webhooks/queue.ts';
+import type { DeliveryQueue } from '../../../../lib/webhooks/dispatching/delivery-queue.ts';
 import { mapValues, proveLaws } from '../laws.ts';
 
 type Mutant = (honest: DeliveryQueue) => Partial<DeliveryQueue>;

@@ -1,7 +1,7 @@
 import t from 'tap';
 import { at } from '../../../../adapters/contract/webhooks/fixture.ts';
 import { replayLaws } from '../../../../adapters/contract/webhooks/replay-laws.ts';
-import type { ReplayStore } from '../../../../lib/webhooks/replays.ts';
+import type { ReplayStore } from '../../../../lib/webhooks/deliveries/replays.ts';
 import { type Mutant, type Mutants, proveWebhookLaws } from './mutants.ts';
 
 /** Stores whose replays are wrong in some way. */

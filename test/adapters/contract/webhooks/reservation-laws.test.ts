@@ -2,7 +2,13 @@ import { randomUUID } from 'node:crypto';
 import t from 'tap';
 import { begunLaws } from '../../../../adapters/contract/webhooks/begun-laws.ts';
 import { reservationLaws } from '../../../../adapters/contract/webhooks/reservation-laws.ts';
-import type { Acceptance, ClaimRequest, DeliveryStore, DispatchOptions, RecordedOutcome } from '../../../../lib/webhooks/store.ts';
+import type {
+    Acceptance,
+    ClaimRequest,
+    DeliveryStore,
+    DispatchOptions,
+    RecordedOutcome,
+} from '../../../../lib/webhooks/deliveries/delivery-store.ts';
 import { handingOut, type Mutant, type Mutants, proveWebhookLaws, runningFast } from './mutants.ts';
 
 type AcceptOptions = NonNullable<Parameters<DeliveryStore['accept']>[1]>;

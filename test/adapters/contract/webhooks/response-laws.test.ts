@@ -1,7 +1,7 @@
 import t from 'tap';
 import { responseLaws, retainedResponseLaws } from '../../../../adapters/contract/webhooks/response-laws.ts';
-import type { AttemptResponse, ResponseBody, ResponseStore } from '../../../../lib/webhooks/response-bodies.ts';
-import type { DeliveryStore } from '../../../../lib/webhooks/store.ts';
+import type { DeliveryStore } from '../../../../lib/webhooks/deliveries/delivery-store.ts';
+import type { AttemptResponse, ResponseBody, ResponseStore } from '../../../../lib/webhooks/outcomes/response-bodies.ts';
 import { type Mutant, type Mutants, proveWebhookLaws } from './mutants.ts';
 
 /** Stores whose responses are wrong in some way. */

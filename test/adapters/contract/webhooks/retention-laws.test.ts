@@ -1,7 +1,7 @@
 import t from 'tap';
 import { retentionLaws } from '../../../../adapters/contract/webhooks/retention-laws.ts';
-import type { Expired, RetentionStore } from '../../../../lib/webhooks/retention.ts';
-import type { Attempt } from '../../../../lib/webhooks/store.ts';
+import type { Attempt } from '../../../../lib/webhooks/deliveries/delivery-store.ts';
+import type { Expired, RetentionStore } from '../../../../lib/webhooks/deliveries/retention.ts';
 import { type Mutant, type Mutants, proveWebhookLaws } from './mutants.ts';
 
 /** Stores whose retention is wrong in some way. */

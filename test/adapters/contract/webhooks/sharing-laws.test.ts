@@ -1,8 +1,8 @@
 import t from 'tap';
 import { sharingLaws } from '../../../../adapters/contract/webhooks/sharing-laws.ts';
-import type { Session } from '../../../../lib/webhooks/session.ts';
-import { SHARES } from '../../../../lib/webhooks/shares.ts';
-import type { DeliveryStore, RecordedOutcome } from '../../../../lib/webhooks/store.ts';
+import type { DeliveryStore, RecordedOutcome } from '../../../../lib/webhooks/deliveries/delivery-store.ts';
+import type { Session } from '../../../../lib/webhooks/dispatching/session.ts';
+import { SHARES } from '../../../../lib/webhooks/dispatching/shares.ts';
 import { handingOut, type Mutant, type Mutants, proveWebhookLaws } from './mutants.ts';
 
 const MUTANTS: Mutants = {

@@ -1,9 +1,9 @@
 import t from 'tap';
 import { joinedSubscriptionLaws, subscriptionLaws } from '../../../../adapters/contract/webhooks/subscription-laws.ts';
-import type { ExporterStore } from '../../../../lib/webhooks/exporter-store.ts';
-import type { FormattedMessage, NewEvent, SubscribedExporters } from '../../../../lib/webhooks/new-event.ts';
-import type { DeliveryStore } from '../../../../lib/webhooks/store.ts';
-import { emptyWebhookStores } from '../../postgres/empty-webhook-stores.ts';
+import type { DeliveryStore } from '../../../../lib/webhooks/deliveries/delivery-store.ts';
+import type { FormattedMessage, NewEvent, SubscribedExporters } from '../../../../lib/webhooks/events/new-event.ts';
+import type { ExporterStore } from '../../../../lib/webhooks/exporters/exporter-store.ts';
+import { emptyWebhookStores } from '../../postgres/webhooks/empty-webhook-stores.ts';
 import { breakingTransactions, type Mutants, migratedPool, proveWebhookLaws, rewriting } from './mutants.ts';
 
 const MUTANTS: Mutants = {

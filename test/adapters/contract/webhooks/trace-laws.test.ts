@@ -1,7 +1,7 @@
 import t from 'tap';
 import { retainedTraceLaws, traceLaws } from '../../../../adapters/contract/webhooks/trace-laws.ts';
-import type { RetentionStore } from '../../../../lib/webhooks/retention.ts';
-import type { TraceStore } from '../../../../lib/webhooks/trace-store.ts';
+import type { RetentionStore } from '../../../../lib/webhooks/deliveries/retention.ts';
+import type { TraceStore } from '../../../../lib/webhooks/observing/trace-store.ts';
 import { type Mutant, type Mutants, proveWebhookLaws } from './mutants.ts';
 
 /** Stores whose traces are wrong in some way. */

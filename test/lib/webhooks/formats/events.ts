@@ -1,5 +1,5 @@
-import { eventBody } from '../../../../lib/webhooks/event-body.ts';
-import { investigationCreated } from '../../../../lib/webhooks/event-kinds.ts';
+import { eventBody } from '../../../../lib/webhooks/events/event-body.ts';
+import { investigationCreated } from '../../../../lib/webhooks/events/event-kinds.ts';
 import {
     type FormatEvent,
     type FormattedMessage,

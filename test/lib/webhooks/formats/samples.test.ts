@@ -1,7 +1,7 @@
 /* What goes out beside what makers of receivers show. Sources and dates of the samples are in `fixtures/receivers/README.md`. */
 import { readFileSync } from 'node:fs';
 import t from 'tap';
-import { withFormatSecret } from '../../../../lib/webhooks/formats/format-table.ts';
+import { withFormatSecret } from '../../../../lib/webhooks/formats/format-secret.ts';
 import { fixture } from '../../../support/served.ts';
 import { brokenRules, PAGERDUTY_RULES, SENTINEL_RULES, SLACK_RULES, SPLUNK_RULES, TEAMS_RULES } from '../../../support/vendor-rules.ts';
 import { eventOf, fullInvestigation, made, smallInvestigation, testBody } from './events.ts';

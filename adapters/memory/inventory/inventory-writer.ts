@@ -1,0 +1,200 @@
+import type { Clock } from '../../../lib/clock.ts';
+import { withinBoundary, withRefused } from '../../../lib/inventory/boundary.ts';
+import { holdPort } from '../../../lib/inventory/closed-ports.ts';
+import { type Host, type HostInput, hostFields, newHost, type ServiceInput } from '../../../lib/inventory/host.ts';
+import { addCounts, type ImportCounts, importCounts } from '../../../lib/inventory/import-counts.ts';
+import type { Workspace } from '../../../lib/inventory/resources.ts';
+import type { ImportSummary, InventoryWriter } from '../../../lib/inventory/store.ts';
+import type { Endpoint } from '../../../lib/records/endpoints.ts';
+import { count, existing, type InventoryTables, ROOT, saveTables, serviceKey, times } from './inventory-tables.ts';
+import { type Gone, NOTHING_GONE, removeUnnamed } from './remove-unnamed.ts';
+import { type StoredFinding, storeFindings } from './stored-findings.ts';
+
+/** What this store offers to writers. */
+export interface MemoryInventoryWriter
+    extends Required<Omit<InventoryWriter, 'expireHosts' | 'removeHosts' | 'removeWorkspace' | 'moveHosts' | 'updateWorkspace'>> {
+    /** Puts endpoints into the workspace of that name as `RecordStore.add` says; at once, so that `memoryRecords` need not wait. */
+    addEndpoints(workspaceName: string, endpoints: readonly Endpoint[]): void;
+}
+
+/** Stores rows one by one. */
+function rowWriter(tables: InventoryTables, clock: Clock) {
+    const { workspaces, hosts, services, sightings } = tables;
+    function storeWorkspace(name: string): Workspace {
+        const blank = { boundary: null, description: null, owner_id: null, limit_to_network: false };
+        return workspaces.find(ROOT, name) ?? workspaces.insert(ROOT, (id) => ({ id, name, ...blank, ...times(clock()) }), name);
+    }
+
+    function storeHost(workspace_id: number, input: HostInput): Host {
+        const known = hosts.find(workspace_id, input.address);
+        return known === undefined
+            ? hosts.insert(workspace_id, (id) => ({ ...newHost(input), id, workspace_id, ...times(clock()) }), input.address)
+            : hosts.replace({ ...known, ...hostFields(input), updated_at: clock() });
+    }
+
+    function storeService(host_id: number, input: ServiceInput): void {
+        const known = services.find(host_id, serviceKey(input));
+        if (known === undefined) {
+            services.insert(host_id, (id) => ({ name: '', info: null, ...input, id, host_id, ...times(clock()) }), serviceKey(input));
+            count(hosts, host_id, 'service_count');
+        } else {
+            services.replace({ ...known, ...input, updated_at: clock() });
+        }
+    }
+
+    function importService(host_id: number, input: ServiceInput): Verdict {
+        const verdict = verdictOn(services.find(host_id, serviceKey(input)), input, 'closed');
+        if (verdict !== 'unchanged') {
+            storeService(host_id, input);
+        }
+        return verdict;
+    }
+
+    function importHost(workspaceId: number, input: HostInput): ImportedHost {
+        const known = hosts.find(workspaceId, input.address);
+        if (known === undefined && input.if_known) {
+            return { services: [], notes: [], vulns: [] };
+        }
+
+        const verdict = verdictOn(known, hostFields(input), 'down');
+        const host = known === undefined || verdict !== 'unchanged' ? storeHost(workspaceId, input) : known;
+        if (input.state !== 'down') {
+            sightings.set(host.id, clock());
+        } else if (known === undefined) {
+            sightings.set(host.id, null);
+        }
+
+        const given = [...(input.services ?? []), ...closedServices(services, host.id, input)];
+        const found = given.map((service) => importService(host.id, service));
+        const notes = storeFindings(tables, host.id, { name: 'notes', given: input.notes, clock });
+        const vulns = storeFindings(tables, host.id, { name: 'vulns', given: input.vulns, clock });
+        if (verdict === 'unchanged' && [...found, ...verdictsOf([...notes, ...vulns])].includes('new')) {
+            storeHost(workspaceId, input);
+            return { host: 'changed', services: found, notes, vulns };
+        }
+
+        return { host: verdict, services: found, notes, vulns };
+    }
+
+    return { storeWorkspace, storeHost, storeService, importHost };
+}
+
+/** The import into the tables. */
+export function inventoryWriter(tables: InventoryTables, clock: Clock): MemoryInventoryWriter {
+    const { workspaces, hosts, services, sightings } = tables;
+    const { storeWorkspace, storeHost, storeService, importHost } = rowWriter(tables, clock);
+
+    function storeEndpoint(workspaceId: number, { address, port, name, isNew }: Endpoint): void {
+        const known = hosts.find(workspaceId, address);
+        const input = { address, ...(known === undefined && name !== null && { name }) };
+        const host = known === undefined || isNew ? storeHost(workspaceId, input) : known;
+        if (isNew && sightings.has(host.id)) {
+            sightings.set(host.id, clock());
+        }
+
+        const service = services.find(host.id, serviceKey({ port, proto: 'tcp' }));
+        if (service === undefined || isNew) {
+            storeService(host.id, { port, proto: 'tcp', state: 'open', name: 'https', info: service?.info ?? null });
+        }
+    }
+
+    return {
+        replaces: true,
+        keepsFindings: true,
+        dryRuns: true,
+        keepsBoundaries: true,
+
+        async ensureWorkspace(name) {
+            return storeWorkspace(name);
+        },
+
+        async importHosts(workspaceName, inputs, { replace = false, dryRun = false } = {}) {
+            const complete: HostInput[] = [];
+            for await (const input of inputs) {
+                complete.push(input);
+            }
+
+            // From here on nothing waits, and nothing fails but for a boundary that is none: all or nothing.
+            const restore = dryRun ? saveTables(tables) : () => {};
+            const within = withinBoundary(workspaces.find(ROOT, workspaceName));
+            const workspace = storeWorkspace(workspaceName);
+            const inside = complete.filter(within.letsIn);
+            const imported = inside.map((input) => ({ address: input.address, ...importHost(workspace.id, input) }));
+            const changed = new Set(imported.flatMap(({ address, host }) => (host === 'unchanged' ? [] : address)));
+            const named = { notes: imported.flatMap(({ notes }) => notes), vulns: imported.flatMap(({ vulns }) => vulns) };
+            const gone = replace ? removeUnnamed(tables, workspace.id, { inputs: inside, changed, named, at: clock() }) : NOTHING_GONE;
+            restore();
+            return { workspace, ...withRefused(countsOf(imported, gone), within.refused()) };
+        },
+
+        addEndpoints(workspaceName, endpoints) {
+            const { id } = storeWorkspace(workspaceName);
+            for (const endpoint of endpoints) {
+                storeEndpoint(id, endpoint);
+            }
+        },
+    };
+}
+
+/** The services that are open and were seen closed with others. */
+function closedServices(
+    services: InventoryTables['services'],
+    hostId: number,
+    { services: told = [], closed_ports = {} }: HostInput,
+): readonly ServiceInput[] {
+    const keys = new Set(told.map(serviceKey));
+    return services.idsBelow(hostId).flatMap((id) => {
+        const { port, proto, state, name, info } = existing(services.get(id), 'service');
+        const isClosed = state !== 'closed' && holdPort(closed_ports[proto] ?? [], port) && !keys.has(serviceKey({ port, proto }));
+        return isClosed ? [{ port, proto, state: 'closed', name, info } as const] : [];
+    });
+}
+
+type Verdict = keyof ImportCounts;
+
+interface ImportedHost {
+    /** None of one that is told to those alone who know it. */
+    readonly host?: Verdict;
+    readonly services: readonly Verdict[];
+    readonly notes: readonly StoredFinding[];
+    readonly vulns: readonly StoredFinding[];
+}
+
+function countsOf(imported: readonly ImportedHost[], gone: Gone): Omit<Required<ImportSummary>, 'workspace'> {
+    return {
+        hosts: addCounts(counted(imported.flatMap(({ host = [] }) => host)), gone.hosts),
+        services: addCounts(counted(imported.flatMap(({ services }) => services)), gone.services),
+        notes: addCounts(counted(imported.flatMap(({ notes }) => verdictsOf(notes))), gone.notes),
+        vulns: addCounts(counted(imported.flatMap(({ vulns }) => verdictsOf(vulns))), gone.vulns),
+    };
+}
+
+function verdictsOf(findings: readonly StoredFinding[]): readonly Verdict[] {
+    return findings.map(({ verdict }) => verdict);
+}
+
+/** What becomes of a row by the fields that are given; `gone` is the state of one that is there no more. */
+function verdictOn(
+    known: { readonly state: string } | undefined,
+    given: Readonly<Partial<Record<string, unknown>>>,
+    gone: string,
+): Verdict {
+    if (known === undefined) {
+        return 'new';
+    }
+
+    const shown: Readonly<Record<string, unknown>> = known;
+    if (Object.entries(given).every(([field, value]) => shown[field] === value)) {
+        return 'unchanged';
+    }
+
+    return given.state === gone && known.state !== gone ? 'gone' : 'changed';
+}
+
+function counted(verdicts: readonly Verdict[]): ImportCounts {
+    const counts = { ...importCounts() };
+    for (const verdict of verdicts) {
+        counts[verdict] += 1;
+    }
+    return counts;
+}

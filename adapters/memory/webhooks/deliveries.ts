@@ -1,0 +1,322 @@
+import type { SliceCounts, SliceOptions } from '../../../lib/webhooks/deliveries/activity.ts';
+import type { DeliveryFilter, DeliveryQuery } from '../../../lib/webhooks/deliveries/deliveries.ts';
+import type { Delivery, DeliveryStore, RecordedOutcome } from '../../../lib/webhooks/deliveries/delivery-store.ts';
+import type { BegunAttempt } from '../../../lib/webhooks/dispatching/reservations.ts';
+import type { DeliveryContent, EventSummary } from '../../../lib/webhooks/events/new-event.ts';
+import type { TraceStore } from '../../../lib/webhooks/observing/trace-store.ts';
+import type { BreakerRules } from '../../../lib/webhooks/outcomes/breaker.ts';
+import { INTERRUPTIONS } from '../../../lib/webhooks/outcomes/outcome.ts';
+import type { ResponseStore } from '../../../lib/webhooks/outcomes/response-bodies.ts';
+import { DISCARDABLE, isReplayable, storeRefusals } from '../../../lib/webhooks/store-refusals.ts';
+import { accept } from './acceptance.ts';
+import { claim, sweep } from './claims.ts';
+import { end, interrupt, move, openAttempt, restartSchedule, retryAfterFault, unendedOf } from './delivery-transitions.ts';
+import { dispatch } from './dispatch.ts';
+import { applyHealth } from './exporter-health.ts';
+import { replayStore } from './replays.ts';
+import { retentionStore } from './retention.ts';
+import { type AttemptRow, asDelivery, type DeliveryRow, later, type WebhookState } from './webhook-state.ts';
+
+/** Events, deliveries and attempts of the state. */
+export function deliveryStore(state: WebhookState): DeliveryStore {
+    return {
+        name: 'The memory of this process',
+        transactions: false,
+        idempotent: true,
+        holds: true,
+        ordered: true,
+        rated: true,
+        filtersByExporters: true,
+        replays: replayStore(state),
+        retention: retentionStore(state),
+        traces: traceStore(state),
+        responses: responseStore(state),
+        accept: async (newEvents, options = {}) => accept(state, newEvents, options),
+        now: async () => state.clock(),
+        dispatch: async (options) => dispatch(state, options),
+        sweep: async (options) => sweep(state, options),
+        claim: async (requests, session, maxBytes) => claim(state, requests, session, maxBytes),
+        recordOutcomes: async (outcomes, rules) => recordOutcomes(state, outcomes, rules),
+
+        async keepAlive(session, duration, { upTo, attempts } = { upTo: null, attempts: [] }) {
+            const now = state.clock();
+            for (const attempt of attempts) {
+                nameBegun(state, attempt, session.id, now);
+            }
+            state.sessions.set(session.id, { session: structuredClone(session), until: later(now, duration), spokenAt: upTo ?? now });
+            return now;
+        },
+
+        async sessions() {
+            const now = state.clock();
+            const alive = [...state.sessions.values()].filter(({ until }) => until > now);
+            return alive.map(({ session: { id, process, slots, opensUrls = false } }) => ({ id, process, slots: { ...slots }, opensUrls }));
+        },
+
+        async endSessions(ids) {
+            for (const id of ids) {
+                state.sessions.delete(id);
+            }
+        },
+
+        async get(id) {
+            const row = state.deliveries.get(id);
+            return row === undefined ? null : asDelivery(state, row);
+        },
+
+        async attempts(deliveryId) {
+            const history = state.deliveries.get(deliveryId)?.history ?? [];
+            return history.map(({ token: _, lost: __, ...attempt }) => structuredClone(attempt));
+        },
+
+        content: async (deliveryId) => contentOf(state, deliveryId),
+        list: async (query) => list(state, query),
+        count: async (filter, max) => Math.min(max, chosenBy(state, filter).length),
+        activity: async (bounds, options) => bounds.slice(1).map((until, index) => sliceOf(state, bounds[index] as Date, until, options)),
+        replay: async (id) => replay(state, id),
+        discard: async (id) => discard(state, id),
+        event: async (id) => summaryOf(state, id),
+        erase: async (eventId) => erase(state, eventId),
+    };
+}
+
+function summaryOf(state: WebhookState, id: string): EventSummary | null {
+    const event = state.events.get(id);
+    return event === undefined
+        ? null
+        : structuredClone({ id, kind: event.kind, createdAt: event.createdAt, erasedAt: state.erased.get(id) ?? null });
+}
+
+function contentOf(state: WebhookState, deliveryId: string): DeliveryContent | null {
+    const row = state.deliveries.get(deliveryId);
+    if (row === undefined) {
+        return null;
+    }
+    const { exporterId, event, message } = row;
+    return structuredClone({ exporterId, event: { ...event, erasedAt: state.erased.get(event.id) ?? null }, message });
+}
+
+function erase(state: WebhookState, eventId: string): EventSummary & { readonly ended: number } {
+    const event = state.events.get(eventId);
+    if (event === undefined) {
+        throw storeRefusals.unknownEvent();
+    }
+
+    const at = state.clock();
+    const holding = [...state.inOrder].filter((row) => row.event.id === eventId && !state.unfinished.has(row));
+    const unfinished = [...unendedOf(state, (row) => row.event.id === eventId), ...holding];
+    if (!state.erased.has(eventId)) {
+        for (const row of [...state.deliveries.values()].filter(({ event }) => event.id === eventId)) {
+            row.message = null;
+            row.responses.clear();
+        }
+        state.erased.set(eventId, at);
+        event.body = '';
+    }
+    for (const row of unfinished) {
+        end(state, row, 'erased', at);
+    }
+    return { ...(summaryOf(state, eventId) as EventSummary), ended: unfinished.length };
+}
+
+function list(state: WebhookState, { limit, ...filter }: DeliveryQuery): readonly Delivery[] {
+    return chosenBy(state, filter)
+        .reverse()
+        .slice(0, limit)
+        .map((row) => asDelivery(state, row));
+}
+
+function chosenBy(
+    state: WebhookState,
+    { exporterId, exporterIds, kind, eventId, since, until, outcome, after, ...asked }: DeliveryFilter,
+): DeliveryRow[] {
+    const below = after === undefined ? Number.POSITIVE_INFINITY : (state.deliveries.get(after)?.seq ?? -1);
+    return [...state.deliveries.values()].filter((row) => {
+        const { event } = row;
+        const ofEvent = (kind ?? event.kind) === event.kind && (eventId ?? event.id) === event.id;
+        const inTime = (since ?? event.createdAt) <= event.createdAt && (until === undefined || event.createdAt < until);
+        const ofState = (asked.state ?? row.state) === row.state && (outcome ?? row.lastCode) === row.lastCode;
+        const toThem = (exporterId ?? row.exporterId) === row.exporterId && exporterIds?.includes(row.exporterId) !== false;
+        return ofEvent && inTime && ofState && toThem && row.seq < below;
+    });
+}
+
+/** What became of the deliveries between two times. */
+export function sliceOf(state: WebhookState, since: Date, until: Date, { max, ...filter }: SliceOptions): SliceCounts {
+    const rows = chosenBy(state, { ...filter, since, until }).slice(-max);
+    const took = rows
+        .flatMap((row) => (row.state === 'delivered' && row.finishedAt ? [row.finishedAt.getTime() - row.event.createdAt.getTime()] : []))
+        .sort((one, other) => one - other);
+    const least = (share: number): number => took[Math.ceil(share * took.length) - 1] as number;
+    return {
+        deliveries: rows.length,
+        delivered: took.length,
+        failed: rows.filter(({ lastCode }) => lastCode !== null && lastCode !== 'delivered').length,
+        latency: took.length === 0 ? null : { p50: least(0.5), p95: least(0.95) },
+    };
+}
+
+function replay(state: WebhookState, id: string): Delivery {
+    const row = state.deliveries.get(id);
+    if (row === undefined) {
+        throw storeRefusals.unknownDelivery();
+    }
+    if (state.erased.has(row.event.id)) {
+        throw storeRefusals.eventErased();
+    }
+    if (!state.exporters.has(row.exporterId) || !isReplayable(row)) {
+        throw storeRefusals.notReplayable();
+    }
+
+    restartSchedule(state, row, state.clock());
+    return asDelivery(state, row);
+}
+
+function discard(state: WebhookState, id: string): Delivery {
+    const row = state.deliveries.get(id);
+    if (row === undefined) {
+        throw storeRefusals.unknownDelivery();
+    }
+    if (!DISCARDABLE.includes(row.state)) {
+        throw storeRefusals.notDiscardable();
+    }
+
+    end(state, row, 'cancelled', state.clock());
+    return asDelivery(state, row);
+}
+
+/** What goes on under a claim that was handed out is from now on like what was claimed. */
+function nameBegun(state: WebhookState, { deliveryId, token, claimedAt, duration }: BegunAttempt, session: string, now: Date): void {
+    const row = state.deliveries.get(deliveryId);
+    if (row?.reservation?.token === token) {
+        const startedAt = claimedAt < now ? claimedAt : now;
+        openAttempt(state, row, token, startedAt);
+        row.claim = { token, session, expiresAt: later(startedAt, duration) };
+    }
+}
+
+/** As `DeliveryStore.recordOutcomes` says. */
+function recordOutcomes(state: WebhookState, outcomes: readonly RecordedOutcome[], rules: BreakerRules): readonly boolean[] {
+    return outcomes.map((recorded) => {
+        const row = state.deliveries.get(recorded.deliveryId);
+        const unnamed = row !== undefined && recorded.begunAt !== null && row.reservation?.token === recorded.token;
+        const attempt = unnamed
+            ? openAttempt(state, row, recorded.token, startOf(recorded, state.clock()))
+            : attemptOf(state, row, recorded);
+        if (row === undefined || attempt === null) {
+            return false;
+        }
+
+        const held = unnamed || row.claim?.token === recorded.token;
+        if (held) {
+            complete(state, attempt, recorded, false);
+            applyNextStep(state, row, recorded);
+            applyHealth(state, attempt, recorded, rules);
+        } else if (attempt.lost && !attempt.late) {
+            complete(state, attempt, recorded, true);
+            deliverLate(state, row, recorded);
+        }
+        return held;
+    });
+}
+
+function startOf({ begunAt }: RecordedOutcome, now: Date): Date {
+    return begunAt !== null && begunAt < now ? begunAt : now;
+}
+
+/** What was taken back unbegun, as it seemed, has no attempt yet; its number is that of one that is being made, unless this one ends that. */
+function attemptOf(state: WebhookState, row: DeliveryRow | undefined, recorded: RecordedOutcome): AttemptRow | null {
+    const known = row?.history.find(({ token }) => token === recorded.token);
+    if (row === undefined || known !== undefined || recorded.begunAt === null) {
+        return known ?? null;
+    }
+    if (row.state === 'sending') {
+        if (recorded.outcome.code !== 'delivered') {
+            return null;
+        }
+        interrupt(row, state.clock(), INTERRUPTIONS.delivered);
+        move(state, row, 'pending', state.clock());
+    }
+
+    const { token, begunAt: startedAt } = recorded;
+    const attempt = { number: row.attempts + 1, token, startedAt, finishedAt: null, outcome: null, lost: true, late: false };
+    row.attempts += 1;
+    row.history.push(attempt);
+    return attempt;
+}
+
+function complete(state: WebhookState, attempt: AttemptRow, { outcome }: RecordedOutcome, late: boolean): void {
+    Object.assign(attempt, { finishedAt: state.clock(), outcome: structuredClone(outcome), late });
+}
+
+function applyNextStep(state: WebhookState, row: DeliveryRow, { next, outcome }: RecordedOutcome): void {
+    const now = state.clock();
+    move(state, row, next.state, now);
+    row.lastCode = outcome.code;
+    row.expiredClaims = 0;
+    if (next.state !== 'pending') {
+        return;
+    }
+
+    if (next.delay === 'fault') {
+        retryAfterFault(row, now);
+    } else {
+        row.dueAt = later(now, next.delay);
+        row.faults = 0;
+        row.priority = row.priority === 0 ? 0 : 2;
+    }
+}
+
+/** A 2xx ends its delivery whenever it comes, unless that has ended by itself; who sends it once more does so in vain. */
+function deliverLate(state: WebhookState, row: DeliveryRow, { outcome }: RecordedOutcome): void {
+    if (outcome.code === 'delivered' && (state.unfinished.has(row) || row.state === 'poisoned')) {
+        const now = state.clock();
+        if (row.state === 'sending') {
+            interrupt(row, now, INTERRUPTIONS.delivered);
+        }
+        move(state, row, 'delivered', now);
+        Object.assign(row, { lastCode: 'delivered', takenBack: false });
+    }
+}
+
+/** Traces of the state. */
+function traceStore(state: WebhookState): TraceStore {
+    return {
+        async keep(traces) {
+            for (const { eventId, traceparent } of traces) {
+                if (!state.traces.has(eventId)) {
+                    state.traces.set(eventId, { traceparent, keptAt: state.clock() });
+                }
+            }
+        },
+
+        async of(eventIds) {
+            const found = eventIds.map((eventId) => [eventId, state.traces.get(eventId)?.traceparent] as const);
+            return new Map(found.filter((one): one is readonly [string, string] => one[1] !== undefined));
+        },
+    };
+}
+
+/** Responses of the state; they go with their deliveries. */
+function responseStore(state: WebhookState): ResponseStore {
+    return {
+        async keep(responses) {
+            for (const { deliveryId, token, body } of responses) {
+                const row = state.deliveries.get(deliveryId);
+                if (row !== undefined && !state.erased.has(row.event.id) && !row.responses.has(token)) {
+                    row.responses.set(token, structuredClone(body));
+                }
+            }
+        },
+
+        async of(deliveryId) {
+            const { history, responses } = state.deliveries.get(deliveryId) ?? { history: [], responses: new Map() };
+            return new Map(
+                history.flatMap(({ number, token, outcome }) => {
+                    const body = outcome === null ? undefined : responses.get(token);
+                    return body === undefined ? [] : [[number, structuredClone(body)]];
+                }),
+            );
+        },
+    };
+}

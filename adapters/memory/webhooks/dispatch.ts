@@ -1,0 +1,225 @@
+import { createHash } from 'node:crypto';
+import type { DispatchOptions, DispatchResult } from '../../../lib/webhooks/deliveries/delivery-store.ts';
+import type { HandOutOptions } from '../../../lib/webhooks/dispatching/reservations.ts';
+import { placesForRetries, placesLeftToRetries, SHARES, type ShareGroup, shareGroupsOf } from '../../../lib/webhooks/dispatching/shares.ts';
+import { handOut } from './delivery-transitions.ts';
+import { turnsOf } from './order-keys.ts';
+import { type DeliveryRow, type ExporterRow, isSentTo, later, type WebhookState } from './webhook-state.ts';
+
+/** An exporter with deliveries that are due or in flight. */
+interface Candidate {
+    readonly exporter: ExporterRow;
+    readonly due: readonly DeliveryRow[];
+    readonly flying: readonly DeliveryRow[];
+    readonly inFlight: number;
+    readonly window: number;
+    readonly slow: boolean;
+}
+
+/** A delivery that may be handed out, and how many of its exporter go before it. */
+interface Ranked {
+    readonly row: DeliveryRow;
+    readonly rank: number;
+}
+
+/** As `DeliveryStore.dispatch` says. Exporters alternate, so that the longest backlog does not use up a small limit. */
+export function dispatch(state: WebhookState, options: DispatchOptions): DispatchResult {
+    const now = state.clock();
+    const candidates = candidatesOf(state, options, now);
+    const unpaid = Math.max(0, unpaidOf(options.rate ?? null, state.ratePaidUntil, now));
+    const collectors = new Set(candidates.map(({ exporter }) => exporter.collector));
+
+    const groups = [...collectors].flatMap((collector) => {
+        const ofCollector = candidates.filter(({ exporter }) => exporter.collector === collector);
+        const { slow, quick } = shareGroupsOf(ofCollector, slotsOf(state, collector, now));
+        return [slow, quick].map((group) => {
+            const sharers = ofCollector.filter((one) => one.slow === (group === slow));
+            return { ...group, sharers, picked: pickFromGroup(sharers, group, options, now) };
+        });
+    });
+    const picked = groups
+        .flatMap((group) => group.picked)
+        .sort(byTurn)
+        .slice(0, Math.min(options.limit, unpaid));
+    payRates(candidates, picked, now);
+    const left = new Set(candidates.flatMap(({ due, window }) => due.filter(({ priority }) => priority === 0 || window > 0)));
+    for (const { row } of picked) {
+        left.delete(row);
+    }
+    if (options.rate !== undefined) {
+        state.ratePaidUntil = paidUntil(state.ratePaidUntil, now) + (picked.length * 1_000) / options.rate;
+    }
+    const isUsedUp = unpaid < options.limit && picked.length === unpaid;
+    return {
+        handedOut: picked.map(({ row }) => handOut(state, row, now, options.beginWithin)),
+        waitsFor: isUsedUp ? [] : [...new Set(groups.flatMap((group) => whomItWaitsFor(group, left, candidates, options, now)))],
+    };
+}
+
+/** The exporters whose attempts, when they end, may unblock what is left over of a group. Slow exporters take places from quick ones, never the other way. */
+function whomItWaitsFor(
+    { sharers, share }: { readonly sharers: readonly Candidate[]; readonly share: number },
+    left: ReadonlySet<DeliveryRow>,
+    candidates: readonly Candidate[],
+    options: DispatchOptions,
+    now: Date,
+): readonly string[] {
+    const waiting = sharers.filter(({ due }) => due.some((row) => left.has(row)));
+    const shares = waiting.filter((one) => {
+        const fitting = new Set(pickWithinShare(one, share, options, now).map(({ row }) => row));
+        return one.due.some((row) => left.has(row) && (fitting.has(row) || (row.priority > 0 && share < one.window)));
+    });
+    const rivals = candidates.filter((other) => {
+        return shares.some((one) => one.exporter.collector === other.exporter.collector && (other.slow || !one.slow));
+    });
+    return [...waiting, ...rivals].map(({ exporter }) => exporter.id);
+}
+
+/** How many deliveries that are accepted now may be handed out at once, as {@link DeliveryStore.accept} says. */
+export function roomFor(state: WebhookState, exporter: ExporterRow, options: HandOutOptions): number {
+    const now = state.clock();
+    const candidates = candidatesOf(state, options, now, exporter);
+    const own = candidates.find((one) => one.exporter === exporter) as Candidate;
+    const groups = shareGroupsOf(
+        candidates.filter((one) => one.exporter.collector === exporter.collector),
+        slotsOf(state, exporter.collector, now),
+    );
+    const { share, room } = own.slow ? groups.slow : groups.quick;
+    const { rate, slowStart, pausedUntil, consecutiveFailures } = exporter;
+    const steady =
+        own.window > 0 && rate === null && slowStart === null && pausedUntil === null && consecutiveFailures < options.breakerAfter;
+    const waits = own.due.some(({ priority }) => priority === 1);
+    const left = own.due.some(({ priority }) => priority === 2) ? placesLeftToRetries(options.window) : 0;
+    return steady && !waits ? Math.min(Math.min(own.window, share) - own.inFlight, room) - left : 0;
+}
+
+function candidatesOf(state: WebhookState, options: HandOutOptions, now: Date, wanted?: ExporterRow): readonly Candidate[] {
+    const groups = groupByExporter(state);
+    const hasTurn = turnsOf(state);
+    if (wanted !== undefined && !groups.has(wanted)) {
+        groups.set(wanted, []);
+    }
+    return [...groups]
+        .map(([exporter, rows]) => candidate(exporter, rows, options, { now, hasTurn }))
+        .filter(({ exporter, due, inFlight }) => exporter === wanted || due.length > 0 || inFlight > 0);
+}
+
+function groupByExporter(state: WebhookState): Map<ExporterRow, DeliveryRow[]> {
+    const groups = new Map<ExporterRow, DeliveryRow[]>();
+    for (const row of state.unfinished) {
+        const exporter = state.exporters.get(row.exporterId);
+        if (exporter !== undefined) {
+            const rows = groups.get(exporter) ?? [];
+            groups.set(exporter, rows);
+            rows.push(row);
+        }
+    }
+    return groups;
+}
+
+function candidate(
+    exporter: ExporterRow,
+    rows: readonly DeliveryRow[],
+    options: HandOutOptions,
+    { now, hasTurn }: { readonly now: Date; readonly hasTurn: (row: DeliveryRow) => boolean },
+): Candidate {
+    const flying = rows.filter((row) => row.state !== 'pending');
+    const late = flying.some(({ claim, history }) => claim !== null && later(history.at(-1)?.startedAt ?? now, SHARES.slowAfter) < now);
+    return {
+        exporter,
+        flying,
+        due: rows.filter((row) => row.state === 'pending' && isDue(row, exporter, now) && hasTurn(row)),
+        inFlight: flying.length,
+        window: Math.min(ordinaryWindow(exporter, options, now), roomByRate(exporter, flying.length, now)),
+        slow: exporter.answersSlowly || late,
+    };
+}
+
+/** What was tried before the exporter recovered waits no longer. */
+function isDue({ dueAt, queuedAt }: DeliveryRow, { recoveredAt }: ExporterRow, now: Date): boolean {
+    return dueAt <= now || (recoveredAt !== null && queuedAt !== null && queuedAt < recoveredAt);
+}
+
+/** How many deliveries of the exporter, single-attempt ones aside, may be in flight. */
+function ordinaryWindow(exporter: ExporterRow, { window, breakerAfter }: HandOutOptions, now: Date): number {
+    if (!isSentTo(exporter)) {
+        return 0;
+    }
+    if (exporter.pausedUntil !== null || exporter.consecutiveFailures >= breakerAfter) {
+        return [exporter.pausedUntil, exporter.probeAt].every((time) => time === null || time <= now) ? 1 : 0;
+    }
+    return Math.min(window, exporter.slowStart ?? window);
+}
+
+/** How many may be in flight so that no more begin than its rate allows by now, a second's worth at most. */
+function roomByRate({ rate, ratePaidUntil }: ExporterRow, inFlight: number, now: Date): number {
+    const unpaid = unpaidOf(rate, ratePaidUntil, now);
+    return unpaid < 1 ? 0 : inFlight + unpaid;
+}
+
+/** How many may begin by now, a second's worth at most. */
+function unpaidOf(rate: number | null, ratePaidUntil: number | null, now: Date): number {
+    return rate === null ? Number.POSITIVE_INFINITY : Math.floor((rate * (now.getTime() - paidUntil(ratePaidUntil, now))) / 1_000);
+}
+
+/** What is used up until more than a second from now was used up before the clock was set back. */
+function paidUntil(time: number | null, now: Date): number {
+    const known = time !== null && time <= now.getTime() + 1_000 ? time : 0;
+    return Math.max(known, now.getTime() - 1_000);
+}
+
+function payRates(candidates: readonly Candidate[], picked: readonly Ranked[], now: Date): void {
+    for (const { exporter } of candidates) {
+        const count = picked.filter(({ row }) => row.exporterId === exporter.id && row.priority > 0).length;
+        if (exporter.rate !== null && count > 0) {
+            exporter.ratePaidUntil = paidUntil(exporter.ratePaidUntil, now) + (count * 1_000) / exporter.rate;
+        }
+    }
+}
+
+function slotsOf(state: WebhookState, collector: string, now: Date): number {
+    const alive = [...state.sessions.values()].filter(({ until }) => until > now);
+    return alive.reduce((sum, { session }) => sum + (session.slots[collector] ?? 0), 0) || SHARES.defaultSlots;
+}
+
+/** Single attempts have places of their own; the others share those of the group, each exporter its share at most. */
+function pickFromGroup(sharers: readonly Candidate[], { share, room }: ShareGroup, options: DispatchOptions, now: Date): Ranked[] {
+    const ranked = sharers.flatMap((one) => pickWithinShare(one, share, options, now));
+    const ordinary = ranked.filter(({ row }) => row.priority > 0).sort(inTurnAt(now));
+    return [...ranked.filter(({ row }) => row.priority === 0), ...ordinary.slice(0, Math.max(0, room))];
+}
+
+function pickWithinShare({ due, flying, window, inFlight }: Candidate, share: number, options: DispatchOptions, now: Date): Ranked[] {
+    const own = Math.min(window, share);
+    const retries = placesForRetries(own, now) - flying.filter(({ priority }) => priority === 2).length;
+    const first = new Set(
+        due
+            .filter(({ priority }) => priority === 2)
+            .sort(byPriorityAndAge)
+            .slice(0, Math.max(0, retries)),
+    );
+    const order = (a: DeliveryRow, b: DeliveryRow): number => {
+        return Number(a.priority > 0) - Number(b.priority > 0) || Number(first.has(b)) - Number(first.has(a)) || byPriorityAndAge(a, b);
+    };
+
+    const singles = options.window - flying.filter(({ priority }) => priority === 0).length;
+    return [...due]
+        .sort(order)
+        .map((row, rank) => ({ row, rank }))
+        .filter(({ row, rank }) => rank < (row.priority === 0 ? singles : own - inFlight));
+}
+
+/** In no order of time: those with old deliveries would always be the first. */
+function inTurnAt(now: Date): (a: Ranked, b: Ranked) => number {
+    const turn = ({ row }: Ranked): string => createHash('md5').update(`${row.exporterId} ${now.getTime()}`).digest('hex');
+    return (a, b) => a.rank - b.rank || turn(a).localeCompare(turn(b));
+}
+
+/** Single attempts first, then the exporters in turn. */
+function byTurn(a: Ranked, b: Ranked): number {
+    return Number(a.row.priority > 0) - Number(b.row.priority > 0) || a.rank - b.rank || byPriorityAndAge(a.row, b.row);
+}
+
+function byPriorityAndAge(a: DeliveryRow, b: DeliveryRow): number {
+    return a.priority - b.priority || a.dueAt.getTime() - b.dueAt.getTime() || a.seq - b.seq;
+}

@@ -1,0 +1,115 @@
+import type { Replay, ReplayStore } from '../../../lib/webhooks/deliveries/replays.ts';
+import { storeRefusals } from '../../../lib/webhooks/store-refusals.ts';
+import { restartSchedule } from './delivery-transitions.ts';
+import { type DeliveryRow, later, type WebhookState } from './webhook-state.ts';
+
+/** A replay, and how far it is. */
+interface ReplayRow {
+    replay: Replay;
+    /** What was accepted from this number on is none of it. */
+    readonly end: number;
+    /** Those that had ended, or are held, are done below this number. */
+    position: number;
+    /** Its rate is used up until then. */
+    paidUntil: Date;
+}
+
+/** Replays of the state. */
+export function replayStore(state: WebhookState): ReplayStore {
+    const rows = new Map<string, ReplayRow>();
+    return {
+        async count(selection) {
+            assertExporter(state, selection.exporterId);
+            return chosenDeliveries(state, { ...selection, createdAt: state.clock() }).length;
+        },
+
+        async plan({ id, exporterId, failedSince, rate }) {
+            assertExporter(state, exporterId);
+            const createdAt = state.clock();
+            const total = chosenDeliveries(state, { exporterId, failedSince, createdAt }).length;
+            const replay: Replay = { id, exporterId, failedSince, rate, total, done: 0, state: 'running', createdAt, finishedAt: null };
+            rows.set(id, { replay, end: state.numbered, position: 0, paidUntil: later(createdAt, -1_000) });
+            return structuredClone(replay);
+        },
+
+        async list(limit, exporterIds) {
+            const newestFirst = [...rows.values()].map(({ replay }) => replay).reverse();
+            const asked = newestFirst.filter(({ exporterId }) => exporterIds?.includes(exporterId) !== false);
+            return structuredClone(asked.slice(0, limit));
+        },
+
+        async advance(limit) {
+            for (const row of rows.values()) {
+                if (row.replay.state === 'running') {
+                    advanceOne(state, row, limit);
+                }
+            }
+            return [...rows.values()].some(({ replay }) => replay.state === 'running');
+        },
+
+        async cancel(id) {
+            const row = rows.get(id);
+            if (row === undefined) {
+                throw storeRefusals.unknownReplay();
+            }
+            if (row.replay.state === 'running') {
+                row.replay = { ...row.replay, state: 'cancelled', finishedAt: state.clock() };
+            }
+            return structuredClone(row.replay);
+        },
+    };
+}
+
+function assertExporter(state: WebhookState, exporterId: string): void {
+    if (!state.exporters.has(exporterId)) {
+        throw storeRefusals.unknownExporter();
+    }
+}
+
+function advanceOne(state: WebhookState, row: ReplayRow, limit: number): void {
+    const now = state.clock();
+    const { replay } = row;
+    const unpaid = Math.min(1_000, now.getTime() - row.paidUntil.getTime());
+    const room = Math.min(limit, Math.floor((replay.rate * unpaid) / 1000));
+    if (room < 1) {
+        return;
+    }
+    if (!state.exporters.has(replay.exporterId)) {
+        row.replay = { ...replay, state: 'cancelled', finishedAt: now };
+        return;
+    }
+
+    const chosen = chosenDeliveries(state, replay, row).slice(0, room);
+    row.position = Math.max(row.position, ...chosen.filter(({ state }) => state !== 'pending').map(({ seq }) => seq + 1));
+    for (const delivery of chosen) {
+        restartSchedule(state, delivery, now);
+        // Behind first tries, and found by no replay among those that were tried.
+        Object.assign(delivery, { priority: 2, queuedAt: null });
+    }
+    const earliest = Math.max(row.paidUntil.getTime(), now.getTime() - 1_000);
+    row.paidUntil = new Date(earliest + (chosen.length * 1_000) / replay.rate);
+    const ends = chosen.length < room;
+    row.replay = { ...replay, done: replay.done + chosen.length, ...(ends && { state: 'done', finishedAt: now }) };
+}
+
+/** What waits for another try comes last, each in the order of acceptance. */
+function chosenDeliveries(
+    state: WebhookState,
+    { exporterId, failedSince, createdAt }: Pick<Replay, 'exporterId' | 'failedSince' | 'createdAt'>,
+    { position, end }: Pick<ReplayRow, 'position' | 'end'> = { position: 0, end: Number.POSITIVE_INFINITY },
+): readonly DeliveryRow[] {
+    const rows = [...state.deliveries.values()].filter((row) => {
+        return row.exporterId === exporterId && row.priority > 0 && row.seq < end && !state.erased.has(row.event.id);
+    });
+    if (failedSince === null) {
+        return rows.filter(({ state, seq }) => state === 'held' && seq >= position);
+    }
+
+    const ended = rows.filter(({ state, finishedAt, seq }) => {
+        return (state === 'exhausted' || state === 'poisoned') && finishedAt !== null && finishedAt >= failedSince && seq >= position;
+    });
+    const waiting = rows.filter(({ state, priority, queuedAt }) => {
+        return state === 'pending' && priority === 2 && queuedAt !== null && queuedAt >= failedSince && queuedAt < createdAt;
+    });
+    return [...ended, ...waiting];
+}

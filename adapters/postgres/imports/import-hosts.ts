@@ -1,0 +1,238 @@
+import { randomUUID } from 'node:crypto';
+import type { Clock } from '../../../lib/clock.ts';
+import { ScanwireError } from '../../../lib/errors.ts';
+import { withinBoundary, withRefused } from '../../../lib/inventory/boundary.ts';
+import { mergedRanges } from '../../../lib/inventory/closed-ports.ts';
+import type { HostInput } from '../../../lib/inventory/host.ts';
+import type { ImportOptions, ImportProgress, ImportSummary } from '../../../lib/inventory/store.ts';
+import type { Executor } from '../../../lib/transaction.ts';
+import { type PoolLike, patiently, sqlState } from '../database.ts';
+import { forgetDeletions } from '../inventory/tombstones.ts';
+import { findWorkspace, inTurn, readWorkspace } from '../inventory/workspaces.ts';
+import { applyStaged, discardStaged, isShown, lease, release, show } from './import-lifecycle.ts';
+import { type Lease, paceOf } from './import-slices.ts';
+import { markUnnamed } from './remove-unnamed.ts';
+import { findingsAside, weightOf } from './stage-findings.ts';
+import { addStaged, type Batch, NOTHING_STAGED, type StagedBatch, stageBatch } from './stage-hosts.ts';
+
+/** So many make a short transaction also on the embedded database, where everybody waits for it. */
+const HOSTS_PER_BATCH = 150;
+const SERVICES_PER_BATCH = 500;
+
+/**
+ * Reads all hosts into a side table first, so that a slow source keeps no other import waiting. Then they are stored batch by batch, each
+ * in a short transaction that lets others work, where nobody sees them; and shown at once. An import that is shown has succeeded: whatever
+ * fails then is reported, and what is left to do the next writer of the workspace does. Where the connection is lost while it is shown and
+ * the database cannot be asked again, it rejects although it may be shown; to import the same again does no harm.
+ *
+ * @throws ScanwireError `INVALID_INPUT` when the database refuses a value; whatever the iteration throws.
+ */
+export async function importHosts(
+    pool: PoolLike,
+    workspaceName: string,
+    hosts: AsyncIterable<HostInput>,
+    { clock, onProgress = () => {}, replace = false, dryRun = false }: ImportOptions & { readonly clock: Clock },
+): Promise<ImportSummary> {
+    const database = patiently(pool);
+    const importId = randomUUID();
+    try {
+        const within = withinBoundary(await findWorkspace(database, workspaceName));
+        const batches = await readAside(database, importId, filtered(hosts, within.letsIn));
+        const imported = await takeOver(pool, { importId, name: workspaceName, batches, clock, onProgress, replace, dryRun });
+        const summary = { ...imported, ...withRefused(imported, within.refused()) };
+        if (batches.length > 1 && !dryRun) {
+            await learnSizes(
+                database,
+                (['hosts', 'services', 'notes', 'vulns'] as const).filter((table) => summary[table].new > 0),
+            );
+        }
+
+        return summary;
+    } catch (error) {
+        throw isRefusedValue(error)
+            ? new ScanwireError('INVALID_INPUT', 'A host holds a value that cannot be stored', { cause: error })
+            : error;
+    } finally {
+        await removeAside(database, importId);
+        await forgetDeletions(database);
+    }
+}
+
+type ReadBatch = Pick<Batch, 'size' | 'hasFindings'>;
+
+/** What was read aside, and is taken over into a workspace. */
+interface Work {
+    readonly importId: string;
+    readonly name: string;
+    readonly batches: readonly ReadBatch[];
+    readonly clock: Clock;
+    readonly onProgress: (progress: ImportProgress) => void;
+    readonly replace: boolean;
+    readonly dryRun: boolean;
+}
+
+async function* filtered<T>(items: AsyncIterable<T>, isWanted: (item: T) => boolean): AsyncIterable<T> {
+    for await (const item of items) {
+        if (isWanted(item)) {
+            yield item;
+        }
+    }
+}
+
+async function takeOver(pool: PoolLike, work: Work): Promise<Required<ImportSummary>> {
+    const { importId, name, clock } = work;
+    const { generation, workspace, ...held } = await inTurn(pool, { name, clock }, async (client, workspaceId) => {
+        const own = { workspaceId, importId };
+        return { ...own, generation: await lease(client, own), workspace: await readWorkspace(client, workspaceId) };
+    });
+    const { aside, named: _named, ...counts } = await stageAll(pool, held, work, { generation, at: clock() });
+    if (work.dryRun) {
+        await discardStaged(pool, held).catch(() => release(pool, held));
+    } else {
+        await showOrDiscard(pool, held, generation);
+        await settle(pool, held, work, aside);
+    }
+    return { workspace, ...counts };
+}
+
+async function stageAll(
+    pool: PoolLike,
+    held: Lease,
+    { batches, onProgress, replace }: Work,
+    { generation, at }: { readonly generation: number; readonly at: Date },
+): Promise<StagedBatch> {
+    let staged = NOTHING_STAGED;
+    const total = batches.reduce((sum, { size }) => sum + size, 0);
+    const pace = paceOf();
+    let done = 0;
+    try {
+        for (const [seq, batch] of batches.entries()) {
+            staged = addStaged(staged, await stageBatch(pool, held, { ...batch, seq, generation, at, replace }, pace));
+            done += batch.size;
+            onProgress({ phase: 'storing', done, total });
+        }
+
+        if (replace) {
+            const removed = await markUnnamed(pool, held, { generation, at, named: staged.named });
+            staged = addStaged(staged, { ...removed, named: 0 });
+        }
+    } catch (error) {
+        // What cannot be removed now, the next import removes.
+        await discardStaged(pool, held).catch(() => release(pool, held));
+        throw error;
+    }
+
+    return staged;
+}
+
+/** A commit whose answer is lost may have shown the import all the same. */
+async function showOrDiscard(pool: PoolLike, held: Lease, generation: number): Promise<void> {
+    try {
+        await show(pool, held, generation);
+    } catch (error) {
+        const shown = await isShown(pool, held).catch(() => null);
+        if (shown === false) {
+            await discardStaged(pool, held).catch(() => release(pool, held));
+        }
+
+        if (shown !== true) {
+            throw error;
+        }
+    }
+}
+
+/** Moves what is shown into place. */
+async function settle(pool: PoolLike, held: Lease, { onProgress }: Work, total: number): Promise<void> {
+    let done = 0;
+    try {
+        await applyStaged(pool, held, (count) => {
+            done += count;
+            onProgress({ phase: 'showing', done: Math.min(done, total), total });
+        });
+    } catch (error) {
+        warn('The import is shown, and the next one finishes it', error);
+        await release(pool, held);
+    }
+}
+
+async function readAside(pool: Executor, importId: string, hosts: AsyncIterable<HostInput>): Promise<readonly ReadBatch[]> {
+    const batches: ReadBatch[] = [];
+    for await (const batch of inBatches(hosts)) {
+        const findings = findingsAside(batch);
+        const sql = `insert into scanwire.import_batches (import_id, seq, created_at, hosts, findings)
+            values ($1, $2, scanwire.now(), $3, $4)`;
+        await pool.query(sql, [importId, batches.length, JSON.stringify(batch.map(aside)), findings && JSON.stringify(findings)]);
+        batches.push({ size: batch.length, hasFindings: findings !== null });
+    }
+
+    return batches;
+}
+
+/**
+ * A host as it is read aside, with its closed ports as bounds of ranges: where they begin and where they have ended, in turn; and with the
+ * numbers of its notes and vulnerabilities.
+ */
+function aside({ closed_ports, notes, vulns, ...host }: HostInput): object {
+    const bounds = Object.entries(closed_ports ?? {}).map(([proto, ranges]) => [
+        proto,
+        `{${mergedRanges(ranges).flatMap(([first, last]) => [first, last + 1])}}`,
+    ]);
+    return { ...host, notes: notes?.length, vulns: vulns?.length, ...(bounds.length > 0 && { closed: Object.fromEntries(bounds) }) };
+}
+
+/** No address is twice in a batch, since one statement stores each host once. */
+async function* inBatches(hosts: AsyncIterable<HostInput>): AsyncGenerator<readonly HostInput[]> {
+    let batch = new Map<string, HostInput>();
+    let services = 0;
+    for await (const host of hosts) {
+        const weight = (host.services?.length ?? 0) + weightOf(host);
+        if (batch.size >= HOSTS_PER_BATCH || services >= SERVICES_PER_BATCH || batch.has(host.address)) {
+            yield [...batch.values()];
+            batch = new Map();
+            services = 0;
+        }
+
+        batch.set(host.address, host);
+        services += weight;
+    }
+
+    if (batch.size > 0) {
+        yield [...batch.values()];
+    }
+}
+
+/**
+ * After many new rows listings would sort them all for every batch until the planner has heard of them (measured: 3 times slower). The
+ * import has succeeded without.
+ */
+async function learnSizes(pool: Executor, tables: readonly string[]): Promise<void> {
+    try {
+        for (const table of tables) {
+            await pool.query(`analyze scanwire.${table}`);
+        }
+    } catch (error) {
+        warn('Listings may be slow until the database has analysed its tables', error);
+    }
+}
+
+/** Reports what went wrong and does not make the import fail. */
+function warn(what: string, error: unknown): void {
+    process.emitWarning(`${what}: ${error instanceof Error ? error.message : String(error)}`, 'ScanwireWarning');
+}
+
+/** Batches of imports that were cut off (older than a day) go with them, a few at a time. The outcome of the import does not depend on this. */
+async function removeAside(pool: Executor, importId: string): Promise<void> {
+    const sql = `delete from scanwire.import_batches where (import_id, seq) in (
+        select import_id, seq from scanwire.import_batches where import_id = $1 or created_at < (select scanwire.now()) - interval '1 day' limit 50
+    )`;
+    try {
+        while (((await pool.query(sql, [importId])).rowCount ?? 0) > 0);
+    } catch {
+        // The next import tries again.
+    }
+}
+
+/** A value of a form (class 22) or beyond a bound (23514) that no column takes, for example text with a NUL character. */
+function isRefusedValue(error: unknown): boolean {
+    return /^(?:22...|23514)$/.test(sqlState(error));
+}

@@ -1,0 +1,140 @@
+import type { Executor } from '../../../lib/transaction.ts';
+import { type PoolLike, patiently, transaction } from '../database.ts';
+import { everySlice, LEASE, type Lease, slice } from './import-slices.ts';
+import { FORGET_NAMED } from './remove-unnamed.ts';
+import { UNSEE } from './sightings.ts';
+import { APPLY_FINDINGS, DISCARD_FINDINGS } from './stage-findings.ts';
+import { assignments } from './stage-hosts.ts';
+
+/** Begins to store: from here on listings end before the hosts that are going to come. Resolves to the generation of the import. */
+export async function lease(client: Executor, { workspaceId, importId }: Lease): Promise<number> {
+    const { rows } = await client.query<{ generation: number }>(
+        `update scanwire.workspaces
+         set import_id = $2, import_until = scanwire.now() + ${LEASE}, hosts_until = (select coalesce(max(id), 0) from scanwire.hosts)
+         where id = $1 returning greatest(generation, 0) + 1 as generation`,
+        [workspaceId, importId],
+    );
+    return rows[0]?.generation ?? 0;
+}
+
+/** Shows all that was staged, at once. */
+export async function show(pool: PoolLike, lease: Lease, generation: number): Promise<void> {
+    await slice(pool, lease, async (client) => {
+        await client.query('set local synchronous_commit to default');
+        await client.query('update scanwire.workspaces set generation = $2, staged_shown = true, hosts_until = null where id = $1', [
+            lease.workspaceId,
+            generation,
+        ]);
+    });
+}
+
+/**
+ * Whether the import is shown.
+ *
+ * @throws ScanwireError `CONFLICT` when it no longer has the lease.
+ */
+export async function isShown(pool: PoolLike, lease: Lease): Promise<boolean> {
+    return await slice(pool, lease, async (client) => {
+        const { rows } = await client.query<{ staged_shown: boolean }>('select staged_shown from scanwire.workspaces where id = $1', [
+            lease.workspaceId,
+        ]);
+        return rows[0]?.staged_shown ?? false;
+    });
+}
+
+/** Leaves the import to whoever writes next, who need not wait for the end of its lease. Where this fails, he waits. */
+export async function release(pool: PoolLike, { workspaceId, importId }: Lease): Promise<void> {
+    await patiently(pool)
+        .query(`update scanwire.workspaces set import_until = '-infinity' where id = $1 and import_id = $2`, [workspaceId, importId])
+        .catch(() => {});
+}
+
+const NEXT_STAGED = `delete from scanwire.staged_hosts
+    where workspace_id = $1 and host_id in (
+        select host_id from scanwire.staged_hosts where workspace_id = $1 and host_id > $2 order by host_id limit $3
+    )
+    returning *`;
+
+/** What is removed below a host that stays, triggers take from its counts. */
+const APPLY = `with slice as (${NEXT_STAGED}), changed as (
+    update scanwire.hosts
+    set updated_at = slice.updated_at, service_count = hosts.service_count + slice.services_added,
+        note_count = hosts.note_count + slice.notes_added, vuln_count = hosts.vuln_count + slice.vulns_added, ${assignments('slice.fields')}
+    from slice where hosts.id = slice.host_id and not slice.removed and (slice.fields <> '{}' or greatest(services_added, services_removed,
+        notes_added, notes_removed, vulns_added, vulns_removed) > 0)
+), removed as (
+    delete from scanwire.hosts using slice where hosts.id = slice.host_id and slice.removed
+), services_slice as (
+    delete from scanwire.staged_services where host_id in (select host_id from slice) returning *
+), services_changed as (
+    update scanwire.services set updated_at = staged.updated_at, state = staged.state, name = staged.name, info = staged.info
+    from services_slice staged where services.id = staged.service_id and not staged.removed
+), services_removed as (
+    delete from scanwire.services using services_slice staged where services.id = staged.service_id and staged.removed
+), ${APPLY_FINDINGS}
+select max(host_id) as last, count(*)::integer as count from slice`;
+
+/** Moves what lies over rows that are shown into them, and ends the import. Whoever reads meanwhile sees no difference. */
+export async function applyStaged(pool: PoolLike, lease: Lease, onHosts: (count: number) => void = () => {}): Promise<void> {
+    await everySlice(pool, lease, APPLY, { onHosts });
+    await slice(pool, lease, (client) =>
+        client.query('update scanwire.workspaces set staged_shown = false, import_id = null, import_until = null where id = $1', [
+            lease.workspaceId,
+        ]),
+    );
+}
+
+const DISCARD_STAGED = `with slice as (${NEXT_STAGED}), services_slice as (
+    delete from scanwire.staged_services where host_id in (select host_id from slice)
+), services_created as (
+    delete from scanwire.services where host_id in (select host_id from slice)
+        and generation > (select greatest(generation, 0) from scanwire.workspaces where id = $1)
+), ${DISCARD_FINDINGS}
+select max(host_id) as last, count(*)::integer as count from slice`;
+
+/** What is of generation 0 comes from others, also in a workspace that was made for the import and not shown. */
+const DISCARD_HOSTS = `with slice as (
+    delete from scanwire.hosts where id in (
+        select hosts.id from scanwire.hosts join scanwire.workspaces on workspaces.id = hosts.workspace_id
+        where workspace_id = $1 and hosts.id > greatest($2, hosts_until)
+            and hosts.generation > greatest(workspaces.generation, 0)
+        order by hosts.id limit $3
+    ) returning id
+)
+select max(id) as last, count(*)::integer as count from slice`;
+
+/** The workspace that was made for the import and not shown goes with it, unless others have stored hosts there. */
+const REMOVE_EMPTY = `delete from scanwire.workspaces
+    where id = $1 and generation < 0 and not exists (select from scanwire.hosts where workspace_id = $1)`;
+const END_DISCARDED = `update scanwire.workspaces
+    set generation = greatest(generation, 0), hosts_until = null, import_id = null, import_until = null where id = $1`;
+
+/** Removes all that was staged and not shown, the workspace too where it was made for it, and ends the import. */
+export async function discardStaged(pool: PoolLike, lease: Lease): Promise<void> {
+    await everySlice(pool, lease, DISCARD_STAGED);
+    await everySlice(pool, lease, DISCARD_HOSTS);
+    await everySlice(pool, lease, UNSEE);
+    await everySlice(pool, lease, FORGET_NAMED);
+    await slice(pool, lease, async (client) => {
+        await client.query(REMOVE_EMPTY, [lease.workspaceId]);
+        await client.query(END_DISCARDED, [lease.workspaceId]);
+    });
+}
+
+/**
+ * Ends an import that has died: what it had shown is moved into place, what it had not is removed. Nothing is done where it is alive, or
+ * somebody else ends it.
+ */
+export async function endDeadImport(pool: PoolLike, { workspaceId, importId }: Lease): Promise<void> {
+    const own = { workspaceId, importId: crypto.randomUUID() };
+    const { rows } = await transaction(pool, (client) =>
+        client.query<{ staged_shown: boolean }>(
+            `update scanwire.workspaces set import_id = $3, import_until = scanwire.now() + ${LEASE}
+             where id = $1 and import_id = $2 and import_until < scanwire.now() returning staged_shown`,
+            [workspaceId, importId, own.importId],
+        ),
+    );
+    if (rows[0] !== undefined) {
+        await (rows[0].staged_shown ? applyStaged(pool, own) : discardStaged(pool, own));
+    }
+}

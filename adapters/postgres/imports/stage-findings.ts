@@ -1,0 +1,214 @@
+import { type Findings, placed } from '../../../lib/inventory/findings.ts';
+import type { HostInput } from '../../../lib/inventory/host.ts';
+import { addCounts, type ImportCounts, importCounts } from '../../../lib/inventory/import-counts.ts';
+import type { Executor } from '../../../lib/transaction.ts';
+import { COUNTED, INPUT, noteTouched } from './import-input.ts';
+
+/** A column that an import gives: how it is read from `source`, a JSON object, and as which value of JSON it is compared. */
+interface Given {
+    readonly read: (source: string) => string;
+    readonly json: (column: string) => string;
+}
+
+const same = (column: string): string => column;
+const number: Given['read'] = (source) => `(${source})::text::integer`;
+
+/** Notes and vulnerabilities: by which column, beside their service, they are found again, and which ones an import gives. */
+const KINDS = {
+    notes: {
+        kind: 'note',
+        key: 'ntype',
+        above: { workspace_id: '$3' },
+        columns: {
+            data: { read: same, json: same },
+            critical: { read: (source) => `nullif(${source}, 'null')::boolean`, json: same },
+            seen: { read: (source) => `nullif(${source}, 'null')::boolean`, json: same },
+        },
+        blanks: { data: `'{}'`, critical: 'null', seen: 'null' },
+    },
+    vulns: {
+        kind: 'vuln',
+        key: 'name',
+        above: {},
+        columns: {
+            info: { read: (source) => `${source} #>> '{}'`, json: same },
+            exploited_at: {
+                read: (source) => `(${source} #>> '{}')::timestamptz`,
+                // As JavaScript writes it.
+                json: (column) => `to_char(${column} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`,
+            },
+            vuln_detail_count: { read: number, json: same },
+            vuln_attempt_count: { read: number, json: same },
+            nexpose_data_vuln_def_id: { read: (source) => number(`nullif(${source}, 'null')`), json: same },
+        },
+        blanks: { info: 'null', exploited_at: 'null', vuln_detail_count: '0', vuln_attempt_count: '0', nexpose_data_vuln_def_id: 'null' },
+    },
+} as const satisfies Readonly<Record<keyof Findings, FindingKind>>;
+
+interface FindingKind {
+    readonly kind: string;
+    readonly key: string;
+    readonly above: Readonly<Record<string, string>>;
+    readonly columns: Readonly<Record<string, Given>>;
+    /** What a new one has where the import says nothing. */
+    readonly blanks: Readonly<Record<string, string>>;
+}
+
+const NAMES = Object.keys(KINDS) as readonly (keyof Findings)[];
+
+/** The tables of findings, with the names of their kinds in what an import has named. */
+export const FINDINGS: readonly { readonly name: keyof Findings; readonly kind: string }[] = NAMES.map((name) => ({
+    name,
+    kind: KINDS[name].kind,
+}));
+
+/** The value of a column of `rows` with what a JSON object lays over it; other columns as they are. */
+export function laidOver(name: keyof Findings, column: string, source: string): string {
+    const { columns }: FindingKind = KINDS[name];
+    const given = column === 'updated_at' ? { read: (value: string) => `(${value} #>> '{}')::timestamptz` } : columns[column];
+    const value = given?.read(`(${source} -> '${column}')`);
+    return value === undefined ? `rows.${column}` : `case when ${source} -> '${column}' is null then rows.${column} else ${value} end`;
+}
+
+/** Sets the columns of `rows` that a JSON object gives. */
+function assignments(name: keyof Findings, source: string): string {
+    return Object.keys(KINDS[name].columns)
+        .map((column) => `${column} = ${laidOver(name, column, source)}`)
+        .join(', ');
+}
+
+/**
+ * Stores the notes, or the vulnerabilities, of a slice of a batch; hosts and services of it are stored. As with services, what is shown has
+ * its changes laid aside. Has the parameters of those, and whether what it names is noted (`$9`).
+ */
+function staging(name: keyof Findings): string {
+    const { kind, key, above, columns, blanks }: FindingKind = KINDS[name];
+    const own = Object.entries(columns).map(([column, { json }]) => `'${column}', ${json(`rows.${column}`)}`);
+    const fresh = Object.entries(columns).map(([column, { read }]) => `coalesce(${read(`(fields -> '${column}')`)}, ${blanks[column]})`);
+    return `with ${INPUT}, given as materialized (
+        select input.host_id, input.generation as host_generation, input.updated_at as host_updated_at, services.id as service_id, element.*
+        from scanwire.import_batches
+        cross join lateral rows from (
+            json_to_recordset(findings -> '${name}') as (at integer, place integer, port integer, proto text, key text, fields jsonb)
+        ) with ordinality as element (at, place, port, proto, key, fields, index)
+        join input on input.index = element.at
+        left join scanwire.services on services.host_id = input.host_id and services.port = element.port and services.proto = element.proto
+        where import_id = $1 and seq = $2
+    ), judged as materialized (
+        select given.*, known.id, known.generation,
+            case when known.id is null then 'new' when known.shown || given.fields = known.shown then 'unchanged' else 'changed' end as verdict
+        from given left join lateral (
+            select id, generation, jsonb_build_object(${own.join(', ')}) || coalesce(staged, '{}') as shown
+            from scanwire.${name} rows
+            where rows.host_id = given.host_id and ${indexed(`rows.${key}`)} = ${indexed('given.key')} and rows.generation > 0
+                and rows.service_id is not distinct from given.service_id and rows.${key} is not distinct from given.key
+            order by id offset given.place limit 1
+        ) known on true
+    ), aside as (
+        update scanwire.${name} rows
+        set staged = coalesce(rows.staged, '{}') || judged.fields || jsonb_build_object('updated_at', $7::timestamptz)
+        from judged where rows.id = judged.id and verdict = 'changed' and judged.generation < $5
+    ), changed as (
+        update scanwire.${name} rows set ${assignments(name, 'judged.fields')}
+        from judged where rows.id = judged.id and verdict = 'changed' and judged.generation = $5
+    ), created as (
+        insert into scanwire.${name} (generation, host_id, service_id, created_at, updated_at, ${key},
+            ${[...Object.keys(above), ...Object.keys(columns)].join(', ')})
+        select $5, host_id, service_id, $7, $7, key, ${[...Object.values(above), ...fresh].join(', ')}
+        from judged where verdict = 'new' order by index
+    ), named as (
+        insert into scanwire.import_named (workspace_id, host_id, kind, service_id)
+        select $3, host_id, '${kind}', id from judged where $9 and generation < $5 on conflict do nothing
+    ), ${noteTouched(kind, true)}
+    select ${COUNTED}, array(select host_id from touched where added > 0) as grown, array(select host_id from touched) as touched from judged`;
+}
+
+/** A name or a type as its index has it. */
+function indexed(key: string): string {
+    return `coalesce(left(${key}, 200), '')`;
+}
+
+const STAGE = { notes: staging('notes'), vulns: staging('vulns') };
+
+/** What became of the notes and vulnerabilities of a slice. */
+export interface StagedFindings {
+    readonly notes: ImportCounts;
+    readonly vulns: ImportCounts;
+    /** Ids of hosts that were there before and have more of them now. */
+    readonly grown: readonly number[];
+    /** Ids of those that have new or other ones. */
+    readonly touched: readonly number[];
+}
+
+/** Before any is staged. */
+export const NO_FINDINGS: StagedFindings = { notes: importCounts(), vulns: importCounts(), grown: [], touched: [] };
+
+interface Staged extends Omit<ImportCounts, 'refused'>, Pick<StagedFindings, 'grown' | 'touched'> {}
+
+/** @param values The parameters of {@link staging}. */
+export async function stageFindings(client: Executor, values: readonly unknown[]): Promise<StagedFindings> {
+    let sum = NO_FINDINGS;
+    for (const name of NAMES) {
+        const [row] = (await client.query<Staged>(STAGE[name], [...values])).rows;
+        if (row !== undefined) {
+            const { grown, touched } = row;
+            sum = {
+                ...sum,
+                [name]: addCounts(sum[name], importCounts(row)),
+                grown: [...sum.grown, ...grown],
+                touched: [...sum.touched, ...touched],
+            };
+        }
+    }
+    return sum;
+}
+
+/**
+ * The notes and vulnerabilities of the hosts of a batch, as they are read aside: which host they are of, counted from 1, their place among
+ * those with the same service and key, and the fields that are given. Null where there are none.
+ */
+export function findingsAside(hosts: readonly HostInput[]): object | null {
+    const notes = hosts.flatMap(({ notes: given = [] }, index) =>
+        placed(given, ({ ntype }) => ntype).map(([{ port, proto, ntype: key, ...fields }, place]) => {
+            return { at: index + 1, place, port, proto, key, fields };
+        }),
+    );
+    const vulns = hosts.flatMap(({ vulns: given = [] }, index) =>
+        placed(given, ({ name }) => name).map(([{ port, proto, name: key, ...fields }, place]) => {
+            return { at: index + 1, place, port, proto, key, fields };
+        }),
+    );
+    return notes.length + vulns.length === 0 ? null : { notes, vulns };
+}
+
+/** How much the notes and vulnerabilities of a host are to store, each as a service, and as many as its text has pages. */
+export function weightOf({ notes = [], vulns = [] }: Findings): number {
+    const page = 4096;
+    const noted = notes.reduce((sum, { data }) => sum + JSON.stringify(data).length, 0);
+    const told = vulns.reduce((sum, { info }) => sum + (info?.length ?? 0), 0);
+    return notes.length + vulns.length + Math.ceil((noted + told) / page);
+}
+
+/** Parts of a statement that works on `slice`, hosts with what is laid aside for them: to move it into place. */
+export const APPLY_FINDINGS: string = NAMES.map(
+    (name) => `${name}_changed as (
+        update scanwire.${name} rows set updated_at = ${laidOver(name, 'updated_at', 'rows.staged')}, ${assignments(name, 'rows.staged')}, staged = null
+        from slice where slice.findings and not slice.removed and rows.host_id = slice.host_id
+            and rows.staged is not null and not rows.staged ? 'removed'
+    ), ${name}_removed as (
+        delete from scanwire.${name} rows using slice
+        where slice.findings and not slice.removed and rows.host_id = slice.host_id and rows.staged ? 'removed'
+    )`,
+).join(', ');
+
+/** The same, to take it back. */
+export const DISCARD_FINDINGS: string = NAMES.map(
+    (name) => `${name}_created as (
+        delete from scanwire.${name} rows using slice where slice.findings and rows.host_id = slice.host_id
+            and rows.generation > (select greatest(generation, 0) from scanwire.workspaces where id = $1)
+    ), ${name}_kept as (
+        update scanwire.${name} rows set staged = null from slice
+        where slice.findings and rows.host_id = slice.host_id and rows.staged is not null
+            and rows.generation <= (select greatest(generation, 0) from scanwire.workspaces where id = $1)
+    )`,
+).join(', ');

@@ -1,0 +1,115 @@
+import { type AddressRange, blocksIn } from '../../../lib/address-range.ts';
+
+/** So few hosts are looked up each by its address, and sorted: a few milliseconds at most. */
+const FEW = 2 ** 12;
+/** Of so few blocks the first hosts of each are sorted. With more of them PostgreSQL would compile the statement first, which takes a tenth of a second. */
+const FEW_BLOCKS = 4;
+/** Beyond so many nearly all hosts are meant: the planner reads them in the order of their ids until there are enough. A /8 that begins anywhere. */
+const MOST_BLOCKS = 257;
+
+/** What the addresses of a block have in common, as the function of the migration `0069-address-blocks` says; and all of an address. */
+const BYTES = { ofBlock: { 4: 2, 6: 6 }, ofAddress: 16 } as const;
+const BLOCK = 'scanwire.address_block(rows.address)';
+
+/** The hosts of some addresses. */
+export interface HostsByAddress {
+    readonly from: string;
+    /** What rows must fulfil besides. */
+    readonly where: readonly string[];
+    readonly range: AddressRange;
+    /** The parameter with the id behind which rows are wanted. */
+    readonly after: string;
+    readonly limit: number;
+    /** Whether the table is ours, with its index of blocks. */
+    readonly hasBlocks: boolean;
+    /** Makes a parameter of a value. */
+    readonly place: (value: unknown) => string;
+}
+
+/** The same, with the parameters of the first address and the last. */
+interface HostsBetween extends Omit<HostsByAddress, 'range' | 'place'> {
+    readonly first: string;
+    readonly last: string;
+}
+
+/**
+ * Selects the ids of a page, in a way that the planner does not find: it takes addresses and ids for independent of each other, while most
+ * networks were scanned in the order of their addresses. Null where it does find one.
+ */
+export function idsByAddress({ range, place, ...others }: HostsByAddress): string | null {
+    const version = range.first.includes(':') ? 6 : 4;
+    const addresses = blocksIn(range, BYTES.ofAddress);
+    const blocks = blocksIn(range, BYTES.ofBlock[version]);
+    if (blocks > MOST_BLOCKS) {
+        return null;
+    }
+
+    const wanted = { ...others, first: `${place(range.first)}::inet`, last: `${place(range.last)}::inet` };
+    if (addresses <= FEW) {
+        return idsOfFew(wanted);
+    }
+    if (!others.hasBlocks) {
+        return null;
+    }
+    if (version === 6) {
+        return idsOfFewOrFromFirst(wanted);
+    }
+    return blocks <= FEW_BLOCKS ? idsOfBlocks(wanted, blocks) : idsFromFirst(wanted);
+}
+
+/** Not by the index of ids, which would be read as a whole: hence the `+ 0`. */
+function idsOfFew({ from, where, first, last, after, limit }: HostsBetween): string {
+    const all = [...where, `rows.address between ${first} and ${last}`, `rows.id + 0 > ${after}`];
+    return `select rows.id from ${from} where ${all.join(' and ')} order by rows.id + 0 limit ${limit}`;
+}
+
+/** A network of version 6 has more addresses than there are hosts anywhere, and mostly few of these: they are counted. */
+function idsOfFewOrFromFirst(wanted: HostsBetween): string {
+    const counted = `select count(*) from (
+        select from scanwire.hosts rows where rows.workspace_id = $1 and rows.address between ${wanted.first} and ${wanted.last}
+        order by rows.address limit ${FEW + 1}
+    ) counted`;
+    return `select unnest(case when (${counted}) <= ${FEW} then array(${idsOfFew(wanted)}) else array(${idsFromFirst(wanted)}) end)`;
+}
+
+/**
+ * The first rows of each block that there is in the range, of which the planner has to know how few these are. Of most blocks all addresses are in the range: the planner must not take that condition
+ * for one that few rows fulfil, hence the `case`.
+ */
+function idsOfBlocks(wanted: HostsBetween, most: number): string {
+    const { from, where, after, limit } = wanted;
+    const blocks = `(select unnest(array(${blocksOf(wanted)})) as block limit ${most}) blocks`;
+    return `select found.id from ${blocks} cross join lateral (
+        select rows.id from ${from} where ${[...where, inRange(wanted), `${BLOCK} = blocks.block`, `rows.id > ${after}`].join(' and ')}
+        order by rows.id limit ${limit}
+    ) found order by found.id limit ${limit}`;
+}
+
+/** In the order of ids until there are enough, from the first on that there is in one of the blocks: what comes before it is none of the range. */
+function idsFromFirst(wanted: HostsBetween): string {
+    const { from, where, after, limit } = wanted;
+    const least = `select min(firsts.id) from unnest(array(${blocksOf(wanted)})) blocks (block) cross join lateral (
+        select rows.id from scanwire.hosts rows where rows.workspace_id = $1 and ${BLOCK} = blocks.block and rows.id > ${after}
+        order by rows.id limit 1
+    ) firsts`;
+    return `select rows.id from ${from} where ${[...where, inRange(wanted), `rows.id >= (${least})`].join(' and ')}
+        order by rows.id limit ${limit}`;
+}
+
+function inRange({ first, last }: HostsBetween): string {
+    return `case when rows.address between ${first} and ${last} then true else false end`;
+}
+
+/**
+ * The blocks that there are in the range, each looked up from the one before. To be made an array: of that the planner expects few elements, of what
+ * is recursive a hundred rows.
+ */
+function blocksOf({ first, last }: HostsBetween): string {
+    const next = (condition: string): string => `select ${BLOCK} as block from scanwire.hosts rows
+        where rows.workspace_id = $1 and ${BLOCK} ${condition} and ${BLOCK} <= scanwire.address_block(${last}) order by ${BLOCK} limit 1`;
+    return `with recursive blocks as (
+        (${next(`>= scanwire.address_block(${first})`)})
+        union all
+        select (${next('> blocks.block')}) from blocks where blocks.block is not null
+    ) select block from blocks where block is not null`;
+}

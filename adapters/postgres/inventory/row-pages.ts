@@ -1,0 +1,242 @@
+import { isRowId } from '../../../lib/inventory/fields.ts';
+import type { ExtraField, FilterName, Filters, SEARCHED, Selection } from '../../../lib/inventory/selection.ts';
+import type { Collection, ReadOptions, SelectableCollection } from '../../../lib/inventory/store.ts';
+import { idsByAddress } from './address-pages.ts';
+import type { Readers } from './readers.ts';
+import { idsWithin, textPages } from './text-pages.ts';
+import { type BuriedTable, deletions } from './tombstones.ts';
+
+/** How the rows of a resource are found. `rows` stands for the resource's own table in these texts. */
+export interface CollectionSource {
+    readonly select: string;
+    /** From `scanwire.<table> rows`, joined with what its ancestors are checked by. */
+    readonly from: string;
+    /** Columns that hold the ids of the path, from the outside in. */
+    readonly parents: readonly string[];
+    /** What a row must fulfil beyond its parents, so that it is there for a reader. */
+    readonly shown?: string;
+    /** The same, of what an import that is shown is going to remove. */
+    readonly kept?: string;
+    /** What is true of such rows anyway, and helps to list them. */
+    readonly listed?: string;
+    readonly filters: readonly FilterName[];
+    /** Fields that are there on request only; `column` has them. */
+    readonly extras?: readonly ExtraField[];
+    /** Whether the rows have hosts, by which they can be chosen. */
+    readonly byHost?: true;
+    /** The fields that `search` looks into. */
+    readonly searched?: readonly (typeof SEARCHED)[number][];
+    /** The value of a field as it goes out; the column of `rows` by default. */
+    readonly column?: (field: string) => string;
+    /**
+     * Instead of `from`: only the rows with something laid over them, called `staged`. So that rows can be read in the order of their
+     * change, both parts by their own index: over what is laid over rows there can be none.
+     */
+    readonly staged?: string;
+    /** The table, where it is told what was deleted from it. */
+    readonly buried?: BuriedTable;
+    /** Whether the blocks of addresses that there are can be looked up. */
+    readonly hasBlocks?: true;
+    /** Rows that are read at once in the order of their change; as many as others by default. For a table without an index of that order. */
+    readonly changedAtOnce?: number;
+    /** Makes of what was read what SQL cannot. */
+    readonly whole?: (rows: readonly GivenRow[], path: readonly number[]) => readonly GivenRow[];
+    /** Instead of `select` and `from`: the text of a row, null where it has none. Not used while an import lays something over rows. */
+    readonly text?: { readonly row: string; readonly from: string };
+}
+
+/** A row as it was read. */
+export type GivenRow = Readonly<Record<string, unknown>>;
+
+/** Large enough that a round trip does not count, small enough that a batch does not either (see `docs/postgres.md`). */
+const BATCH = 250;
+
+/**
+ * Rows read in batches, each a statement of its own that goes on behind the last id. So a slow reader holds neither a connection
+ * nor a snapshot: a row is seen at most once, and one that is stored behind the reader while it reads is missed.
+ */
+export function collection<Row extends { readonly id: number }>(readers: Readers, source: CollectionSource): SelectableCollection<Row> {
+    const { database, further } = readers;
+    const { select: columns, from, parents, filters, changedAtOnce = BATCH, whole = (rows) => rows } = source;
+    const below = seenBelow(source);
+    const one = `select ${columns} from ${from} where ${[...below, `rows.id = $${parents.length + 1}`].join(' and ')}`;
+
+    async function* select(
+        path: readonly number[],
+        { where = {}, hosts, after, limit, extras = [] }: Selection,
+        { signal }: ReadOptions = {},
+    ) {
+        let left = path.every(isRowId) ? (limit ?? Number.POSITIVE_INFINITY) : 0;
+        for (let behind = after; left > 0; ) {
+            signal?.throwIfAborted();
+            const size = Math.min(left, where.updated_since === undefined ? BATCH : changedAtOnce);
+            const part: Selection = {
+                where,
+                limit: size,
+                extras,
+                ...(hosts !== undefined && { hosts }),
+                ...(behind !== undefined && { after: behind }),
+            };
+            const { text, values } = selectingByAddress(source, path, part) ?? selecting(source, path, part);
+            const reader = behind === after ? database : further;
+            const found = await reader.query<GivenRow>(text, values);
+            signal?.throwIfAborted();
+            const rows = whole(found.rows, path) as readonly (Row & { readonly updated_at: Date })[];
+            if (rows.length > 0) {
+                yield rows;
+            }
+
+            left = rows.length < size ? 0 : left - rows.length;
+            behind = rows.at(-1) ?? behind;
+        }
+    }
+
+    return {
+        filters,
+        ...(source.extras !== undefined && { extras: source.extras }),
+        ...(source.byHost && { selectsHosts: true }),
+        select,
+        ...(source.text !== undefined && { listText: textOf(readers, source, source.text, select) }),
+        ...(source.buried !== undefined && { deletions: deletions(readers, source.buried, parents.length) }),
+        list: (path, options) => select(path, {}, options),
+
+        async get(path, id) {
+            if (![...path, id].every(isRowId)) {
+                return null;
+            }
+
+            const { rows } = await database.query<GivenRow>(one, [...path, id]);
+            return (whole(rows, path)[0] as Row | undefined) ?? null;
+        },
+
+        async count(path, where) {
+            if (!path.every(isRowId)) {
+                return 0;
+            }
+
+            const values: unknown[] = [...path];
+            const all = [...below, listedFor(source, where), ...conditions(source, where, values)].join(' and ');
+            const { rows } = await database.query<{ count: number }>(`select count(*)::integer as count from ${from} where ${all}`, values);
+            return rows[0]?.count ?? 0;
+        },
+    };
+}
+
+/** The reading of a collection as text. While an import lays something over rows they come as rows. */
+function textOf<Row extends { readonly id: number }>(
+    readers: Readers,
+    { listed = 'true', ...source }: CollectionSource,
+    { row, from }: NonNullable<CollectionSource['text']>,
+    select: Required<Collection<Row>>['select'],
+): NonNullable<Collection<Row>['listText']> {
+    const page = (after: string, until?: string): string => `select rows.id, ${row} as text from ${from}
+        where ${[...belowOf(source), listed, idsWithin(after, until)].join(' and ')} order by rows.id`;
+    const usable = '(select not staged_shown from scanwire.workspaces where id = $1)';
+    const pages = textPages(readers, { parents: source.parents.length, page, usable }, select);
+    return (path, options) => (path.every(isRowId) ? pages(path, options) : select(path, {}, options));
+}
+
+function belowOf({ parents, shown = 'true' }: CollectionSource): readonly string[] {
+    return [...parents.map((column, index) => `${column} = $${index + 1}`), shown];
+}
+
+/** The same while an import lays something over rows. */
+function seenBelow({ kept = 'true', ...source }: CollectionSource): readonly string[] {
+    return [...belowOf(source), kept];
+}
+
+interface Statement {
+    readonly text: string;
+    readonly values: unknown[];
+}
+
+/** Written so that the planner takes it for likely: of `is null` it thinks that next to no row is so, and sorts all of them. */
+const UNTOUCHED = 'case when staged.host_id is null then true else false end';
+
+/** The statement that reads a selection, in its order. */
+function selecting(source: CollectionSource, path: readonly number[], selection: Selection): Statement {
+    const { where = {}, hosts, after, limit, extras = [] } = selection;
+    const { from, staged } = source;
+    const select = selected(source, extras);
+    const values: unknown[] = [...path];
+    const common = [...seenBelow(source), listedFor(source, where), ...conditions(source, where, values)];
+    if (hosts !== undefined) {
+        common.push(`rows.host_id = any ($${values.push(hosts)}::integer[])`);
+    }
+
+    const rest = (order: string): string => `order by ${order} limit ${limit}`;
+    const part = (tables: string, more: readonly string[], order: string): string =>
+        `select ${select} from ${tables} where ${[...common, ...more].join(' and ')} ${rest(order)}`;
+    if (where.updated_since === undefined) {
+        const behind = `$${values.push(after?.id ?? 0)}`;
+        return { text: part(from, [`rows.id > ${behind}`], 'rows.id'), values };
+    }
+
+    values.push(after?.updated_at ?? where.updated_since, after?.id ?? 0);
+    const behind = (changed: string): string => `(${changed}, rows.id) > ($${values.length - 1}::timestamptz, $${values.length}::integer)`;
+    const inOrder = (tables: string, changed: string, more: readonly string[] = []): string =>
+        part(tables, [...more, behind(changed)], `${changed}, rows.id`);
+    if (staged === undefined) {
+        return { text: inOrder(from, columnOf(source, 'updated_at')), values };
+    }
+
+    const untouched = inOrder(from, 'rows.updated_at', [UNTOUCHED]);
+    const touched = inOrder(staged, 'staged.updated_at');
+    return { text: `select * from ((${untouched}) union all (${touched})) both_parts ${rest('updated_at, id')}`, values };
+}
+
+/** The planner, who does not know how far it reaches, takes it for few rows: with other conditions by which rows are found it must not stand. */
+function listedFor({ listed = 'true' }: CollectionSource, { address, updated_since }: Filters): string {
+    return address === undefined && updated_since === undefined ? listed : 'true';
+}
+
+/** The same where the planner finds no good way to rows of some addresses; null where it does. */
+function selectingByAddress(source: CollectionSource, path: readonly number[], selection: Selection): Statement | null {
+    const { where: { address, ...others } = {}, hosts, after, limit = 0, extras = [] } = selection;
+    if (address === undefined || others.updated_since !== undefined || hosts !== undefined) {
+        return null;
+    }
+
+    const values: unknown[] = [...path];
+    const place = (value: unknown): string => `$${values.push(value)}`;
+    const where = [...seenBelow(source), ...conditions(source, others, values)];
+    const { from, hasBlocks = false } = source;
+    const ids = idsByAddress({ from, where, range: address, after: `${place(after?.id ?? 0)}::integer`, limit, hasBlocks, place });
+    return ids === null
+        ? null
+        : { text: `select ${selected(source, extras)} from ${from} where rows.id = any (array(${ids})) order by rows.id`, values };
+}
+
+function selected(source: CollectionSource, extras: readonly ExtraField[]): string {
+    return [source.select, ...extras.map((field) => `${columnOf(source, field)} as ${field}`)].join(', ');
+}
+
+function columnOf({ column }: CollectionSource, field: string): string {
+    return column?.(field) ?? `rows.${field}`;
+}
+
+/** What the filters say, as conditions; their values go behind those that are there. `updated_since` is said by the order. */
+function conditions(source: CollectionSource, where: Filters, values: unknown[]): readonly string[] {
+    const { address, search, updated_since, last_seen_since, ...whole } = where;
+    const place = (value: unknown): string => `$${values.push(value)}`;
+    const said = Object.entries(whole)
+        .filter(([field, value]) => value !== undefined && source.filters.includes(field as FilterName))
+        .map(([field, value]) => `${columnOf(source, field)} = ${place(value)}::text`);
+    if (address !== undefined) {
+        said.push(`rows.address between ${place(address.first)}::inet and ${place(address.last)}::inet`);
+    }
+
+    if (search !== undefined) {
+        const text = place(search);
+        said.push(
+            `(${(source.searched ?? []).map((field) => `position(lower(${text}::text) in lower(${columnOf(source, field)})) > 0`).join(' or ')})`,
+        );
+    }
+
+    for (const [field, since] of [['updated_at', updated_since] as const, ['last_seen', last_seen_since] as const]) {
+        if (since !== undefined) {
+            said.push(`${columnOf(source, field)} >= ${place(since)}::timestamptz`);
+        }
+    }
+    return said;
+}

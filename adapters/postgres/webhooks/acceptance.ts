@@ -1,0 +1,181 @@
+import type { Executor } from '../../../lib/transaction.ts';
+import type { Acceptance, Dispatched } from '../../../lib/webhooks/deliveries/delivery-store.ts';
+import type { HandOutOptions } from '../../../lib/webhooks/dispatching/reservations.ts';
+import { SHARES } from '../../../lib/webhooks/dispatching/shares.ts';
+import type { NewEvent, Recipient, Recipients } from '../../../lib/webhooks/events/new-event.ts';
+import { storeRefusals } from '../../../lib/webhooks/store-refusals.ts';
+import { guarded, isUniqueViolation, isUuid, sqlState } from '../database.ts';
+import {
+    ACCEPT,
+    ACCEPT_ALIKE,
+    ACCEPT_CHOSEN,
+    ACCEPT_ORDERED,
+    ACCEPT_SINGLE,
+    type AcceptedDelivery,
+    type AcceptedRow,
+    type DispatchRow,
+} from './delivery-statements.ts';
+import type { Notifications } from './notifications.ts';
+
+interface AcceptOptions {
+    readonly handOut?: Required<HandOutOptions>;
+    readonly revision?: number;
+}
+
+/**
+ * Stores events with their deliveries.
+ *
+ * @param alone Whether the statement has a transaction to itself, which an error may end.
+ */
+export async function accept(
+    db: Executor,
+    newEvents: readonly NewEvent[],
+    { handOut, revision }: AcceptOptions,
+    alone = false,
+): Promise<readonly Acceptance[]> {
+    if (newEvents.length === 0) {
+        return [];
+    }
+    if (newEvents.some(({ recipients }) => 'exporterId' in recipients && !isUuid(recipients.exporterId))) {
+        throw storeRefusals.unknownExporter();
+    }
+
+    const { beginWithin = null, window = null, breakerAfter = null } = handOut ?? {};
+    const parameters = [revision ?? null, beginWithin, window, breakerAfter, SHARES.defaultSlots, SHARES.slowAfter];
+    const rows = await acceptedRows(db, newEvents.map(eventParameter), parameters, alone);
+    if (rows[0]?.outdated === true) {
+        throw storeRefusals.subscribersChanged();
+    }
+    if (rows[0]?.conflicting === true) {
+        throw storeRefusals.keyTaken();
+    }
+    if (rows[0]?.missing === true) {
+        throw storeRefusals.unknownExporter();
+    }
+    if (rows[0]?.duplicate === true) {
+        throw storeRefusals.eventExists();
+    }
+    return rows.map(({ eventId, deliveries }) => ({
+        eventId,
+        deliveries: deliveries.map(({ id }) => id),
+        handedOut: deliveries.filter(({ token }) => token !== null).map(handedOutAtOnce),
+    }));
+}
+
+/** By the statement that does least. */
+async function acceptedRows(
+    db: Executor,
+    events: readonly EventParameter[],
+    parameters: readonly unknown[],
+    alone: boolean,
+): Promise<readonly AcceptedRow[]> {
+    const statement = statementFor(events);
+    const types = statement === ACCEPT && alone ? sharedTypes(events) : null;
+    if (types === null) {
+        return await queryAccept<AcceptedRow>(db, statement, [JSON.stringify(events), ...parameters]);
+    }
+
+    const [{ id, kind, body, owner }, ...others] = events as readonly [EventParameter, ...EventParameter[]];
+    if (others.length > 0) {
+        return await queryAccept<AcceptedRow>(db, ACCEPT_ALIKE, [events.map(({ id }) => id), JSON.stringify(events), types, ...parameters]);
+    }
+    const rows = await queryAccept<AcceptedDelivery & Pick<AcceptedRow, 'outdated'>>(db, ACCEPT_SINGLE, [
+        id,
+        kind,
+        body,
+        owner,
+        types,
+        ...parameters,
+    ]);
+    return [{ outdated: rows[0]?.outdated === true, eventId: id, deliveries: rows }];
+}
+
+function statementFor(events: readonly EventParameter[]): string {
+    if (events.some(({ order_key }) => order_key !== undefined)) {
+        return ACCEPT_ORDERED;
+    }
+    return events.every(({ key, subscribers }) => key === undefined && subscribers.length === 0) ? ACCEPT : ACCEPT_CHOSEN;
+}
+
+/** The types that all of the events are for; null where they differ, or one is for an exporter alone. */
+function sharedTypes([first, ...others]: readonly EventParameter[]): readonly string[] | null {
+    const types = first?.types ?? null;
+    return others.every((other) => String(other.types) === String(types)) ? types : null;
+}
+
+function handedOutAtOnce({ id: deliveryId, exporterId, collector, token, beginBy, generation, settings }: AcceptedDelivery): Dispatched {
+    return dispatchedFromRow({
+        deliveryId,
+        exporterId,
+        collector,
+        attempt: 1,
+        singleAttempt: false,
+        round: 1,
+        token,
+        beginBy,
+        generation: generation ?? 0,
+        settings: settings ?? 0,
+    });
+}
+
+/** The same in a transaction of the application. That it must be run again, its owner has to hear from the database itself: only it can do so. */
+export async function acceptJoined(
+    tx: Executor,
+    newEvents: readonly NewEvent[],
+    { revision }: AcceptOptions,
+    notifications?: Notifications,
+): Promise<readonly Acceptance[]> {
+    const statements = guarded(tx);
+    try {
+        const accepted = await accept(statements, newEvents, revision === undefined ? {} : { revision });
+        if (accepted.some((one) => one.deliveries.length > 0)) {
+            await notifications?.notify(statements);
+        }
+        return accepted;
+    } catch (error) {
+        const { cause } = error as Error;
+        throw sqlState(cause).startsWith('40') ? cause : error;
+    }
+}
+
+/** As a dispatcher gets it. */
+export function dispatchedFromRow(row: Omit<DispatchRow, 'waitsFor'>): Dispatched {
+    const { deliveryId, collector, attempt, singleAttempt, token, beginBy, exporterId, generation, settings, round } = row;
+    const reservation = token === null || beginBy === null ? null : { token, beginBy, generation, settings, attemptSinceReplay: round };
+    return { deliveryId, exporterId, collector, attempt, singleAttempt, reservation };
+}
+
+type EventParameter = ReturnType<typeof eventParameter>;
+
+function eventParameter({ event, owner = null, idempotency, orderKey, recipients }: NewEvent, index: number) {
+    const { id, kind, body } = event;
+    const types = 'types' in recipients ? recipients.types : null;
+    const exporterId = 'exporterId' in recipients ? recipients.exporterId : null;
+    const subscribers = subscribersOf(recipients).map(subscriberParameter);
+    return { index, id, kind, body, owner, types, exporter_id: exporterId, ...idempotency, order_key: orderKey, subscribers };
+}
+
+/** A `test` names its only one. */
+function subscribersOf(recipients: Recipients): readonly Recipient[] {
+    if ('types' in recipients) {
+        return recipients.subscribers ?? [];
+    }
+
+    const { exporterId, message = null } = recipients;
+    return message === null ? [] : [{ exporterId, message }];
+}
+
+function subscriberParameter({ exporterId, message }: Recipient) {
+    const { contentType, headers, body, failure } = message ?? {};
+    return { exporter_id: exporterId, content_type: contentType, headers, body, failure };
+}
+
+/** The statement looks for known ids itself; only one that is accepted in the same moment runs into the unique index. */
+async function queryAccept<Row>(db: Executor, statement: string, parameters: unknown[]): Promise<readonly Row[]> {
+    try {
+        const { rows } = await db.query<Row>(statement, parameters);
+        return rows;
+    } catch (error) {
+        throw isUniqueViolation(error) ? storeRefusals.eventExists(error) : error;
+    }
+}

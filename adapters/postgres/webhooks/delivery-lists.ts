@@ -1,0 +1,221 @@
+import type { Executor } from '../../../lib/transaction.ts';
+import type { SliceCounts, SliceOptions } from '../../../lib/webhooks/deliveries/activity.ts';
+import type { DeliveryFilter, DeliveryQuery } from '../../../lib/webhooks/deliveries/deliveries.ts';
+import type { Delivery, DeliveryState } from '../../../lib/webhooks/deliveries/delivery-store.ts';
+import { isUuid, type Row, type Time, uuidOrNull, withDates } from '../database.ts';
+import { DELIVERY_COLUMNS, STAGES } from './delivery-statements.ts';
+
+/** The newest deliveries that a query asks for. */
+export async function listDeliveries(db: Executor, { limit, ...filter }: DeliveryQuery): Promise<readonly Delivery[]> {
+    const lastOld = await lastOldOf(db, filter);
+    return await withinSpans(db, filter, async (span) => {
+        const { source, values } = chosenBy(filter, span, limit, { newest: true, lastOld });
+        const { rows } = await db.query<Row<Delivery>>(
+            `select ${DELIVERY_COLUMNS}
+            from (select d.* from (${source}) d order by d.seq desc limit $1) d
+            join scanwire.events v on v.id = d.event_id
+            left join scanwire.exporters e on e.id = d.exporter_id
+            order by d.seq desc`,
+            values,
+        );
+        return rows.map(deliveryFromRow);
+    });
+}
+
+/** How many there are of them, `max` at most. */
+export async function countDeliveries(db: Executor, filter: DeliveryFilter, max: number): Promise<number> {
+    const lastOld = await lastOldOf(db, filter);
+    const [counted = 0] = await withinSpans(db, filter, async (span) => {
+        const { source, values } = chosenBy(filter, span, max, { newest: false, lastOld });
+        const sql = `select count(*)::integer as count from (select from (${source}) d limit $1) d`;
+        const { rows } = await db.query<{ count: number }>(sql, values);
+        return rows.flatMap(({ count }) => (count === 0 ? [] : [count]));
+    });
+    return counted;
+}
+
+/** What became of the deliveries between each two times. */
+export async function countSlices(
+    db: Executor,
+    bounds: readonly Date[],
+    { exporterId, exporterIds = exporterId === undefined ? undefined : [exporterId], max }: SliceOptions,
+): Promise<readonly SliceCounts[]> {
+    const { rows } = await db.query<Omit<SliceCounts, 'latency'> & { p50: number | null; p95: number | null }>(
+        'select deliveries, delivered, failed, p50, p95 from scanwire.activity($1::timestamptz[], $2::uuid[], $3)',
+        [bounds, exporterIds?.filter(isUuid) ?? null, max],
+    );
+    return rows.map(({ p50, p95, ...counts }) => ({ ...counts, latency: p50 === null || p95 === null ? null : { p50, p95 } }));
+}
+
+/** A {@link Delivery} of a row of {@link DELIVERY_COLUMNS}. */
+export function deliveryFromRow(row: Row<Delivery>): Delivery {
+    return withDates(row, ['dueAt', 'createdAt', 'finishedAt']);
+}
+
+/** Numbers of deliveries. */
+interface Span {
+    readonly first: string | null;
+    readonly end: string | null;
+}
+
+/**
+ * Deliveries are numbered soon after the time of their event. Who accepts may have to wait in between, for the same idempotency key in an open
+ * transaction: rarely, and no longer than the last of these. Milliseconds.
+ */
+const [SOON, LATE] = [10_000, 3_600_000];
+
+/**
+ * Times are looked for by numbers, and the deliveries of an event by its time: an index of either would cost each delivery on its way.
+ *
+ * @param read What is asked for among the numbers; what finds none of an event is asked once more, with more of them.
+ */
+async function withinSpans<T>(db: Executor, filter: DeliveryFilter, read: (span: Span) => Promise<readonly T[]>): Promise<readonly T[]> {
+    const { eventId, since, until } = filter;
+    if (eventId === undefined) {
+        return await read(await spanOf(db, since, until, SOON));
+    }
+
+    const sql = 'select v.created_at as "createdAt" from scanwire.events v where v.id = $1';
+    const { rows } = await db.query<{ createdAt: Time }>(sql, [uuidOrNull(eventId)]);
+    if (rows[0] === undefined) {
+        return [];
+    }
+    const createdAt = new Date(rows[0].createdAt);
+    const found = await read(await spanOf(db, createdAt, createdAt, SOON));
+    return found.length > 0 || filter.after !== undefined ? found : await read(await spanOf(db, createdAt, createdAt, LATE));
+}
+
+async function spanOf(db: Executor, since: Date | undefined, until: Date | undefined, slack: number): Promise<Span> {
+    return {
+        first: since === undefined ? null : await firstSince(db, new Date(since.getTime() - SOON)),
+        end: until === undefined ? null : await firstSince(db, new Date(until.getTime() + slack)),
+    };
+}
+
+/** The number from which on deliveries are not older; null where there are none. */
+async function firstSince(db: Executor, time: Date): Promise<string | null> {
+    const { rows } = await db.query<{ first: string | null }>('select scanwire.first_delivery_since($1) as first', [time]);
+    return rows[0]?.first ?? null;
+}
+
+/** By their own index only, in this order: the planner knows how many have no kind, and not that all of these are old. */
+const LAST_OLD = 'select d.seq from scanwire.deliveries d where d.kind is null order by d.kind desc, d.seq desc limit 1';
+
+/**
+ * The number of the last delivery from before they had what they are asked for by; null where there is none, and where what is asked for all have.
+ * What was being accepted when they got it is among them.
+ */
+async function lastOldOf(db: Executor, { kind, state, since, until }: DeliveryFilter): Promise<string | null> {
+    if (kind === undefined && since === undefined && until === undefined && !isFailed(state)) {
+        return null;
+    }
+    return (await db.query<{ seq: string }>(LAST_OLD)).rows[0]?.seq ?? null;
+}
+
+function isFailed(state: DeliveryState | undefined): boolean {
+    return state !== undefined && STAGES[state] === 'failed';
+}
+
+interface Choice {
+    /** Whether it matters which of them there are, as in a list: not where they are counted. */
+    readonly newest: boolean;
+    /** As {@link lastOldOf} says. */
+    readonly lastOld: string | null;
+}
+
+/** `$1` of `values` is `limit`. */
+function chosenBy(
+    filter: DeliveryFilter,
+    span: Span,
+    limit: number,
+    { newest, lastOld }: Choice,
+): { readonly source: string; readonly values: unknown[] } {
+    const values: unknown[] = [limit];
+    const parameter = (value: unknown): string => `$${values.push(value)}`;
+    const conditions = conditionsOf(filter, span, parameter);
+    const { exporterIds } = filter;
+    const source = exporterIds === undefined ? ofAll : ofEach(parameter(exporterIds.filter(isUuid)), newest);
+    const sources = copiedConditionsOf(filter, lastOld, parameter).map(
+        (ofCopied) => `(${source([...conditions, ...ofCopied].join(' and '))})`,
+    );
+    return { source: sources.join(' union all '), values };
+}
+
+/** Where a condition holds. */
+type Source = (condition: string) => string;
+
+const ofAll: Source = (condition) => `
+    select d.* from scanwire.deliveries d
+    where ${condition} order by d.seq desc limit $1`;
+
+/**
+ * Of each of several exporters as many as are asked for: who has few does not have those of all others read for it. In this order only indexes of
+ * exporters will do, whatever is known of how many have how many. Of many exporters, no more than are asked for have the newest, and all of these from the last of their first ones on.
+ */
+function ofEach(exporterIds: string, newest: boolean): Source {
+    const each = `unnest(${exporterIds}::uuid[]) x (id)`;
+    const of = (columns: string, condition: string, limit: string): string => `
+        select ${columns} from scanwire.deliveries d
+        where d.exporter_id >= x.id and d.exporter_id <= x.id and ${condition}
+        order by d.exporter_id desc, d.seq desc limit ${limit}`;
+    return (condition) =>
+        newest
+            ? `
+        with firsts as materialized (
+            select x.id, f.seq from ${each} cross join lateral (${of('d.seq', condition, '1')}) f order by f.seq desc limit $1
+        )
+        select o.* from firsts x cross join lateral (${of('d.*', `${condition} and d.seq >= (select case when count(*) = $1 then min(f.seq) else 0 end from firsts f)`, '$1')}) o`
+            : `select o.* from ${each} cross join lateral (${of('d.*', condition, '$1')}) o`;
+}
+
+/** On what deliveries have for the sake of lists, and for old ones, which do not have it, on what it is copied from. */
+function copiedConditionsOf(
+    { kind, state, since, until }: DeliveryFilter,
+    lastOld: string | null,
+    parameter: (value: unknown) => string,
+): readonly (readonly string[])[] {
+    const asked = [
+        ...(kind === undefined ? [] : [['kind', '=', parameter(kind)]]),
+        ...(since === undefined ? [] : [['accepted_at', '>=', parameter(since)]]),
+        ...(until === undefined ? [] : [['accepted_at', '<', parameter(until)]]),
+    ] as const;
+    const failedAs = isFailed(state) ? parameter(state) : null;
+    if (asked.length === 0 && failedAs === null) {
+        return [[]];
+    }
+    const current = [
+        'd.kind is not null',
+        ...asked.map(([column, operator, value]) => `d.${column} ${operator} ${value}`),
+        ...(failedAs === null ? [] : [`d.ended_as = ${failedAs}`]),
+    ];
+    if (lastOld === null) {
+        return [current];
+    }
+    const ofEvent = asked.map(([column, operator, value]) => `v.${column === 'kind' ? 'kind' : 'created_at'} ${operator} ${value}`);
+    return [
+        current,
+        [
+            'd.kind is null',
+            `d.seq <= ${parameter(lastOld)}`,
+            ...(asked.length === 0 ? [] : [`exists (select from scanwire.events v where v.id = d.event_id and ${ofEvent.join(' and ')})`]),
+            ...(failedAs === null ? [] : [`d.state = ${failedAs}`]),
+        ],
+    ];
+}
+
+function conditionsOf(filter: DeliveryFilter, { first, end }: Span, parameter: (value: unknown) => string): readonly string[] {
+    const { state, exporterId, eventId, outcome, after } = filter;
+    return [
+        'true',
+        // as the partial indexes have them, whatever the planner knows of the parameters
+        ...(state === undefined ? [] : [`d.stage = '${STAGES[state]}'`]),
+        ...(state === undefined || isFailed(state) ? [] : [`d.state = ${parameter(state)}`]),
+        ...(outcome === undefined ? [] : [`d.last_code = ${parameter(outcome)}`]),
+        ...(outcome === undefined || outcome === 'delivered' ? [] : [`d.last_code <> 'delivered'`]),
+        ...(exporterId === undefined ? [] : [`d.exporter_id = ${parameter(uuidOrNull(exporterId))}`]),
+        ...(eventId === undefined ? [] : [`d.event_id = ${parameter(uuidOrNull(eventId))}`]),
+        ...(first === null ? [] : [`d.seq >= ${parameter(first)}`]),
+        ...(end === null ? [] : [`d.seq < ${parameter(end)}`]),
+        ...(after === undefined ? [] : [`d.seq < (select x.seq from scanwire.deliveries x where x.id = ${parameter(uuidOrNull(after))})`]),
+    ];
+}

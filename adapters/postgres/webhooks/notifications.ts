@@ -1,0 +1,222 @@
+import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { PoolClient } from 'pg';
+import { type Ticker, timer } from '../../../lib/clock.ts';
+import { ScanwireError } from '../../../lib/errors.ts';
+import type { Executor } from '../../../lib/transaction.ts';
+import type { DeliveryStore, Listening } from '../../../lib/webhooks/deliveries/delivery-store.ts';
+import { RETRIES } from '../../../lib/webhooks/dispatching/delivery-queue.ts';
+import { guarded, type Patience, type PoolLike, storeError, withClient } from '../database.ts';
+import { type HostPool, isHostPool, ownPool } from '../own-pool.ts';
+
+/** How commits of the application's transactions are heard. */
+export interface Notifications {
+    /** Makes the commit of `tx` heard; once, however often this is called in it. Where there are many, not of each. */
+    notify(tx: Executor): Promise<void>;
+    /** Absent for a pool like which no other can be made. */
+    readonly listen?: NonNullable<DeliveryStore['listen']>;
+}
+
+/** How a connection that listens is watched. */
+export interface Watch extends Patience {
+    /** Milliseconds between two statements that show whether it still answers. 10,000 by default. */
+    readonly probeEvery?: number;
+    /** Milliseconds until a lost one is replaced at first, and at most. */
+    readonly retries?: typeof RETRIES;
+    /** Milliseconds that only go forward. */
+    readonly monotonic?: () => number;
+    readonly ticker?: Ticker;
+}
+
+/** A connection that answers nothing is noticed within the two together, and 10 s to spare until half a minute is over. */
+const WATCH = { connect: 4_000, statement: 10_000, probeEvery: 10_000, retries: RETRIES } as const;
+
+/**
+ * The channel of processes that publish and do not listen. Whoever listens has a channel of its own: its process looks for what it has
+ * published itself, so that eight of them cost no more than one.
+ */
+const COMMON = 'scanwire';
+
+/** Held by the one session that listens to the common channel; another one takes it over at its next probe. */
+const TAKE_COMMON = "select case when $1 then true else pg_try_advisory_lock(hashtextextended('scanwire.notifications', 0)) end as common";
+
+/**
+ * Transactions that notify commit one after the other, on the whole server. A process that publishes more of them a second than this, and
+ * listens, looks by itself instead, every so many milliseconds, and goes on for as long as such a transaction may take to commit; what takes
+ * longer is polled for.
+ */
+const MANY = { aSecond: 100, lookEvery: 10, lookFor: 1_000 } as const;
+
+/** Notifications of PostgreSQL, which it hands out at the commit and drops at a rollback, those of the same transaction as one. */
+export function notifications(pool: PoolLike, watch: Watch = {}): Notifications {
+    const channels: Channels = new Map();
+    const many = lookingWhereMany(channels, watch);
+    return {
+        async notify(tx) {
+            const [channel] = channels.keys();
+            if (channel === undefined || !many()) {
+                await tx.query('select pg_notify($1, $2)', [channel ?? COMMON, '']);
+            }
+        },
+        ...(isHostPool(pool) && {
+            listen: (heard, onError) => listening({ pool, watch: { ...WATCH, ...watch }, channels, heard, onError }),
+        }),
+    };
+}
+
+/** Whom the connections of this process that listen now tell what they hear, by the channel that each has for itself. */
+type Channels = Map<string, () => void>;
+
+/** Says, each time that something is published, whether that comes too often to notify; it is looked for then. */
+function lookingWhereMany(channels: Channels, { monotonic = () => performance.now(), ticker = timer }: Watch): () => boolean {
+    let left: number = MANY.aSecond;
+    let counted = monotonic();
+    let until = 0;
+    let stop: (() => void) | undefined;
+
+    function look(): void {
+        for (const heard of channels.values()) {
+            heard();
+        }
+        if (monotonic() > until) {
+            stop?.();
+            stop = undefined;
+        }
+    }
+
+    return () => {
+        const now = monotonic();
+        left = Math.min(MANY.aSecond, left + ((now - counted) * MANY.aSecond) / 1_000);
+        counted = now;
+        if (left >= 1) {
+            left -= 1;
+            return false;
+        }
+        until = now + MANY.lookFor;
+        stop ??= ticker(look, MANY.lookEvery);
+        return true;
+    };
+}
+
+interface ListeningOptions {
+    readonly pool: HostPool;
+    readonly watch: Required<Omit<Watch, 'signal' | 'monotonic' | 'ticker'>>;
+    /** Has the connection's channel for as long as it listens. */
+    readonly channels: Channels;
+    readonly heard: () => void;
+    readonly onError: (error: Error) => void;
+}
+
+/** One connection that listens, and is replaced when it is lost. */
+function listening(options: ListeningOptions): Listening {
+    const { watch, channels, heard, onError } = options;
+    const channel = `${COMMON}_${randomUUID()}`;
+    const closing = new AbortController();
+    let failures = 0;
+    let tried = (): void => {};
+    const ready = new Promise<void>((resolve) => {
+        tried = resolve;
+    });
+
+    function begun(): void {
+        channels.set(channel, heard);
+        heard();
+        tried();
+    }
+
+    /** Reported once, and again only after it has answered for a while. */
+    function failed(cause: unknown): void {
+        if (failures === 0) {
+            const why = cause instanceof Error ? cause.message : String(cause);
+            onError(new ScanwireError('UNAVAILABLE', `Commits are not heard now, only found within a second: ${why}`, { cause }));
+        }
+        failures += 1;
+        tried();
+    }
+
+    async function keep(): Promise<void> {
+        while (!closing.signal.aborted) {
+            const session = {
+                channel,
+                watch: { ...watch, signal: closing.signal },
+                heard,
+                begun,
+                answered: () => {
+                    failures = 0;
+                },
+            };
+            await listenOnce(options.pool, session).catch((error: unknown) => {
+                if (!closing.signal.aborted) {
+                    failed(error);
+                }
+            });
+            channels.delete(channel);
+            const delay = Math.min(watch.retries.first * 2 ** (failures - 1), watch.retries.max);
+            await sleep(delay, undefined, { signal: closing.signal, ref: false }).catch(() => undefined);
+        }
+        tried();
+    }
+
+    const kept = keep();
+    return {
+        ready,
+        async close() {
+            channels.delete(channel);
+            closing.abort();
+            await kept;
+        },
+    };
+}
+
+interface ListeningSession {
+    readonly channel: string;
+    readonly watch: ListeningOptions['watch'] & { readonly signal: AbortSignal };
+    readonly heard: () => void;
+    /** It listens. */
+    begun(): void;
+    /** It has answered to a probe. */
+    answered(): void;
+}
+
+/** Listens on a connection of its own. @throws Why it cannot, or not any more; the reason of the signal once that is aborted. */
+async function listenOnce(application: HostPool, session: ListeningSession): Promise<never> {
+    const pool = ownPool(application, 1);
+    try {
+        return await withClient(pool as PoolLike, session.watch, (client, drop) => {
+            drop(); // it is of no use to anybody else
+            return listenOn(client as PoolClient, session);
+        });
+    } finally {
+        // Not waited for: a connection that answers nothing does not end in order.
+        void pool.end();
+    }
+}
+
+async function listenOn(client: PoolClient, { channel, watch, heard, begun, answered }: ListeningSession): Promise<never> {
+    // Silent, it would keep the process from ending. Its type hides that it can.
+    (client as { unref?(): void }).unref?.();
+    const lost = new AbortController();
+    client.on('error', (error) => lost.abort(storeError(error)));
+    client.on('notification', heard);
+    const signal = AbortSignal.any([watch.signal, lost.signal]);
+    const connection = guarded(client as Executor, { ...watch, signal });
+    let common = false;
+
+    async function takeCommon(): Promise<void> {
+        const { rows } = await connection.query<{ common: boolean }>(TAKE_COMMON, [common]);
+        if (rows[0]?.common === true && !common) {
+            common = true;
+            await connection.query(`listen ${COMMON}`);
+            heard();
+        }
+    }
+
+    await connection.query(`listen "${channel}"`);
+    await takeCommon();
+    begun();
+    for (;;) {
+        await sleep(watch.probeEvery, undefined, { signal, ref: false }).catch(() => signal.throwIfAborted());
+        await takeCommon();
+        answered();
+    }
+}

@@ -1,0 +1,66 @@
+import type { Executor } from '../../../lib/transaction.ts';
+import type { Replay, ReplayStore } from '../../../lib/webhooks/deliveries/replays.ts';
+import { storeRefusals } from '../../../lib/webhooks/store-refusals.ts';
+import { isUuid, type Row, uuidOrNull, withDates } from '../database.ts';
+
+const COLUMNS = `r.id, r.exporter_id as "exporterId", r.failed_since as "failedSince", r.rate, r.total, r.done, r.state,
+    r.created_at as "createdAt", r.finished_at as "finishedAt"`;
+
+/** Replays in `scanwire.replays`. */
+export function replayStore(db: Executor): ReplayStore {
+    return {
+        async count({ exporterId, failedSince }) {
+            const { rows } = await db.query<{ known: boolean; count: number }>(
+                `select exists (select from scanwire.exporters e where e.id = $1) as known, count(*)::integer as count
+                from scanwire.replayable_deliveries($1, $2, scanwire.now(), 0, 9223372036854775807, null)`,
+                [uuidOrNull(exporterId), failedSince],
+            );
+            if (rows[0]?.known !== true) {
+                throw storeRefusals.unknownExporter();
+            }
+            return rows[0].count;
+        },
+
+        async plan({ id, exporterId, failedSince, rate }) {
+            const sql = `select ${COLUMNS} from scanwire.plan_replay($1, $2, $3, $4) r`;
+            const { rows } = await db.query<Row<Replay>>(sql, [id, uuidOrNull(exporterId), failedSince, rate]);
+            if (rows[0] === undefined) {
+                throw storeRefusals.unknownExporter();
+            }
+            return replayFromRow(rows[0]);
+        },
+
+        async list(limit, exporterIds) {
+            const sql = `select ${COLUMNS} from scanwire.replays r
+                where $2::uuid[] is null or r.exporter_id = any ($2::uuid[])
+                order by r.seq desc limit $1`;
+            const { rows } = await db.query<Row<Replay>>(sql, [limit, exporterIds?.filter(isUuid) ?? null]);
+            return rows.map(replayFromRow);
+        },
+
+        async advance(limit) {
+            const { rows } = await db.query<{ open: boolean }>('select scanwire.advance_replays($1) as open', [limit]);
+            return rows[0]?.open === true;
+        },
+
+        async cancel(id) {
+            const { rows } = await db.query<Row<Replay>>(
+                `update scanwire.replays r
+                set
+                    state = case r.state when 'running' then 'cancelled' else r.state end,
+                    finished_at = coalesce(r.finished_at, scanwire.now())
+                where r.id = $1
+                returning ${COLUMNS}`,
+                [uuidOrNull(id)],
+            );
+            if (rows[0] === undefined) {
+                throw storeRefusals.unknownReplay();
+            }
+            return replayFromRow(rows[0]);
+        },
+    };
+}
+
+function replayFromRow(row: Row<Replay>): Replay {
+    return withDates(row, ['failedSince', 'createdAt', 'finishedAt']);
+}

@@ -1,0 +1,236 @@
+import { once } from 'node:events';
+import type { IncomingMessage } from 'node:http';
+import { createServer } from 'node:net';
+import { server as hapiServer, type RouteOptionsSecureObject, type Server } from '@hapi/hapi';
+import { isInstalled } from '../lib/errors.ts';
+import type { InventoryStore } from '../lib/inventory/store.ts';
+import { protect } from '../lib/protect/connections.ts';
+import { webhookTracing } from '../lib/webhooks/observing/tracing.ts';
+import type { System } from '../plugins/admin-console/system.ts';
+import { plugin as httpsRecordSchema } from '../plugins/https-record-schema/index.ts';
+import { type McpOptions, plugin as mcp } from '../plugins/mcp/index.ts';
+import { plugin as metasploitData, type WholeInventory } from '../plugins/metasploit-data/index.ts';
+import { type RequestLimit, plugin as restApi } from '../plugins/rest-api-v2/index.ts';
+import { plugin as tokenAuth } from '../plugins/token-auth/index.ts';
+import { plugin as webhookExporter } from '../plugins/webhook-exporter/index.ts';
+import type { Demo } from './demo.ts';
+import type { Parts } from './deployment.ts';
+import { listenError } from './output/errors.ts';
+import type { TlsPair } from './tls-certificate.ts';
+import type { Undo } from './until-stopped.ts';
+
+/** What is asked of the servers that others reach. */
+export interface ServersOptions {
+    readonly host: string;
+    readonly port: number;
+    /** Seconds, 0 to say nothing of it. */
+    readonly hsts: number;
+    readonly maxConnections: number;
+    readonly maxPerAddress?: number;
+    /** Of one API key, in a minute. */
+    readonly maxRequests?: number;
+    readonly metasploitPort?: number;
+    /** Milliseconds for which deliveries are kept that have ended, null for ever; 30 days when absent. */
+    readonly keepFor?: number | null;
+    /** Attempts a second of all exporters together; any number when absent. */
+    readonly rate?: number;
+    /** Whether what is published and sent has spans; `send`: receivers get `traceparent` too. */
+    readonly tracing?: boolean | 'send';
+    /** Seconds. */
+    readonly drainTimeout: number;
+    /** Workspace that imported records enrich. */
+    readonly enrich?: string;
+}
+
+/** How long a stop waits for answers once nothing is being sent, in milliseconds. */
+export const PATIENCE = 3_000;
+
+/** The server of the REST API, with all that is served on its port; it does not listen yet. */
+export async function restServer(
+    { host, port, enrich, drainTimeout, hsts, maxConnections, maxPerAddress, maxRequests, keepFor, rate, tracing }: ServersOptions,
+    { key, cert }: TlsPair,
+    parts: Parts,
+    demo: Demo | null,
+    { undo, inventory }: Pick<DataService, 'undo' | 'inventory'>,
+): Promise<Server> {
+    const { stores, keyRing, license, queue, receivers } = parts;
+    const routes = { security: forBrowsers(hsts) };
+    const server = hapiServer({ host, port, tls: { key, cert }, debug: false, routes });
+    await server.register([
+        { plugin: tokenAuth, options: { store: stores.apiKeys, keyRing } },
+        { plugin: metasploitData, options: { store: inventory as WholeInventory, license: license.source } },
+        {
+            plugin: restApi,
+            options: {
+                store: inventory,
+                license: license.source,
+                openapi: docsPage(),
+                ...(maxRequests !== undefined && { rateLimit: await requestLimit(maxRequests, undo) }),
+            },
+        },
+        {
+            plugin: webhookExporter,
+            options: {
+                stores: stores.webhooks,
+                queue,
+                keyRing,
+                ...receivers,
+                egress: { allow: [...(receivers.egress?.allow ?? []), ...(demo?.allow ?? [])] },
+                drainTimeout: sendingTimeout(drainTimeout),
+                ...(keepFor !== undefined && { keepFor }),
+                ...(rate !== undefined && { rate }),
+                ...(tracing !== undefined && { tracing: await webhookTracing({ sendTraceparent: tracing === 'send' }) }),
+                routes: { license: license.source },
+                health: {},
+            },
+        },
+        {
+            plugin: httpsRecordSchema,
+            options: {
+                auth: 'token',
+                license: license.source,
+                records: stores.records,
+                ...(enrich !== undefined && { enrich: { workspace: enrich } }),
+            },
+        },
+    ]);
+    await addMcp(server, readable(parts, server.plugins['webhook-exporter'], inventory));
+    protect(server.listener, { maxConnections, maxPerAddress, isLong: isBatch });
+    addReadiness(server);
+    return server;
+}
+
+export interface DataService {
+    readonly parts: Parts;
+    readonly inventory: InventoryStore;
+    readonly undo: Undo[];
+    onError(error: unknown): void;
+}
+
+/** Some clients are told a port and no path; whoever opens it to them need not open the rest. */
+export async function startDataService(
+    options: ServersOptions,
+    { key, cert }: TlsPair,
+    { parts, inventory, undo, onError }: DataService,
+): Promise<void> {
+    const { host, metasploitPort: port, hsts, maxConnections, maxPerAddress } = options;
+    if (port === undefined) {
+        return;
+    }
+
+    const server = hapiServer({ host, port, tls: { key, cert }, debug: false, routes: { security: forBrowsers(hsts) } });
+    await server.register([
+        { plugin: tokenAuth, options: { store: parts.stores.apiKeys, keyRing: parts.keyRing } },
+        { plugin: metasploitData, options: { store: inventory as WholeInventory, license: parts.license.source } },
+    ]);
+    protect(server.listener, { maxConnections, maxPerAddress, isLong: () => false });
+    reportErrors(server, onError);
+    await listen(server, { ...options, port });
+    undo.push(() => server.stop({ timeout: PATIENCE }));
+}
+
+/** Where there is a Redis, all servers of the deployment count together. */
+async function requestLimit(requests: number, undo: Undo[]): Promise<RequestLimit> {
+    const { REDIS_URL: url } = process.env;
+    if (url === undefined) {
+        return { requests };
+    }
+
+    const { openRedis, PRODUCER } = await import('../adapters/bullmq/redis-client.ts');
+    const redis = await openRedis({ url }, PRODUCER);
+    undo.push(async () => redis.disconnect());
+    // It goes on trying, and what it says is said by the queue as well.
+    redis.connect().catch(() => {});
+    return { requests, redis };
+}
+
+/** Whoever has installed what shows it gets a page about the API. */
+function docsPage(): { readonly page?: string } {
+    return isInstalled('swagger-ui-dist/package.json') ? { page: '/api-docs' } : {};
+}
+
+/** What assistants may read. */
+export function readable(
+    { stores, license }: Parts,
+    { deliveries }: Pick<System['webhooks'], 'deliveries'>,
+    inventory: InventoryStore = stores.inventory,
+): McpOptions {
+    return { store: inventory, records: stores.records, deliveries, license: license.source };
+}
+
+/** Lets assistants read where what they speak is installed: with a key, or with `auth: false` as the operator. */
+export async function addMcp(server: Server, options: McpOptions): Promise<void> {
+    if (isInstalled('@modelcontextprotocol/sdk/server/index.js')) {
+        await server.register({ plugin: mcp, options });
+    }
+}
+
+/** What every answer says to a browser, also one to no route. */
+function forBrowsers(hsts: number): RouteOptionsSecureObject {
+    return {
+        hsts: hsts > 0 ? { maxAge: hsts, includeSubDomains: false, preload: false } : false,
+        noSniff: true,
+        xframe: 'deny',
+        xss: false,
+        noOpen: false,
+        referrer: 'no-referrer',
+    };
+}
+
+/** Records of gigabytes take hours. */
+function isBatch({ method, url = '' }: IncomingMessage): boolean {
+    return method === 'POST' && /^\/https-record-schema\/(?:check|records)(?:\?|$)/.test(url);
+}
+
+/** For load balancers, which have no key. Answers 503 from the first moment of a stop on. */
+function addReadiness(server: Server): void {
+    server.route({
+        method: 'GET',
+        path: '/-/ready',
+        options: { auth: false, cache: { otherwise: 'no-store' }, state: { parse: false, failAction: 'ignore' } },
+        async handler(_, h) {
+            const readiness = await server.plugins['webhook-exporter'].readiness();
+            return h.response(readiness).code(readiness.ready ? 200 : 503);
+        },
+    });
+}
+
+/** How long of these seconds the sender may take to stop, in milliseconds: most of it, since all else has to end as well. */
+function sendingTimeout(drainTimeout: number): number {
+    return Math.max(drainTimeout * 1000 - PATIENCE, drainTimeout * 500);
+}
+
+/** Says at once what would else be found out only after the database was opened. */
+export async function assertCanListen(host: string, port: number): Promise<void> {
+    const probe = createServer().listen(port, host);
+    try {
+        await once(probe, 'listening');
+    } catch (error) {
+        throw listenError(error, host, port);
+    }
+
+    probe.close();
+    await once(probe, 'close');
+}
+
+/** Starts a server. @throws ScanwireError when it cannot have its address. */
+export async function listen(server: Server, { host, port }: Pick<ServersOptions, 'host' | 'port'>): Promise<void> {
+    try {
+        await server.start();
+    } catch (error) {
+        await server.stop();
+        throw listenError(error, host, port);
+    }
+}
+
+/** Tells what went wrong on the server's side. */
+export function reportErrors(server: Server, onError: (error: unknown) => void): void {
+    const report = ({ error }: { error?: object }): void => {
+        // What a client did wrong it was told.
+        if (error !== undefined && (error as { isServer?: boolean }).isServer !== false) {
+            onError(error);
+        }
+    };
+    server.events.on({ name: 'request', channels: ['app', 'error', 'internal'] }, (_, event) => report(event));
+    server.events.on('log', report);
+}

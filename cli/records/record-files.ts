@@ -1,0 +1,110 @@
+import { jsonText, printable } from '../../lib/printable.ts';
+import { type DecodedRecord, readDecodedRecords } from '../../lib/records/decode-records.ts';
+import { type ReadRecordsOptions, readRecords } from '../../lib/records/read-records.ts';
+import { bodyText } from '../../lib/records/response/charset.ts';
+import type { HttpResponse } from '../../lib/records/response/parse-response.ts';
+import { writeRecords } from '../../lib/records/write-records.ts';
+import { writeOutput } from '../output/write-output.ts';
+import { goodRecords, type ReadingLimits, type RecordsReport, recordsReporter } from './report.ts';
+
+/** Checks a file of records, plain or packed with gzip. */
+export async function check(source: AsyncIterable<Uint8Array>, limits: ReadingLimits = {}): Promise<RecordsReport> {
+    const lines = readRecords(source, limits);
+    const reporter = recordsReporter(lines);
+    for await (const batch of lines.batches()) {
+        batch.forEach(reporter.note);
+    }
+
+    return reporter.report();
+}
+
+export interface ReadOptions extends ReadingLimits {
+    /** A JSON object in each line in place of text. */
+    readonly json: boolean;
+    /** With the body of each response, as text. */
+    readonly body: boolean;
+}
+
+/** Characters that go out together. */
+const CHUNK = 65_536;
+
+/** Prints what is in the records of a file, a line for each. */
+export async function read(source: AsyncIterable<Uint8Array>, { json, body, ...limits }: ReadOptions): Promise<RecordsReport> {
+    const lines = readDecodedRecords(source, limits);
+    const reporter = recordsReporter(lines);
+
+    async function* printed(): AsyncGenerator<Uint8Array, void, undefined> {
+        let text = '';
+        for await (const record of goodRecords(lines, reporter)) {
+            text += `${json ? jsonText(documentOf(record, body)) : lineOf(record, body)}\n`;
+            if (text.length >= CHUNK) {
+                yield Buffer.from(text);
+                text = '';
+            }
+        }
+
+        yield Buffer.from(text);
+    }
+
+    await writeOutput(printed(), undefined);
+    return reporter.report();
+}
+
+function documentOf({ response, ...endpoint }: DecodedRecord, withBody: boolean): object {
+    if (!response.http) {
+        return { ...endpoint, response: { http: false, bytes: response.bytes.length } };
+    }
+
+    const { body, rawBody: _, ...head } = response;
+    return { ...endpoint, response: { ...head, bodyBytes: body.length, ...(withBody && { body: bodyText(response) }) } };
+}
+
+function lineOf({ host, ip, port, path, response }: DecodedRecord, withBody: boolean): string {
+    const where = `https://${host.includes(':') ? `[${host}]` : host}:${port}${path ?? '/'}`;
+    const what = response.http ? [String(response.status), where, ip, ...described(response)] : ['---', where, ip, 'not HTTP'];
+    const line = printable(what.join('  '));
+    return withBody && response.http ? `${line}\n\n${bodyLines(response)}\n` : line;
+}
+
+function described({ headers, title, truncated }: HttpResponse): string[] {
+    const server = headers.find(({ name }) => name === 'server')?.value ?? '';
+    return [server, title === null ? '' : JSON.stringify(title), truncated ? '(truncated)' : ''].filter((text) => text !== '');
+}
+
+function bodyLines(response: HttpResponse): string {
+    return bodyText(response).replaceAll('\t', '    ').split(/\r?\n/).map(printable).join('\n');
+}
+
+export interface RewriteOptions extends ReadRecordsOptions {
+    readonly gzip?: boolean;
+    /** File to write; stdout by default. */
+    readonly output?: string;
+    /** The file to write is the one that is read. */
+    readonly inPlace?: boolean;
+}
+
+export interface RewriteReport extends RecordsReport {
+    /** False when the file was left as it was: no line was good, or bad ones would have been lost with the file that is read. */
+    readonly written: boolean;
+}
+
+/** Writes the good records of a file, mended where that is asked for. */
+export async function rewrite(source: AsyncIterable<Uint8Array>, options: RewriteOptions): Promise<RewriteReport> {
+    const { gzip = false, output, inPlace = false, ...reading } = options;
+    const lines = readRecords(source, reading);
+    const reporter = recordsReporter(lines);
+    let written = true;
+    await writeOutput(writeRecords(goodRecords(lines, reporter), { gzip }), output, {
+        isWanted() {
+            const { good, bad } = lines.totals;
+            written = bad === 0 || (good > 0 && !inPlace);
+            return written;
+        },
+    });
+    return { ...reporter.report(), written };
+}
+
+/** Whether the output is to be gzip: it is asked for, or the name of the file says so. */
+export function packs({ gzip, output }: { readonly gzip?: unknown; readonly output?: unknown }): boolean {
+    return gzip === true || (typeof output === 'string' && /\.gz$/i.test(output));
+}

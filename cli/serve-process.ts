@@ -1,0 +1,171 @@
+import { chmod } from 'node:fs/promises';
+import { server as hapiServer, type Server } from '@hapi/hapi';
+import { systemClock } from '../lib/clock.ts';
+import { ownIdentity } from '../lib/process-identity.ts';
+import { DELIVERY_EVENTS } from '../lib/webhooks/observing/host-events.ts';
+import { OPERATOR } from '../plugins/admin-console/audit.ts';
+import { plugin as adminConsole } from '../plugins/admin-console/index.ts';
+import type { System } from '../plugins/admin-console/system.ts';
+import { EVENT } from '../plugins/log-and-events.ts';
+import type { McpOptions } from '../plugins/mcp/index.ts';
+import { claimSocket, withdrawSocket } from './admin-socket.ts';
+import { addBackup, type BackedUp, backUp } from './backup.ts';
+import type { Call } from './command.ts';
+import { addConsole, addSignInLinks, type SignIn } from './console-sign-in.ts';
+import type { DataFolder } from './data-folder.ts';
+import { type DemoShown, startDemo } from './demo.ts';
+import { openParts, type Parts, systemOf } from './deployment.ts';
+import {
+    addMcp,
+    assertCanListen,
+    listen,
+    PATIENCE,
+    readable,
+    reportErrors,
+    restServer,
+    type ServersOptions,
+    startDataService,
+} from './http-servers.ts';
+import { type MetricsAddress, startMetrics } from './metrics-server.ts';
+import { errorLog } from './output/errors.ts';
+import { type Serving, serving } from './output/serving.ts';
+import { assertOnlyRead, openScanSource, readOnly } from './scan-database.ts';
+import { licenseWatch } from './stored-license.ts';
+import { tlsCertificate } from './tls-certificate.ts';
+import { type Undo, untilStopped } from './until-stopped.ts';
+
+interface ServeOptions extends ServersOptions {
+    readonly tlsCert?: string;
+    readonly tlsKey?: string;
+    readonly tlsKeyEnv?: string;
+    readonly scanDatabaseFile?: string;
+    readonly demo?: boolean;
+    readonly metrics?: MetricsAddress;
+}
+
+/** How long a stop waits for commands, in milliseconds. */
+const COMMAND_PATIENCE = 500;
+
+/** Runs the server of a data folder until it is told to stop. */
+export async function serve(folder: DataFolder, { options, json }: Pick<Call, 'options' | 'json'>): Promise<undefined> {
+    const serveOptions = options as unknown as ServeOptions;
+    return await untilStopped(serveOptions.drainTimeout, async ({ undo, stopped, isStopping }) => {
+        const log = errorLog();
+        const onError = (error: unknown): void => {
+            if (!isStopping()) {
+                log(error);
+            }
+        };
+        const { uri, tls, license, scan, demo, signIn } = await start(folder, serveOptions, undo, onError);
+        // Whoever has had enough need not wait for the demonstration.
+        const shown = await Promise.race([demo(), stopped]);
+        if (shown !== undefined) {
+            // A link in a file or a log would let in whoever reads that.
+            const link = process.stdout.isTTY && !json ? (signIn?.link() ?? null) : null;
+            process.stdout.write(await serving({ json, link, uri, folder, tls, license, scan, environment: process.env, demo: shown }));
+        }
+    });
+}
+
+/** Starts what serves, and pushes what ends it to `undo`. The demonstration that it returns shows what works, null where none is wanted. */
+async function start(
+    folder: DataFolder,
+    options: ServeOptions,
+    undo: Undo[],
+    onError: (error: unknown) => void,
+): Promise<Pick<Serving, 'uri' | 'tls' | 'license' | 'scan'> & { readonly signIn: SignIn | null; demo(): Promise<DemoShown | null> }> {
+    const { host, port, tlsCert, tlsKey, tlsKeyEnv } = options;
+    const socket = await claimSocket(folder, ownIdentity());
+    undo.push(() => withdrawSocket(folder, socket, process.pid));
+    await assertCanListen(host, port);
+    const scan = await openScanSource(options.scanDatabaseFile, process.env);
+    if (scan !== null) {
+        undo.push(() => scan.close());
+        assertOnlyRead(options);
+    }
+    const pair = { certificateFile: tlsCert, keyFile: tlsKey, keyVariable: tlsKeyEnv };
+    const certificate = () => tlsCertificate({ folder, host, clock: systemClock, ...pair });
+    // What is wrong with one that somebody has brought is said before a database is made.
+    const brought = Object.values(pair).some((value) => value !== undefined) ? await certificate() : null;
+    const parts = await openParts({ folder, environment: process.env, onError });
+    undo.push(() => parts.close());
+    // The key ring is there by now, by which the next start knows the folder, whatever goes wrong here.
+    const tls = brought ?? (await certificate());
+
+    const demo = options.demo === true ? await startDemo(folder) : null;
+    undo.push(async () => demo?.receiver.close());
+
+    const inventory = scan?.inventory ?? parts.stores.inventory;
+    const server = await restServer(options, tls, parts, demo, { undo, inventory });
+    reportErrors(server, onError);
+    const own = systemOf(parts, server.plugins['token-auth'], server.plugins['webhook-exporter'], { keepFor: options.keepFor, onError });
+    const system = scan === null ? own : readOnly(own, scan);
+    const signIn = await addConsole(server, system, systemClock);
+    await addMetricsOf(server, options.metrics, undo, onError);
+    await listen(server, options);
+    undo.push(() => server.stop({ timeout: PATIENCE }));
+    await startDataService(options, tls, { parts, undo, onError, inventory });
+
+    const read = readable(parts, system.webhooks, scan?.inventory);
+    const backUpTo = (file: string): Promise<BackedUp> => backUp(folder, parts.stores.dump, file);
+    const admin = await adminServer({ socket, system, read, signIn, backUpTo, onError });
+    undo.push(() => admin.stop({ timeout: COMMAND_PATIENCE }));
+    const license = await watchLicense(parts.license, undo, onError);
+    return {
+        uri: server.info.uri,
+        signIn,
+        tls,
+        license,
+        scan: scan?.place ?? null,
+        demo: async () => demo?.show(system, parts.stores.inventory) ?? null,
+    };
+}
+
+/** Told from before it starts; the server that shows them ends after what is measured. */
+async function addMetricsOf(
+    server: Server,
+    address: MetricsAddress | undefined,
+    undo: Undo[],
+    onError: (error: Error) => void,
+): Promise<void> {
+    if (address !== undefined) {
+        const metrics = await startMetrics(address, { source: () => server.plugins['webhook-exporter'], onError });
+        undo.push(metrics.stop);
+        server.events.on({ name: EVENT, channels: ['event.accepted', ...DELIVERY_EVENTS] }, metrics.hear);
+    }
+}
+
+/** Between two looks at the licence, in milliseconds. */
+const LICENSE_LOOK = 3_600_000;
+
+/** Says in the log what the operator has to know of the licence, now and as it changes. Answers with what that is now. */
+async function watchLicense(license: Parts['license'], undo: Undo[], onError: (error: unknown) => void): Promise<string | null> {
+    const look = licenseWatch(license, systemClock, (notice) => onError(new Error(notice)));
+    const timer = setInterval(() => void look().catch(onError), LICENSE_LOOK).unref();
+    undo.push(async () => clearInterval(timer));
+    return await look();
+}
+
+interface AdminServerOptions {
+    readonly socket: string;
+    readonly system: System;
+    readonly read: McpOptions;
+    readonly signIn: SignIn | null;
+    readonly backUpTo: (file: string) => Promise<BackedUp>;
+    readonly onError: (error: unknown) => void;
+}
+
+/** What the commands of the data folder ask. From the moment on that it listens it can do all that it ever can. */
+async function adminServer({ socket, system, read, signIn, backUpTo, onError }: AdminServerOptions): Promise<Server> {
+    const admin = hapiServer({ port: socket, debug: false });
+    // Whoever can open the socket owns the data folder, which nobody else can enter.
+    const actor = (): string => OPERATOR.actor;
+    await admin.register({ plugin: adminConsole, options: { system, auth: false, authorize: () => true, actor, prefix: '' } });
+    await addMcp(admin, { ...read, auth: false });
+    addBackup(admin, backUpTo);
+    addSignInLinks(admin, signIn);
+    reportErrors(admin, onError);
+    await admin.start();
+    await chmod(socket, 0o600);
+    return admin;
+}

@@ -1,0 +1,307 @@
+import { TextDecoder } from 'node:util';
+import sax from 'sax';
+import { ScanwireError } from '../../errors.ts';
+import type { HostInput } from '../host.ts';
+import { normaliseHost } from '../host-input.ts';
+import { type BadLines, badLines } from './bad-lines.ts';
+import { metasploitForm } from './metasploit-host.ts';
+import { nessusForm } from './nessus-host.ts';
+import { nmapForm } from './nmap-host.ts';
+
+const SLICE = 64 * 1024;
+/** Longest tag or comment, in characters. The output of a script of nmap sits in one attribute and can be long. */
+const MAX_TOKEN = 1024 * 1024;
+/** Longest text, in so many of these. Nessus has the output of a plugin in one, and before all hosts the numbers of all plugins. */
+const MAX_TEXT = 8;
+/** Longest host, in so many of these: it is held until it has ended. */
+const MAX_HOST = 32;
+const MAX_DEPTH = 64;
+
+/** Attributes of an element, as the parser gives them. */
+export type Attributes = Readonly<Record<string, string | undefined>>;
+
+/** What a scan says about a host, before it is normalised. */
+export type ScannedHost = Readonly<Record<string, unknown>>;
+
+/** Takes what is inside of the element of a host; knows nothing of what it does not use. */
+export interface HostElements {
+    open(element: string, attributes: Attributes): void;
+    close?(element: string): void;
+    /** A piece of text, blanks between elements too. */
+    text?(text: string): void;
+    /** The host; null for one that is left out. */
+    finish(): ScannedHost | null;
+}
+
+/** What the XML of a scanner is like. */
+export interface XmlForm {
+    /** Paths of the elements of hosts below the outermost element, with `/` between their names. */
+    readonly paths: readonly string[];
+    /** Reads one file. */
+    reader(): {
+        host(attributes: Attributes, path: string): HostElements;
+        /** An element outside of hosts. */
+        beside?(element: string, attributes: Attributes): void;
+    };
+}
+
+/** By the outermost element. */
+const FORMS: ReadonlyMap<string, XmlForm> = new Map([
+    ['nmaprun', nmapForm],
+    ['MetasploitV3', metasploitForm],
+    ['MetasploitV4', metasploitForm],
+    ['MetasploitV5', metasploitForm],
+    ['NessusClientData_v2', nessusForm],
+]);
+
+/**
+ * Reads the XML of nmap (and of scanners that write the same form), of `db_export` of the Metasploit Framework, or of Nessus, as it arrives
+ * and in constant memory.
+ *
+ * Of nmap, a host that is down is told to those who know it alone (`if_known`), unless the scan says more about it than that: nmap lists such hosts
+ * only when it is verbose. One of unknown state is left out: a list scan (`-sL`) probes none of the addresses that it lists. Entities other than XML's own five are refused, never expanded.
+ *
+ * @param maxHost Longest host, in MiB of text.
+ * @throws ScanwireError `INVALID_INPUT` with line, column and reason: not XML, not a scan, cut off, an impossible value; of hosts with such
+ *     values it names each, and after the first 100 it reads no further. Behind a bad host there are no others.
+ */
+export async function* readXmlScan(
+    source: AsyncIterable<Uint8Array>,
+    maxHost: number = MAX_HOST,
+): AsyncGenerator<HostInput, void, undefined> {
+    const bad = badLines();
+    const scan = scanParser(maxHost, bad);
+    const decoder = new TextDecoder('utf-8', { fatal: true });
+    // What is noted as bad already goes out with what ends the reading.
+    const attempt = <T>(read: () => T): T => {
+        try {
+            return read();
+        } catch (error) {
+            if (bad.found() && (error as ScanwireError).problems === undefined) {
+                bad.end(scan.line(), error);
+            }
+            throw error;
+        }
+    };
+
+    for await (const chunk of source) {
+        for (let start = 0; start < chunk.byteLength; start += SLICE) {
+            yield* attempt(() => scan.write(decode(decoder, chunk.subarray(start, start + SLICE), scan.fail)));
+        }
+    }
+
+    yield* attempt(() => scan.write(decode(decoder, null, scan.fail)));
+    attempt(scan.end);
+    bad.end();
+}
+
+/** An error at the place that the parser has come to. */
+type Fail = (reason: string, field?: string) => ScanwireError;
+
+function scanParser(maxHost: number, bad: BadLines) {
+    // `strictEntities` is missing in the parser's types.
+    const options = { position: true, strictEntities: true };
+    const parser = Object.assign(sax.parser(true, options), { bufferCheckPosition: Number.POSITIVE_INFINITY, textNode: '' });
+    const fail: Fail = (reason, field) =>
+        new ScanwireError(
+            'INVALID_INPUT',
+            `Line ${parser.line + 1}, column ${parser.column}: ${reason}`,
+            field === undefined ? {} : { field },
+        );
+    const line = (): number => parser.line + 1;
+    const elements = scanElements(fail, { position: () => parser.position, onBad: (error) => bad.add(line(), error) });
+    let tokenStart = 0;
+    /** Of the text that the parser is in: how much of it is held, and how much has come. */
+    let [held, come] = [0, 0];
+
+    const endToken = (): void => {
+        tokenStart = parser.position;
+        [held, come] = [0, 0];
+    };
+    /** A text may be long: it is held in one piece, and one that nobody reads not at all. */
+    const boundText = (): void => {
+        const grown = parser.textNode.length - held;
+        if (grown === 0) {
+            return;
+        }
+
+        come += grown;
+        if (come > MAX_TEXT * MAX_TOKEN) {
+            throw fail(`a single text is longer than ${MAX_TEXT} MiB`);
+        }
+
+        tokenStart = parser.position;
+        parser.textNode = elements.lengthOfHost() === 0 ? '' : parser.textNode;
+        held = parser.textNode.length;
+        flatten(parser.textNode);
+    };
+    const takeText = (text: string): void => {
+        endToken();
+        flatten(text);
+        elements.text(text);
+    };
+
+    Object.assign(parser, {
+        onopentag: ({ name, attributes }: sax.Tag) => {
+            endToken();
+            Object.values(attributes).forEach(flatten);
+            elements.open(name, attributes);
+        },
+        onclosetag: () => {
+            endToken();
+            elements.close();
+        },
+        ontext: takeText,
+        oncomment: endToken,
+        onprocessinginstruction: endToken,
+        oncdata: takeText,
+        ondoctype: (doctype: string) => {
+            endToken();
+            if (doctype.includes('[')) {
+                throw fail('a document type with declarations of its own is not accepted');
+            }
+        },
+        onerror: (error: Error) => {
+            throw fail(complaint(error));
+        },
+    });
+
+    return {
+        fail,
+        line,
+
+        /** Hosts that ended within the text; none behind a bad one. */
+        write(text: string): readonly HostInput[] {
+            parser.write(text);
+            boundText();
+            if (parser.position - tokenStart > MAX_TOKEN) {
+                throw fail('a single tag or comment is longer than 1 MiB');
+            }
+
+            if (elements.lengthOfHost() > maxHost * MAX_TOKEN) {
+                throw fail(`a single host is longer than ${maxHost} MiB`);
+            }
+
+            const ended = elements.hosts.splice(0);
+            return bad.found() ? [] : ended;
+        },
+
+        end(): void {
+            if (!elements.isComplete()) {
+                throw fail(`the file ends before </${elements.root() ?? 'nmaprun'}>: the scan did not finish, or the file was cut off`);
+            }
+
+            parser.close();
+        },
+    };
+}
+
+/** What the elements of a scan come to: `hosts` are those whose element has ended, to be taken out. */
+function scanElements(fail: Fail, { position, onBad }: { readonly position: () => number; readonly onBad: (error: unknown) => void }) {
+    const path: string[] = [];
+    const hosts: HostInput[] = [];
+    let form: XmlForm | null = null;
+    let reader: ReturnType<XmlForm['reader']> | null = null;
+    let root: string | undefined;
+    let host: HostElements | null = null;
+    let [hostStart, hostDepth] = [0, 0];
+
+    function begin(name: string): void {
+        if (root !== undefined) {
+            throw fail('there is a second outermost element');
+        }
+
+        form = FORMS.get(name) ?? null;
+        if (form === null) {
+            throw fail(
+                'this is XML, but not a scan of nmap, Metasploit or Nessus: its outermost element must be nmaprun, MetasploitV5 or NessusClientData_v2',
+            );
+        }
+
+        root = name;
+        reader = form.reader();
+    }
+
+    const hostPath = (): string | undefined => form?.paths.find((one) => one === path.slice(1).join('/'));
+
+    return {
+        hosts,
+        root: (): string | undefined => root,
+        isComplete: (): boolean => root !== undefined && path.length === 0,
+
+        open(name: string, attributes: Attributes): void {
+            if (path.length === 0) {
+                begin(name);
+            }
+
+            if (path.push(name) > MAX_DEPTH) {
+                throw fail(`elements are nested deeper than ${MAX_DEPTH}`);
+            }
+
+            if (host !== null) {
+                host.open(name, attributes);
+                return;
+            }
+
+            const at = hostPath();
+            if (at === undefined) {
+                reader?.beside?.(name, attributes);
+            } else {
+                hostStart = position();
+                hostDepth = path.length;
+                host = reader?.host(attributes, at) ?? null;
+            }
+        },
+
+        text: (text: string): void => host?.text?.(text),
+
+        close(): void {
+            if (host !== null && path.length === hostDepth) {
+                const scanned = host.finish();
+                host = null;
+                try {
+                    hosts.push(...(scanned === null ? [] : [normalised(scanned, fail)]));
+                } catch (error) {
+                    onBad(error);
+                }
+            }
+
+            const name = path.pop() ?? '';
+            host?.close?.(name);
+        },
+
+        /** So far; 0 outside of hosts. */
+        lengthOfHost: (): number => (host === null ? 0 : position() - hostStart),
+    };
+}
+
+function normalised(scanned: object, fail: Fail): HostInput {
+    try {
+        return normaliseHost(scanned);
+    } catch (error) {
+        throw error instanceof ScanwireError ? fail(`in the host that ends here, ${error.message}`, error.field) : error;
+    }
+}
+
+/** The parser adds character by character, and a text takes 32 times its room until it is looked into for the first time. */
+function flatten(text: string): void {
+    if (text.length > FLAT) {
+        text.charCodeAt(0);
+    }
+}
+
+const FLAT = 1024;
+
+/** The parser writes position and character below its message; only the message is wanted. */
+function complaint({ message }: Error): string {
+    const [first = ''] = message.split('\n');
+    return `not well-formed XML: ${first.charAt(0).toLowerCase()}${first.slice(1).replace(/\.$/, '')}`;
+}
+
+function decode(decoder: TextDecoder, bytes: Uint8Array | null, fail: Fail): string {
+    try {
+        return bytes === null ? decoder.decode() : decoder.decode(bytes, { stream: true });
+    } catch {
+        throw fail('not UTF-8 text');
+    }
+}

@@ -1,0 +1,135 @@
+import { isIP } from 'node:net';
+import { isObject } from '../../schema-validation.ts';
+import { PROTOCOLS } from '../fields.ts';
+import { serviceInfo, serviceName } from './nmap-host.ts';
+import type { ScannedHost } from './read-xml.ts';
+import { bannerService } from './scanner-text.ts';
+
+type JsonObject = Readonly<Record<string, unknown>>;
+
+/** What a scanner writes of one finding. */
+interface Form {
+    fits(line: JsonObject): boolean;
+    /** Null for what tells of no host. */
+    host(line: JsonObject): ScannedHost | null;
+}
+
+/**
+ * The host of a line of JSON, before it is normalised: of masscan (`-oJ`, `-oD`), naabu (`-json`), httpx (`-json`) or zgrab2; every other line is
+ * itself a host in the shape of the API. Null for a line that tells of none, such as one of a probe that failed.
+ *
+ * Lines of masscan and naabu mostly say no more than that a port is open: such a service has no `name`, so that one that is known by another
+ * scan keeps its own.
+ */
+export function hostOfLine(line: JsonObject): ScannedHost | null {
+    const form = 'address' in line ? undefined : FORMS.find(({ fits }) => fits(line));
+    return form === undefined ? line : form.host(line);
+}
+
+/** From its sources of 2026-11: a finding a line, `status` when it answered, `service` for what it said. */
+const masscanList: Form = {
+    fits: ({ ip, ports }) => typeof ip === 'string' && Array.isArray(ports),
+    host({ ip, ports }) {
+        const findings = (ports as readonly unknown[]).filter(isObject);
+        const services = findings.flatMap(({ port, proto, status, service }) => {
+            const { name, banner } = isObject(service) ? service : {};
+            return masscanService({ port, proto, status, name, banner });
+        });
+        return alive(ip, services);
+    },
+};
+
+const masscanLines: Form = {
+    fits: ({ ip, rec_type }) => typeof ip === 'string' && typeof rec_type === 'string',
+    host({ ip, port, proto, data }) {
+        const { status, service_name: name, banner } = isObject(data) ? data : {};
+        return alive(ip, masscanService({ port, proto, status, name, banner }));
+    },
+};
+
+function masscanService({ port, proto, status, name, banner }: JsonObject): readonly JsonObject[] {
+    // It writes the port 0 for protocols that have none.
+    if (!PROTOCOLS.some((known) => known === proto) || port === 0) {
+        return [];
+    }
+
+    return [{ port, proto, state: status === 'closed' ? 'closed' : 'open', ...bannerService(name, banner) }];
+}
+
+/**
+ * From its sources of 2026-05. Version 2.0 had the port in an object. Whoever asks it for services (`-sV`) gets what nmap would say of them;
+ * of a host that it has only discovered (`-sn`) it writes the port 0.
+ */
+const naabu: Form = {
+    fits: ({ ip, port, url }) => typeof ip === 'string' && port !== undefined && url === undefined,
+    host(line) {
+        const { ip, host, protocol, mac_address: mac, os_type: system } = line;
+        const port = isObject(line.port) ? line.port.Port : line.port;
+        const proto = protocol === '' || protocol === undefined ? {} : { proto: protocol };
+        return {
+            ...alive(ip, port === 0 ? [] : [{ port, ...proto, ...nmapService(line) }], host),
+            ...(typeof mac === 'string' && mac !== '' && { mac }),
+            ...(typeof system === 'string' && system !== '' && { os_name: system }),
+        };
+    },
+};
+
+/** Name and info from fields that are called as nmap's attributes are; nothing where it has not told the service. */
+function nmapService(line: JsonObject): JsonObject {
+    const [name, tunnel, product, version, extrainfo] = ['name', 'tunnel', 'product', 'version', 'extra_info'].map((key) =>
+        typeof line[key] === 'string' ? line[key] : undefined,
+    );
+    return name === undefined ? {} : { name: serviceName({ name, tunnel }), info: serviceInfo({ product, version, extrainfo }) };
+}
+
+/**
+ * From its sources of 2026-02. `host` is the address that was asked, since 2025-12 its name, with the address as `host_ip`. Until 2022-08 there were dashes in
+ * the names of fields.
+ */
+const httpx: Form = {
+    fits: (line) => typeof line.url === 'string' && (line.status_code ?? line['status-code']) !== undefined,
+    host({ url, host_ip, host, a, aaaa, port, scheme, webserver, failed }) {
+        if (failed === true) {
+            return null;
+        }
+
+        const addresses = [host_ip, host, ...(Array.isArray(a) ? a : []), ...(Array.isArray(aaaa) ? aaaa : [])];
+        const name = URL.canParse(url as string) ? new URL(url as string).hostname : undefined;
+        const service = { port: Number(port), name: scheme === 'https' ? 'ssl/http' : 'http', info: webserver ?? null };
+        return alive(addresses.find(isAddress), [service], name?.startsWith('[') ? undefined : name);
+    },
+};
+
+/** Modules of zgrab2 that ask over UDP. `omronfins` does unless it is told otherwise, which what it writes does not say. */
+const UDP_MODULES: ReadonlySet<unknown> = new Set(['bacnet', 'ntp', 'omronfins']);
+
+/** From its sources of 2026-07. Until 2025-09 it wrote no ports: of what those versions found, the host alone is known. Of a name without an address it tells an error only. */
+const zgrab: Form = {
+    fits: ({ ip, domain, data, error }) =>
+        (typeof ip === 'string' || typeof domain === 'string') && (isObject(data) || typeof error === 'string'),
+    host({ ip, domain, data }) {
+        const all: readonly unknown[] = isObject(data) ? Object.values(data) : [];
+        const answers = all.filter((answer) => isObject(answer) && answer.status === 'success') as JsonObject[];
+        const services = answers.filter(({ port }) => port !== undefined).map(zgrabService);
+        const places = new Map(services.map((service) => [`${service.port}/${service.proto}`, service]));
+        return answers.length === 0 ? null : alive(ip, [...places.values()], domain);
+    },
+};
+
+function zgrabService({ port, protocol }: JsonObject): JsonObject {
+    const proto = UDP_MODULES.has(protocol) ? 'udp' : 'tcp';
+    return { port, proto, name: protocol === 'tls' ? 'ssl' : protocol, info: null };
+}
+
+/** What fits two of them is of the first. */
+const FORMS: readonly Form[] = [masscanLines, masscanList, httpx, zgrab, naabu];
+
+/** One that has answered. What is absent or of another type is told of by the rules for hosts, which name the field. */
+function alive(address: unknown, services: readonly JsonObject[], name?: unknown): ScannedHost {
+    const named = typeof name === 'string' && name !== '' && isIP(name) === 0 ? { name } : {};
+    return { ...(address !== undefined && { address }), state: 'alive', ...named, services };
+}
+
+function isAddress(value: unknown): value is string {
+    return typeof value === 'string' && isIP(value) !== 0;
+}

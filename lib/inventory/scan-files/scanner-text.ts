@@ -1,0 +1,48 @@
+import { MAX_NAME } from '../findings.ts';
+import { MAX_TEXT } from '../host-input.ts';
+
+/* Texts as scanners write them, as the inventory keeps them. */
+
+const HALF_PAIR = /[\ud800-\udbff]$/;
+
+/** A name that is not too long, of what a scanner calls a vulnerability. */
+export function vulnName(text: string): string {
+    // Half a surrogate pair could not be stored.
+    return text.trim().slice(0, MAX_NAME).replace(HALF_PAIR, '');
+}
+
+/** What a scanner says of a vulnerability: the output of one that lists a disk can be longer than a text may be, and is cut off. */
+export function vulnInfo(text: string): string {
+    return text.length <= MAX_TEXT ? text : `${text.slice(0, MAX_TEXT - 1).replace(HALF_PAIR, '')}…`;
+}
+
+/**
+ * The text of bytes that a scanner has written one by one, as `\xc3`.
+ *
+ * @param runs Finds escapes that follow each other. Those that are no UTF-8 together stay as they are.
+ */
+export function withoutByteEscapes(text: string, runs: RegExp): string {
+    return text.includes('\\x') ? text.replace(runs, bytesOf) : text;
+}
+
+function bytesOf(run: string): string {
+    const bytes = Buffer.from(run.replaceAll('\\x', ''), 'hex');
+    const decoded = bytes.toString();
+    return decoded.includes('\ufffd') ? run : storable(decoded);
+}
+
+/** Without NUL, which PostgreSQL does not store. */
+function storable(text: string): string {
+    return text.replaceAll('\0', '\ufffd');
+}
+
+/** Of the banners that masscan names, those that name the protocol of the port; the others are about a part of what was read. */
+const BANNERS: ReadonlySet<unknown> = new Set([
+    ...['coap', 'ftp', 'http', 'imap', 'memcached', 'nbtstat', 'ntp', 'pop', 'rdp', 'smb', 'smtp', 'snmp', 'ssh', 'ssl', 'telnet', 'vnc'],
+]);
+
+/** Name and info of a service from a banner of masscan; nothing where it does not tell the protocol. */
+export function bannerService(name: unknown, banner: unknown): Readonly<Record<string, unknown>> {
+    const info = typeof banner === 'string' ? storable(banner) : banner;
+    return BANNERS.has(name) ? { name, info: info === '' ? null : info } : {};
+}

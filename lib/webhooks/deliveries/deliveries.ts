@@ -1,0 +1,259 @@
+import Joi from 'joi';
+import { ScanwireError } from '../../errors.ts';
+import { checked } from '../../schema-validation.ts';
+import { RESERVATION_TIMES } from '../dispatching/reservations.ts';
+import type { EventSummary } from '../events/new-event.ts';
+import type { HeaderPairs } from '../exporters/exporter.ts';
+import { MAX_COUNTED } from '../exporters/exporter-health.ts';
+import { maskedBody, maskedMessage } from '../messages/formatted-message.ts';
+import type { WebhooksContext } from '../options.ts';
+import { OUTCOME_CODES, type OutcomeCode, type Timings } from '../outcomes/outcome.ts';
+import { type AnsweredAttempt, answeredAttempts } from '../outcomes/response-bodies.ts';
+import { storeRefusals } from '../store-refusals.ts';
+import { type Activity, type ActivityQuery, activityOf } from './activity.ts';
+import { DELIVERY_STATES, type Delivery, type DeliveryState, type DeliveryStore } from './delivery-store.ts';
+import { type Replays, replaysOf } from './replays.ts';
+
+/** A delivery with all its attempts, first to last. */
+export interface DeliveryHistory extends Delivery {
+    readonly history: readonly AnsweredAttempt[];
+    /** Of a test that this process is sending: the times of the phases that are over, and of all of it so far. Null for everything else. */
+    readonly progress: Timings | null;
+}
+
+/** Which deliveries are asked for. */
+export interface DeliveryFilter {
+    readonly state?: DeliveryState;
+    readonly exporterId?: string;
+    readonly kind?: string;
+    readonly eventId?: string;
+    /** Those whose events were accepted at this time or later. */
+    readonly since?: Date;
+    /** Those whose events were accepted before this time. */
+    readonly until?: Date;
+    /** What the last attempt came to, as in `lastCode`. */
+    readonly outcome?: OutcomeCode;
+    /** Id of a delivery: only older ones. */
+    readonly after?: string;
+    /** Those to these exporters; none where there are none. @throws ScanwireError `MISCONFIGURED` with a store that does not heed it. */
+    readonly exporterIds?: readonly string[];
+}
+
+/** Reads of many deliveries, newest first. */
+export interface DeliveryQuery extends DeliveryFilter {
+    readonly limit: number;
+}
+
+/** A number of deliveries. */
+export interface DeliveryCount {
+    /** At most 10,000. */
+    readonly count: number;
+    /** Whether there are more than were counted. */
+    readonly more: boolean;
+}
+
+/** What a delivery sends, as far as people may see it. */
+export interface DeliveryMessage {
+    /** With the secret of its format masked; null once the event was erased, and where it could not be made. */
+    readonly body: string | null;
+    /** How many bytes of it are sent; null where `body` is. */
+    readonly bytes: number | null;
+    /**
+     * As the last attempt sends them with the settings that its exporter has now, the next one before the first; what is secret is masked, and those of the
+     * connection are not among them. Null where there is no body any more, or no exporter.
+     */
+    readonly headers: HeaderPairs | null;
+    /** When the body of its event was erased; null while it is there. */
+    readonly erasedAt: Date | null;
+    /** Why it could not be made, so that nothing is sent; else null. */
+    readonly failure: string | null;
+}
+
+/** Reads of deliveries, and their replay. */
+export interface Deliveries {
+    /** Newest first, 100 unless `limit` says otherwise, at most 1,000. @throws ScanwireError `INVALID_INPUT` with the field. */
+    list(query?: Partial<DeliveryQuery>): Promise<readonly Delivery[]>;
+    /** How many there are of them. @throws ScanwireError `INVALID_INPUT` with the field. */
+    count(filter?: DeliveryFilter): Promise<DeliveryCount>;
+    /**
+     * What became of those that were accepted lately. @throws ScanwireError `INVALID_INPUT` with the field; `MISCONFIGURED` when the store
+     *     does not count them.
+     */
+    activity(query?: ActivityQuery): Promise<Activity>;
+    /** @throws ScanwireError `NOT_FOUND`. */
+    show(id: string): Promise<DeliveryHistory>;
+    /**
+     * What it sends. @throws ScanwireError `NOT_FOUND`, `UNSEALABLE`, `INVALID_INPUT` for settings of its exporter with which nothing can be sent;
+     *     `MISCONFIGURED` when the store does not show it.
+     */
+    message(id: string): Promise<DeliveryMessage>;
+    /** Replays of many deliveries. */
+    readonly replays: Replays;
+    /**
+     * Sends the same bytes under the same message id once more, of what waits for its next try at once.
+     *
+     * @throws ScanwireError `NOT_FOUND`; `CONFLICT` while it is being sent or waits for its first try.
+     */
+    replay(id: string): Promise<Delivery>;
+    /**
+     * Ends for good as `cancelled` what waits, is held or has failed, so that nothing sends or replays it and others of its order key go on.
+     *
+     * @throws ScanwireError `NOT_FOUND`; `CONFLICT` while it is being sent, or when it has ended otherwise; `MISCONFIGURED` when the store cannot.
+     */
+    discard(id: string): Promise<Delivery>;
+    /** Whether the store can. */
+    readonly discards: boolean;
+}
+
+/** What of a filter can be asked for from outside. */
+export type AskedFilter = Omit<DeliveryFilter, 'exporterIds'>;
+type AskedQuery = Omit<DeliveryQuery, 'exporterIds'>;
+
+/** An event whose body was erased. */
+export interface ErasedEvent extends EventSummary {
+    readonly erasedAt: Date;
+    /** How many of its deliveries have ended by this as `erased`. */
+    readonly ended: number;
+}
+
+/** Events that were accepted. Methods reject with ScanwireError `NOT_FOUND` for an unknown id. */
+export interface Events {
+    show(id: string): Promise<EventSummary>;
+    /**
+     * Erases the body of an event for good; its row and those of its deliveries stay. What of these has not ended ends as `erased`. Once this
+     * has resolved no attempt begins any more; one that is under way may still reach its receiver within its time-out.
+     */
+    erase(id: string): Promise<ErasedEvent>;
+}
+
+/** What deliveries can be asked by; ids and kinds are texts, and one that names nothing finds nothing. */
+const filterSchemas = {
+    state: Joi.string().valid(...DELIVERY_STATES),
+    exporterId: Joi.string(),
+    kind: Joi.string(),
+    eventId: Joi.string(),
+    since: Joi.date().iso(),
+    until: Joi.date().iso(),
+    outcome: Joi.string().valid(...OUTCOME_CODES),
+    after: Joi.string(),
+};
+
+/** The rules of {@link DeliveryFilter}, but for that of several exporters. */
+export const deliveryFilterSchema: Joi.ObjectSchema<AskedFilter> = Joi.object<AskedFilter, true>(filterSchemas).label('query').default();
+
+/** The rules of {@link DeliveryQuery}, with their defaults, but for that of several exporters. */
+export const deliveryQuerySchema: Joi.ObjectSchema<AskedQuery> = Joi.object<AskedQuery, true>({
+    ...filterSchemas,
+    limit: Joi.number().integer().min(1).max(1000).default(100),
+})
+    .label('query')
+    .default();
+
+/** Asked for by what knows whose exporters they are, never from outside. */
+const several = Joi.object({ exporterIds: Joi.array().items(Joi.string()) });
+const wholeFilterSchema = deliveryFilterSchema.concat(several) as Joi.ObjectSchema<DeliveryFilter>;
+const wholeQuerySchema = deliveryQuerySchema.concat(several) as Joi.ObjectSchema<DeliveryQuery>;
+
+/** A store that does not know of it would answer with those of all. */
+function heeded<Filter extends DeliveryFilter>(filter: Filter, { filtersByExporters }: DeliveryStore): Filter {
+    if (filter.exporterIds !== undefined && filtersByExporters !== true) {
+        throw new ScanwireError('MISCONFIGURED', 'Cannot look for the deliveries of several exporters: the store does not', {
+            field: 'exporterIds',
+        });
+    }
+
+    return filter;
+}
+
+/** The deliveries of a store. */
+export function deliveriesOf(context: WebhooksContext): Deliveries {
+    const { deliveries: store, dispatcher, tests } = context;
+    return {
+        async list(query) {
+            return store.list(heeded(checked(wholeQuerySchema, query), store));
+        },
+
+        async count(filter) {
+            const count = await store.count(heeded(checked(wholeFilterSchema, filter), store), MAX_COUNTED + 1);
+            return { count: Math.min(count, MAX_COUNTED), more: count > MAX_COUNTED };
+        },
+
+        activity: activityOf(context),
+
+        async show(id) {
+            const [delivery, history] = await Promise.all([store.get(id), answeredAttempts(store, id)]);
+            if (delivery === null) {
+                throw storeRefusals.unknownDelivery();
+            }
+
+            return { ...delivery, history, progress: delivery.finishedAt === null ? tests.timings(id) : null };
+        },
+
+        message: (id) => messageOf(id, context),
+        discards: store.discard !== undefined,
+        replays: replaysOf(context),
+
+        async replay(id) {
+            const delivery = await store.replay(id);
+            dispatcher.wake();
+            return delivery;
+        },
+
+        async discard(id) {
+            if (store.discard === undefined) {
+                throw new ScanwireError('MISCONFIGURED', 'Cannot discard a delivery: the store does not');
+            }
+            const delivery = await store.discard(id);
+            dispatcher.wake();
+            return delivery;
+        },
+    };
+}
+
+async function messageOf(id: string, context: WebhooksContext): Promise<DeliveryMessage> {
+    const { deliveries: store, exporters } = context;
+    if (store.content === undefined) {
+        throw new ScanwireError('MISCONFIGURED', 'Cannot show what a delivery sends: the store does not show it');
+    }
+    const [content, attempts] = await Promise.all([store.content(id), store.attempts(id)]);
+    if (content === null) {
+        throw storeRefusals.unknownDelivery();
+    }
+
+    const { event, message, exporterId } = content;
+    const failure = message?.failure ?? null;
+    if (event.erasedAt !== null || failure !== null) {
+        return { body: null, bytes: null, headers: null, erasedAt: event.erasedAt, failure };
+    }
+    const body = maskedBody(event.body, message);
+    const exporter = await exporters.get(exporterId);
+    const time = attempts.at(-1)?.startedAt ?? (await store.now());
+    const sent = exporter && maskedMessage(event, message, { exporter, time }, context);
+    return { body, bytes: sent?.bytes ?? Buffer.byteLength(body), headers: sent?.headers ?? null, erasedAt: null, failure };
+}
+
+/** The events of a store. */
+export function eventsOf(context: WebhooksContext): Events {
+    const { deliveries: store, messageCache, session, sleep } = context;
+    return {
+        async show(id) {
+            const event = await store.event(id);
+            if (event === null) {
+                throw storeRefusals.unknownEvent();
+            }
+
+            return event;
+        },
+
+        async erase(id) {
+            const event = await store.erase(id);
+            await messageCache.forgetEvent(id);
+            // Another process that accepted the event holds its deliveries with their claims, and may begin to send them for so long (see reservations.ts).
+            if (event.ended > 0 && (await session.hasOthers().catch(() => true))) {
+                await sleep(RESERVATION_TIMES.beginWithin);
+            }
+
+            return event as ErasedEvent;
+        },
+    };
+}

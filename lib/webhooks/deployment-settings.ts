@@ -1,0 +1,220 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { EgressGuard, EgressPolicy } from '../egress/guard.ts';
+import { ScanwireError } from '../errors.ts';
+import type { DeliveryQueue, QueueAddress } from './dispatching/delivery-queue.ts';
+import type { EventKind } from './events/event-kinds.ts';
+import type { Tracing, TracingOptions } from './observing/tracing.ts';
+import type { Sender, SharedLimits } from './sending/http-sender.ts';
+
+/**
+ * What is on the wire and how it is retried, which all processes of a deployment have in common: plain JSON, nothing secret. What a
+ * process cannot tell, for example the limits of a sender that somebody else has made, is absent. The limits of {@link SharedLimits} are those of
+ * the sender that receivers notice; those of {@link QueueAddress} say where the jobs are.
+ */
+export interface DeploymentSettings extends Partial<SharedLimits>, Partial<QueueAddress> {
+    readonly vendor: string;
+    /** The names of the host's own, where it has any: a worker needs none of them. */
+    readonly kinds?: readonly string[];
+    readonly window: number;
+    /** Attempts a second of all exporters together, where there is a limit. */
+    readonly rate?: number;
+    readonly breakerAfter: number;
+    /** Milliseconds for which an exporter may fail before it is stopped. */
+    readonly stopAfter: number;
+    readonly maxBodyBytes: number;
+    readonly attemptTimeout: number;
+    /** False where nothing of what receivers answer is kept; absent where it is. */
+    readonly keepResponses?: false;
+    readonly egress?: EgressPolicy;
+    /** Where what is published and sent has spans. */
+    readonly tracing?: Required<TracingOptions>;
+}
+
+/** Those who share one store. */
+export interface Deployment {
+    /** UUID, made once; it keeps the deployment's jobs apart from those of others on the same queue server. */
+    readonly id: string;
+    /** How often the settings of the deployment have changed. */
+    readonly generation: number;
+    /** Null until a host has started. */
+    readonly settings: DeploymentSettings | null;
+}
+
+/** Keeps the settings of the deployment. Rejects with ScanwireError `UNAVAILABLE` when the store cannot be reached. */
+export interface SettingsStore {
+    /** What the rows are in, for example the pool, compared by identity: stores in different ones are refused together. Absent where that cannot be known. */
+    readonly database?: object;
+    /** The deployment, which begins when it is first asked for. */
+    read(): Promise<Deployment>;
+    /** Stores settings in place of those that were there; the generation rises by one if they differ. The deployment after that. */
+    declare(settings: DeploymentSettings): Promise<Deployment>;
+}
+
+/**
+ * What a process is: a `host` says what the settings of its deployment are when it starts; a `worker` sends with those that a host has
+ * stored, or refuses to start.
+ */
+export type Role = 'host' | 'worker';
+
+/** What a process was given of what the settings of the deployment are made of. */
+interface Parts extends Pick<DeploymentSettings, 'vendor' | 'window' | 'breakerAfter' | 'stopAfter' | 'maxBodyBytes'> {
+    readonly rate: number | null;
+    readonly keepResponses: boolean;
+    readonly settings: SettingsStore;
+    readonly kinds: readonly EventKind[];
+    readonly sender: Pick<Sender, 'attemptTimeout' | 'limits'>;
+    readonly guard: Pick<EgressGuard, 'allow' | 'owners'>;
+    readonly queue: Pick<DeliveryQueue, 'address'>;
+    readonly tracing: Pick<Tracing, 'options'> | null;
+    readonly onError: (error: Error) => void;
+}
+
+/** A process among those that share its deployment's settings. */
+export interface Membership {
+    /**
+     * Stores the settings of this process, as a host, or makes sure that they are those that are stored. Done once until it leaves.
+     *
+     * @throws ScanwireError `MISCONFIGURED` for a worker before its host, or with other settings, each with both values; `UNAVAILABLE`.
+     */
+    join(role: Role): Promise<void>;
+    /** That of the settings of this process; 0 before it has joined. */
+    generation(): number;
+    /** Checks now whether the settings have changed, which is also done every two seconds. */
+    checkSettings(): Promise<void>;
+    leave(): void;
+}
+
+const CHECK_EVERY = 2_000;
+
+/** @param outdated Called once when another process has changed the settings since this one joined; it is no member any more. */
+export function membership(parts: Parts, outdated: () => void): Membership {
+    const { settings, queue, onError } = parts;
+    let generation = 0;
+    let joined: DeploymentSettings | null = null;
+    let asHost = false;
+    let checking: Promise<void> | null = null;
+    let timer: NodeJS.Timeout | undefined;
+
+    async function compare(): Promise<void> {
+        const now = joined === null ? null : await settings.read();
+        if (joined !== null && now !== null && now.generation !== generation) {
+            const how = howChanged(joined, now.settings ?? {});
+            leave();
+            onError(new ScanwireError('CONFLICT', `Cannot go on sending here: another process has changed the settings${how}`));
+            outdated();
+        }
+    }
+
+    function checkSettings(): Promise<void> {
+        checking ??= compare()
+            .catch(onError)
+            .finally(() => {
+                checking = null;
+            });
+        return checking;
+    }
+
+    function leave(): void {
+        clearInterval(timer);
+        joined = null;
+    }
+
+    return {
+        generation: () => generation,
+        checkSettings,
+        leave,
+
+        async join(role) {
+            if (joined !== null && (asHost || role === 'worker')) {
+                return;
+            }
+
+            const found = await settings.read();
+            const own = settingsOf(parts, queue.address?.(found.id));
+            const deployment = role === 'host' ? await settings.declare(own) : agreeing(own, found);
+            generation = deployment.generation;
+            // A worker may know less than its host.
+            joined = deployment.settings ?? own;
+            asHost = role === 'host';
+            clearInterval(timer);
+            timer = setInterval(() => void checkSettings(), CHECK_EVERY);
+            timer.unref();
+        },
+    };
+}
+
+function settingsOf(
+    { vendor, kinds, window, rate, breakerAfter, stopAfter, maxBodyBytes, keepResponses, sender, guard, tracing }: Parts,
+    address?: QueueAddress,
+) {
+    const { limits, attemptTimeout } = sender;
+    const own: DeploymentSettings = {
+        vendor,
+        ...(kinds.length > 0 && { kinds: kinds.map(({ name }) => name).toSorted() }),
+        window,
+        ...(rate !== null && { rate }),
+        breakerAfter,
+        stopAfter,
+        maxBodyBytes,
+        ...limits,
+        attemptTimeout,
+        ...(!keepResponses && { keepResponses }),
+        ...(guard.allow !== undefined && { egress: policyOf(guard.allow, guard.owners) }),
+        ...(tracing !== null && { tracing: tracing.options }),
+        ...address,
+    };
+    return own;
+}
+
+/** Which receivers a guard allows, in an order that does not depend on the one in which they were given. */
+function policyOf(allow: readonly string[], owners?: EgressGuard['owners']): EgressPolicy {
+    const sorted = (entries: readonly string[]): readonly string[] => [...new Set(entries)].toSorted();
+    const ofOwners = Object.entries(owners ?? {}).map(([owner, own]) => [owner, sorted(own)] as const);
+    return { allow: sorted(allow), ...(ofOwners.length > 0 && { owners: Object.fromEntries(ofOwners) }) };
+}
+
+/** What a host has stored. @throws ScanwireError `MISCONFIGURED` before that. */
+export function storedSettings({ settings }: Deployment): DeploymentSettings {
+    if (settings === null) {
+        throw new ScanwireError('MISCONFIGURED', 'Cannot send before a host has stored its settings: start the host first');
+    }
+
+    return settings;
+}
+
+type Known = Partial<DeploymentSettings>;
+type Name = keyof DeploymentSettings;
+
+/** Without a rate there is no limit, and what receivers answer is kept unless somebody says no. */
+const SAID_BY_ABSENCE: readonly Name[] = ['rate', 'keepResponses'];
+
+function agreeing(own: DeploymentSettings, deployment: Deployment): Deployment {
+    const settings = storedSettings(deployment);
+    const names = new Set([...SAID_BY_ABSENCE, ...Object.keys(own)] as Name[]);
+    // A worker may choose what its host has not set, but for settings whose absence has a meaning: in these too both must agree.
+    const different = [...names].filter(
+        (name) => (settings[name] !== undefined || SAID_BY_ABSENCE.includes(name)) && differs(own, settings, name),
+    );
+    const [field] = different;
+    if (field !== undefined) {
+        const message = `Settings of a worker must be those of its host: ${shown(own, settings, different)}`;
+        throw new ScanwireError('MISCONFIGURED', message, { field });
+    }
+
+    return deployment;
+}
+
+function howChanged(joined: Known, now: Known): string {
+    const names = [...new Set([...Object.keys(joined), ...Object.keys(now)])] as Name[];
+    const different = names.filter((name) => differs(joined, now, name));
+    return different.length === 0 ? ', and changed them back' : ` (${shown(joined, now, different)})`;
+}
+
+function differs(here: Known, stored: Known, name: Name): boolean {
+    return !isDeepStrictEqual(here[name], stored[name]);
+}
+
+function shown(here: Known, stored: Known, names: readonly Name[]): string {
+    const text = (value: unknown): string => (value === undefined ? 'not set' : JSON.stringify(value));
+    return names.map((name) => `${name} is ${text(here[name])} here and ${text(stored[name])} in the store`).join(', ');
+}

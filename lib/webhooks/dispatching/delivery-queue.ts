@@ -1,0 +1,155 @@
+import { ScanwireError } from '../../errors.ts';
+import type { Reservation } from './reservations.ts';
+
+/** One delivery handed to the workers of a collector. Holds ids only: whoever can read the queue learns nothing else. */
+export interface DeliveryJob {
+    readonly collector: string;
+    readonly deliveryId: string;
+    /** Whose the delivery is; absent in what an earlier release has added. */
+    readonly exporterId?: string;
+    /** Number of the attempt this job is for, from 1. With the delivery's id, and the token of its claim if it has one, it identifies the job. */
+    readonly attempt: number;
+    /** True for a `test`: its job is done before all that wait. */
+    readonly singleAttempt: boolean;
+    /**
+     * The claim that the delivery was handed out with: for whoever gets the job first. Null when there is none, and where the job may have
+     * been handed out before: added once more, taken again from a worker that died, or taken after the connection was lost.
+     */
+    readonly reservation: Reservation | null;
+}
+
+/** A worker that takes jobs until it is closed. */
+export interface QueueWorker {
+    /** Takes no new job and waits for those that run. */
+    close(): Promise<void>;
+}
+
+/** How a worker takes jobs. */
+export interface WorkOptions {
+    /** How many jobs may run at once. */
+    readonly concurrency: number;
+    /** Receives what goes wrong with the queue itself (connection lost, job lost); the worker goes on by itself. */
+    readonly onError?: (error: Error) => void;
+}
+
+/** Where the jobs of a deployment are. */
+export interface QueueAddress {
+    /** What kind of server keeps them, for example `Redis`. */
+    readonly queue: string;
+    /** What the names of all keys begin with; absent where the server has none. */
+    readonly prefix?: string;
+}
+
+/**
+ * Wakes workers up, and nothing more: the rows of the {@link DeliveryStore} are the truth. A queue may lose or repeat jobs at
+ * any time; the dispatcher adds again what has gone missing and a worker's claim stops what comes twice.
+ */
+export interface DeliveryQueue {
+    /** What the jobs are in, for people: `Redis`, `this process`. */
+    readonly name?: string;
+
+    /**
+     * Keeps the jobs of this deployment apart from those of others, and says where they are to be found; absent where no other process
+     * can look for them. Called before anything else.
+     *
+     * @param deployment UUID of the deployment.
+     */
+    address?(deployment: string): QueueAddress;
+
+    /** Resolves once the queue can be used. @throws ScanwireError `MISCONFIGURED` for a server that may drop jobs (a Redis that evicts keys), `UNAVAILABLE`. */
+    ready(): Promise<void>;
+
+    /**
+     * Adds jobs; one that was added before and is not done stays as it is. One with a reservation may be begun at once instead, by a worker
+     * of this process, past the server: that this resolves does not show that the server is there, for which there is `hasLostJobs`.
+     *
+     * @throws ScanwireError `UNAVAILABLE` without waiting for a reconnect.
+     */
+    add(jobs: readonly DeliveryJob[]): Promise<void>;
+
+    /**
+     * Whether jobs that were added may be gone since it was asked last, or first used; absent where that is not known. Then all that is
+     * `queued` is added again. @throws ScanwireError `UNAVAILABLE`.
+     */
+    hasLostJobs?(): Promise<boolean>;
+
+    /** Runs `handler` for the jobs of a collector, wherever they were added. A rejected handler is reported and its job dropped. */
+    work(collector: string, handler: (job: DeliveryJob) => Promise<void>, options: WorkOptions): Promise<QueueWorker>;
+
+    /** Ends the queue's own connections; what the application passed in stays open. Close the workers before. */
+    close(): Promise<void>;
+}
+
+/** Gets in touch with a queue whose server may be away. */
+export interface FirstContact {
+    /**
+     * Calls `reached` once the queue can be used: before this resolves if its server is there, later if it is away.
+     *
+     * @throws ScanwireError `MISCONFIGURED` for a server that is there and would lose jobs or refuses the connection.
+     */
+    start(reached: () => void): Promise<void>;
+    /** Tries no more. */
+    stop(): void;
+}
+
+/** Milliseconds between the tries to reach a server that was away, doubled each time. */
+export const RETRIES: { readonly first: number; readonly max: number } = { first: 500, max: 5_000 };
+
+/** Every try that fails in the background is reported, whatever the reason: who runs the server may yet mend it. */
+export function firstContact(queue: DeliveryQueue, onError: (error: Error) => void): FirstContact {
+    let retry: NodeJS.Timeout | undefined;
+    let wanted = false;
+
+    async function tryAgain(reached: () => void, delay: number): Promise<void> {
+        try {
+            await queue.ready();
+        } catch (error) {
+            onError(error as Error);
+            if (wanted) {
+                tryLater(reached, Math.min(2 * delay, RETRIES.max));
+            }
+            return;
+        }
+
+        if (wanted) {
+            reached();
+        }
+    }
+
+    function tryLater(reached: () => void, delay: number): void {
+        retry = setTimeout(() => void tryAgain(reached, delay), delay);
+    }
+
+    return {
+        async start(reached) {
+            wanted = true;
+            try {
+                await queue.ready();
+            } catch (error) {
+                if (!(error instanceof ScanwireError && error.code === 'UNAVAILABLE')) {
+                    throw error;
+                }
+
+                onError(error);
+                if (wanted) {
+                    tryLater(reached, RETRIES.first);
+                }
+                return;
+            }
+
+            if (wanted) {
+                reached();
+            }
+        },
+
+        stop() {
+            wanted = false;
+            clearTimeout(retry);
+        },
+    };
+}
+
+/** What a queue that was closed rejects with. */
+export function closedQueue(): ScanwireError {
+    return new ScanwireError('UNAVAILABLE', 'The queue is closed');
+}

@@ -1,0 +1,332 @@
+import type { Dispatched, Listening, SweepResult } from '../deliveries/delivery-store.ts';
+import { COLLECTOR_PATTERN } from '../exporters/exporter.ts';
+import { emitPoisoned } from '../observing/host-events.ts';
+import type { WebhooksContext } from '../options.ts';
+import { unsentOutcome } from '../outcomes/outcome.ts';
+import type { DeliveryJob } from './delivery-queue.ts';
+import { type AfterStep, evenly, replaySteps } from './replay-steps.ts';
+import { type HandOutOptions, RESERVATION_TIMES } from './reservations.ts';
+
+/**
+ * Moves due deliveries from their rows into the queue, a window of each exporter at a time. Any number of dispatchers may
+ * run on the same store.
+ */
+export interface Dispatcher {
+    start(): void;
+    /** Something became due: looks for it now. */
+    wake(): void;
+    /** Something that was lost may be free to be handed out once more: sweeps now. */
+    sweep(): void;
+    /** A replay was begun: looks for it now. */
+    replay(): void;
+    /** An attempt for this exporter has ended, whether it is retried or not: hands out what may have waited for its place in the window. */
+    attemptEnded(exporterId: string): void;
+    /** By what options what is accepted now can be handed out at once; undefined when it has to wait in its rows. */
+    handOutOptions(): Required<HandOutOptions> | undefined;
+    /** Puts what was handed out into the queue. What fails is reported and tried again. */
+    add(handedOut: readonly Dispatched[]): void;
+    /** Resolves once what is being handed out is in the queue. */
+    stop(): Promise<void>;
+}
+
+/** How often rows are read when nobody wakes the dispatcher, in milliseconds. */
+const POLL_EVERY = 1_000;
+
+/** How often lost jobs and run-out claims are looked for, in milliseconds. */
+const SWEEP_EVERY = 1_000;
+
+/**
+ * A session without heartbeats may be of a live process that cannot reach the store. As long as this process has itself reached the store for less
+ * than this, in milliseconds, it cannot tell the two apart: it then takes claims only from sessions that were ended (`endSessions`).
+ */
+const GRACE = 5_000;
+
+/** A delivery that has been queued for so long, in milliseconds, is added to the queue once more. */
+const REQUEUE_AFTER = 10_000;
+
+/** Deliveries moved per statement. */
+const BATCH = 500;
+
+/** A dispatcher that is stopped. What fails is reported and tried again at the next poll. */
+export function dispatcher(context: DispatcherContext): Dispatcher {
+    const { start, handOut, sweepNext, replayNext, add, added, isBehind, noteAttemptEnd } = handingOut(context);
+    const { window, rate, breakerAfter, onError } = context;
+    let running: Promise<void> | null = null;
+    let woken = false;
+    let stopped = true;
+    let poll: NodeJS.Timeout | undefined;
+    let again: NodeJS.Timeout | undefined;
+    let listening: Listening | undefined;
+
+    async function handOutUntilQuiet(): Promise<void> {
+        let soon: number | null = null;
+        do {
+            woken = false;
+            soon = await handOut().catch((error: Error) => {
+                onError(error);
+                return null;
+            });
+        } while (woken && !stopped);
+
+        clearTimeout(again);
+        if (soon !== null && !stopped) {
+            again = setTimeout(wake, soon);
+        }
+    }
+
+    function wake(): void {
+        woken = true;
+        if (stopped || running !== null) {
+            return;
+        }
+
+        running = handOutUntilQuiet().finally(() => {
+            running = null;
+            if (woken) {
+                wake();
+            }
+        });
+    }
+
+    return {
+        wake,
+
+        sweep() {
+            sweepNext();
+            wake();
+        },
+
+        replay() {
+            replayNext();
+            wake();
+        },
+
+        attemptEnded(exporterId) {
+            if (noteAttemptEnd(exporterId)) {
+                wake();
+            }
+        },
+
+        // `accept` cannot count against a rate: where there is one, only `dispatch` hands out.
+        handOutOptions: () =>
+            stopped || isBehind() || rate !== null ? undefined : { window, breakerAfter, beginWithin: RESERVATION_TIMES.beginWithin },
+
+        add,
+
+        start() {
+            stopped = false;
+            start();
+            poll = setInterval(wake, POLL_EVERY);
+            listening = context.deliveries.listen?.(wake, context.onError);
+            wake();
+        },
+
+        async stop() {
+            stopped = true;
+            clearInterval(poll);
+            clearTimeout(again);
+            const closed = listening?.close();
+            listening = undefined;
+            await Promise.all([running, closed]);
+            await added();
+        },
+    };
+}
+
+type DispatcherContext = Pick<WebhooksContext, 'deliveries' | 'queue' | 'monotonic' | 'claimDuration' | 'newId' | 'onEvent' | 'onError'> &
+    Pick<WebhooksContext, 'window' | 'rate' | 'breakerAfter' | 'breaker'>;
+
+interface HandingOut {
+    /** To be called when the process starts, which has not watched the store before. */
+    start(): void;
+    /** @returns After how many milliseconds to do so again, should nobody ask for it sooner than the poll; else null. */
+    handOut(): Promise<number | null>;
+    /** The next hand-out sweeps. */
+    sweepNext(): void;
+    /** The next hand-out looks for replays. */
+    replayNext(): void;
+    /** Adds jobs, before them those that could not be added earlier. What fails is reported and tried again. */
+    add(handedOut: readonly Dispatched[]): void;
+    /** Resolves once what was handed out has been added, at once. */
+    added(): Promise<void>;
+    /** Whether jobs wait for the queue. */
+    isBehind(): boolean;
+    /** An attempt for this exporter has ended. @returns Whether to hand out what that may unblock; a dispatch that is under way looks again by itself. */
+    noteAttemptEnd(exporterId: string): boolean;
+}
+
+/** Sweeps when it is time, and puts what is lost or due into the queue. */
+function handingOut(context: DispatcherContext): HandingOut {
+    const { deliveries, queue, monotonic, window, rate, breakerAfter, onError } = context;
+    let nextSweep = Number.NEGATIVE_INFINITY;
+    let graceEnds = Number.POSITIVE_INFINITY;
+    /** Marked queued in their rows, not yet in the queue. */
+    let unqueued: readonly DeliveryJob[] = [];
+    const { dispatchBegins, dispatchEnds, noteAttemptEnd } = awaitedAttempts();
+    const { add, addInTurns, added } = adding(enqueue, onError);
+    const replays = replaySteps(context, addInTurns);
+    const options = { window, breakerAfter, beginWithin: RESERVATION_TIMES.beginWithin, limit: BATCH, ...(rate !== null && { rate }) };
+
+    async function fromStore<T>(answer: Promise<T>): Promise<T> {
+        try {
+            return await answer;
+        } catch (error) {
+            graceEnds = monotonic() + GRACE;
+            throw error;
+        }
+    }
+
+    /** A queue that cannot be asked does not keep the sweep from its other work: claims run out all the same. */
+    async function hasLostJobs(): Promise<boolean> {
+        try {
+            return (await queue.hasLostJobs?.()) ?? false;
+        } catch (error) {
+            onError(error as Error);
+            return false;
+        }
+    }
+
+    async function sweep(): Promise<void> {
+        nextSweep = monotonic() + SWEEP_EVERY;
+        const requeueAfter = (await hasLostJobs()) ? 0 : REQUEUE_AFTER;
+        let swept: SweepResult;
+        do {
+            swept = await fromStore(deliveries.sweep({ requeueAfter, limit: BATCH, endedOnly: monotonic() < graceEnds }));
+            await emitPoisoned(swept.poisoned, context);
+            await enqueue(swept.lost);
+        } while (swept.lost.length === BATCH);
+    }
+
+    /** Adds what is handed out; what has been tried before is left to go in turns where it shall. */
+    async function dispatch(triedInTurns: boolean): Promise<AfterStep> {
+        const tried: Dispatched[] = [];
+        let atOnce = 0;
+        let again: boolean;
+        do {
+            dispatchBegins();
+            const { handedOut, waitsFor } = await fromStore(deliveries.dispatch(options));
+            again = dispatchEnds(waitsFor) || handedOut.length === BATCH;
+            const now = handedOut.filter(({ attempt }) => !triedInTurns || attempt === 1);
+            tried.push(...handedOut.filter((one) => !now.includes(one)));
+            atOnce += now.length;
+            await enqueue(now);
+        } while (again);
+        return { atOnce, inTurns: tried };
+    }
+
+    async function enqueue(handedOut: readonly Dispatched[]): Promise<void> {
+        const possible = handedOut.filter(({ collector }) => COLLECTOR_PATTERN.test(collector));
+        const jobs: DeliveryJob[] = [...unqueued, ...possible];
+        unqueued = [];
+        if (possible.length < handedOut.length) {
+            const impossible = handedOut.filter((one) => !possible.includes(one));
+            await fromStore(refuse(impossible, context));
+        }
+        if (jobs.length > 0) {
+            await queue.add(jobs).catch((error: unknown) => {
+                // They may have got there all the same.
+                unqueued = [...jobs.map((job) => ({ ...job, reservation: null })), ...unqueued];
+                throw error;
+            });
+        }
+    }
+
+    return {
+        add,
+        added,
+        isBehind: () => unqueued.length > 0,
+        noteAttemptEnd,
+
+        start() {
+            graceEnds = monotonic() + GRACE;
+        },
+
+        sweepNext() {
+            nextSweep = Number.NEGATIVE_INFINITY;
+        },
+
+        replayNext: replays.now,
+
+        async handOut() {
+            await enqueue([]);
+            if (monotonic() >= nextSweep) {
+                await sweep();
+            }
+            const advanced = await fromStore(replays.advance());
+            return replays.goOnAfter(advanced, await dispatch(advanced));
+        },
+    };
+}
+
+/** Adds jobs that nobody waits for. */
+function adding(enqueue: (handedOut: readonly Dispatched[]) => Promise<void>, onError: (error: Error) => void) {
+    const underWay = new Set<Promise<void>>();
+    function add(handedOut: readonly Dispatched[]): void {
+        const added = enqueue(handedOut)
+            .catch(onError)
+            .finally(() => underWay.delete(added));
+        underWay.add(added);
+    }
+
+    const turns = evenly(add);
+    return {
+        add,
+        addInTurns: turns.give,
+
+        /** Resolves once all has been added; what waits for its turn is at once. */
+        async added(): Promise<void> {
+            turns.end();
+            await Promise.all(underWay);
+        },
+    };
+}
+
+/** Remembers for which exporters the end of an attempt may unblock deliveries that the last dispatch had to leave. */
+function awaitedAttempts() {
+    let awaited: ReadonlySet<string> = new Set();
+    /** Exporters with attempts that have ended since the last dispatch began: it may not have seen that. */
+    const unseen = new Set<string>();
+    return {
+        /** A dispatch begins. */
+        dispatchBegins(): void {
+            unseen.clear();
+        },
+
+        /** It has left what waits for attempts of these exporters. @returns Whether one of those has ended meanwhile. */
+        dispatchEnds(waitsFor: readonly string[]): boolean {
+            awaited = new Set(waitsFor);
+            return waitsFor.some((exporterId) => unseen.has(exporterId));
+        },
+
+        /** @returns Whether the last dispatch has left deliveries that the end of an attempt for this exporter may unblock. */
+        noteAttemptEnd(exporterId: string): boolean {
+            unseen.add(exporterId);
+            return awaited.has(exporterId);
+        },
+    };
+}
+
+/** Rows can be changed with SQL, past all checks. One that nobody can send ends with a reason and holds nobody up. */
+async function refuse(dispatched: readonly Dispatched[], { deliveries, claimDuration, newId, breaker }: DispatcherContext): Promise<void> {
+    const requests = dispatched.map(({ deliveryId, reservation }) => {
+        return { deliveryId, token: newId(), duration: claimDuration, ...(reservation !== null && { reservation: reservation.token }) };
+    });
+    const claims = (await deliveries.claim(requests, null)).filter((claim) => claim !== null);
+    const result = {
+        code: 'invalid_exporter',
+        status: null,
+        detail: 'No worker can have the name of its collector',
+        retryAfter: null,
+    } as const;
+    const refused = {
+        outcome: unsentOutcome(result),
+        next: { state: 'exhausted' },
+        health: 'none',
+        pause: null,
+        stopReason: null,
+    } as const;
+    const outcomes = claims.map(({ deliveryId, token, exporter }) => {
+        return { deliveryId, exporterId: exporter.id, token, begunAt: null, ...refused };
+    });
+    await deliveries.recordOutcomes(outcomes, breaker);
+}

@@ -1,0 +1,113 @@
+import type { Dispatched } from '../deliveries/delivery-store.ts';
+import type { WebhooksContext } from '../options.ts';
+
+/**
+ * Milliseconds between two steps of replays: at least; at most while their deliveries are handed out; at most while none are; and while no replay is
+ * known. A step costs as much whether it has one delivery or ten.
+ */
+const STEP_EVERY = { least: 25, most: 100, unused: 500, unknown: 10_000 } as const;
+
+/** Deliveries that a step should have; steps become rarer or more frequent until it has. */
+const OF_A_STEP = { least: 8, most: 16 } as const;
+
+/** The most deliveries of one replay that a step makes due. */
+const MOST_OF_A_STEP = 1_000;
+
+/** What was handed out after a step. */
+export interface AfterStep {
+    /** How many were added to the queue. */
+    readonly atOnce: number;
+    /** Those that are to be added one after the other until the next step. */
+    readonly inTurns: readonly Dispatched[];
+}
+
+/** Lets replays go on, step by step, when it is time. */
+export function replaySteps(
+    { deliveries: { replays }, monotonic }: Pick<WebhooksContext, 'deliveries' | 'monotonic'>,
+    addInTurns: Turns<Dispatched>['give'],
+) {
+    let next = Number.NEGATIVE_INFINITY;
+    let isUnfinished = false;
+    let pause: number = STEP_EVERY.least;
+    return {
+        now(): void {
+            next = Number.NEGATIVE_INFINITY;
+        },
+
+        /** @returns Whether it was time. */
+        async advance(): Promise<boolean> {
+            if (replays === undefined || monotonic() < next) {
+                return false;
+            }
+
+            // Before it is asked: where that fails, what is due is dispatched all the same, and replays wait.
+            next = monotonic() + STEP_EVERY.unknown;
+            isUnfinished = false;
+            isUnfinished = await replays.advance(MOST_OF_A_STEP);
+            next = isUnfinished ? monotonic() + pause : next;
+            return isUnfinished;
+        },
+
+        /** @returns After how many milliseconds; null when none is unfinished. */
+        goOnAfter(advanced: boolean, { atOnce, inTurns }: AfterStep): number | null {
+            const untilNext = isUnfinished ? Math.max(0, next - monotonic()) : null;
+            if (advanced) {
+                pause = pauseAfter(pause, atOnce, inTurns.length);
+                addInTurns(inTurns, untilNext ?? 0);
+            }
+            return untilNext;
+        },
+    };
+}
+
+/** What is sent at once slows down the new events of that moment, so that it should be little. */
+function pauseAfter(pause: number, atOnce: number, inTurns: number): number {
+    if (atOnce + inTurns === 0) {
+        return Math.min(2 * pause, STEP_EVERY.unused);
+    }
+    if (atOnce > 0 || inTurns > OF_A_STEP.most) {
+        return Math.max(Math.min(pause, STEP_EVERY.most) / 2, STEP_EVERY.least);
+    }
+    return Math.min(inTurns < OF_A_STEP.least ? 2 * pause : pause, STEP_EVERY.most);
+}
+
+/** Hands on what it gets in turns. */
+export interface Turns<Item> {
+    /** Evenly within so many milliseconds; what is left of an earlier call at once. */
+    give(items: readonly Item[], milliseconds: number): void;
+    /** What is left, at once. */
+    end(): void;
+}
+
+/** The least milliseconds between two turns: together, several are cheaper. */
+const TURN_EVERY = 5;
+
+/** Turns of what would be too much for one moment. */
+export function evenly<Item>(handOn: (items: readonly Item[]) => void): Turns<Item> {
+    let left: readonly Item[] = [];
+    let timer: NodeJS.Timeout | undefined;
+
+    function turn(count: number): void {
+        const [items, rest] = [left.slice(0, count), left.slice(count)];
+        left = rest;
+        if (rest.length === 0) {
+            clearInterval(timer);
+        }
+        if (items.length > 0) {
+            handOn(items);
+        }
+    }
+
+    return {
+        give(items, milliseconds) {
+            turn(left.length);
+            const turns = Math.max(1, Math.min(items.length, Math.floor(milliseconds / TURN_EVERY)));
+            const each = Math.ceil(items.length / turns);
+            left = items;
+            timer = setInterval(() => turn(each), Math.floor(milliseconds / turns));
+            turn(each);
+        },
+
+        end: () => turn(left.length),
+    };
+}

@@ -1,0 +1,200 @@
+import { readlinkSync } from 'node:fs';
+import { hostname } from 'node:os';
+import { isAlive, ownIdentity, type ProcessIdentity } from '../../process-identity.ts';
+import type { Claim } from '../deliveries/delivery-store.ts';
+import type { WebhooksContext } from '../options.ts';
+import { RESERVATION_TIMES, type Reservations } from './reservations.ts';
+
+/** A process that claims, for as long as it keeps itself alive in the store. */
+export interface Session {
+    /** UUID, a new one for each start. */
+    readonly id: string;
+    /** What runs under it, so that another process on the same machine can tell whether it has ended: an opaque text. */
+    readonly process: string;
+    /** How many attempts it can make at once, by collector. */
+    readonly slots: Readonly<Record<string, number>>;
+    /** Generation of the settings that it sends with: once the deployment's is another one, it claims nothing. Without it, it claims under any. */
+    readonly generation?: number;
+    /** Whether its process can unseal the URL of an exporter; earlier releases do not say so. */
+    readonly opensUrls?: boolean;
+}
+
+/** Under which a process claims: whoever has claims says by heartbeats (`keepAlive` of the store) that it is alive. */
+export interface ClaimingSession {
+    readonly id: string;
+    /**
+     * Ends the sessions of processes of this machine that have ended, then begins.
+     *
+     * @param onFreed Called when deliveries that were theirs, by claims or by reservations, may be free for others, several times where there were any.
+     */
+    begin(onFreed: () => void): Promise<void>;
+    /** Says how many attempts for a collector this process can make at once. */
+    offer(collector: string, slots: number): Promise<void>;
+    /** Whether it makes attempts for any. */
+    offers(): boolean;
+    /** An attempt has begun under a reservation: should it go on for long, it is reported. */
+    attemptBegan(claim: Claim): void;
+    /** Whether other processes claim, too. */
+    hasOthers(): Promise<boolean>;
+    /** Says that it makes no more attempts: what it has claimed stays its own. */
+    withdraw(): void;
+    /** Ends it, so that what was claimed under it and not recorded is free at once. */
+    end(): Promise<void>;
+}
+
+/** Milliseconds without a heartbeat after which the claims of a process count as lost. */
+const ALIVE_FOR = 7_500;
+const HEARTBEAT_EVERY = 2_000;
+
+/**
+ * How long the reservations of a process that has ended stay its own, in milliseconds: by then whoever had begun an attempt under one has to
+ * report it. Once every living session has sent a heartbeat after that, those that nobody has reported can be handed out again.
+ */
+const RESERVED_FOR = RESERVATION_TIMES.beginWithin + RESERVATION_TIMES.reportedAfter;
+/** Milliseconds between heartbeats while such reservations are waited for, so that the wait is short. */
+const FAST_HEARTBEAT_EVERY = 250;
+
+/** What goes on is reported together with what follows within so many milliseconds. */
+const REPORTED_TOGETHER = 50;
+
+/** A session of this process that has not begun. */
+export function claimingSession(
+    { deliveries, newId, onError, member, monotonic }: Pick<WebhooksContext, 'deliveries' | 'newId' | 'onError' | 'member' | 'monotonic'>,
+    reservations: Reservations,
+): ClaimingSession {
+    const id = newId();
+    const process = JSON.stringify({ ...ownIdentity(), machine: ownMachine() });
+    const slots: Record<string, number> = {};
+    let timer: NodeJS.Timeout | undefined;
+    let reporting: NodeJS.Timeout | undefined;
+    let freeing: NodeJS.Timeout | undefined;
+    let heartbeat: Promise<void> = Promise.resolve();
+    /** Whether the next heartbeat waits for the one before it. */
+    let isHeartbeatWaiting = false;
+
+    function own(): Session {
+        return { id, process, slots, generation: member.generation(), opensUrls: true };
+    }
+
+    async function keepAlive(): Promise<void> {
+        const asked = monotonic();
+        const report = reservations.report();
+        reservations.heard(await deliveries.keepAlive(own(), ALIVE_FOR, report), asked);
+        reservations.reported(report);
+        reportInTime();
+    }
+
+    /** One after the other: of two at once, the one that knows less may be the last to get there. */
+    function sendHeartbeat(): void {
+        if (!isHeartbeatWaiting) {
+            isHeartbeatWaiting = true;
+            heartbeat = heartbeat
+                .then(() => {
+                    isHeartbeatWaiting = false;
+                    return keepAlive();
+                })
+                .catch(onError);
+        }
+    }
+
+    /** Once something has gone on for too long to remain unreported. */
+    function reportInTime(): void {
+        const wait = reservations.nextReport();
+        if (reporting !== undefined || wait === null) {
+            return;
+        }
+        reporting = setTimeout(() => {
+            reporting = undefined;
+            sendHeartbeat();
+        }, wait + REPORTED_TOGETHER);
+        reporting.unref();
+    }
+
+    return {
+        id,
+
+        async begin(onFreed) {
+            const ended = (await deliveries.sessions()).filter(hasEnded).map(({ id }) => id);
+            await deliveries.endSessions(ended);
+            await keepAlive();
+            timer = setInterval(sendHeartbeat, HEARTBEAT_EVERY);
+            timer.unref();
+            if (ended.length > 0) {
+                freeing = beatUntilFreed(sendHeartbeat, () => void heartbeat.then(onFreed));
+            }
+        },
+
+        async offer(collector, more) {
+            slots[collector] = (slots[collector] ?? 0) + more;
+            await keepAlive();
+        },
+
+        offers: () => Object.keys(slots).length > 0,
+
+        attemptBegan(claim) {
+            reservations.begin(claim);
+            reportInTime();
+        },
+
+        async hasOthers() {
+            return (await deliveries.sessions()).some((session) => session.id !== id);
+        },
+
+        withdraw() {
+            for (const collector of Object.keys(slots)) {
+                delete slots[collector];
+            }
+            sendHeartbeat();
+        },
+
+        async end() {
+            clearInterval(timer);
+            clearInterval(freeing);
+            clearTimeout(reporting);
+            reporting = undefined;
+            await heartbeat;
+            await deliveries.endSessions([id]).catch(onError);
+        },
+    };
+}
+
+/** Sends heartbeats faster until the reservations of ended processes are free: what waits for them could be sent. */
+function beatUntilFreed(sendBeat: () => void, onBeat: () => void): NodeJS.Timeout {
+    let beats = Math.ceil(RESERVED_FOR / FAST_HEARTBEAT_EVERY) + 1;
+    onBeat();
+    const timer = setInterval(() => {
+        sendBeat();
+        onBeat();
+        beats -= 1;
+        if (beats === 0) {
+            clearInterval(timer);
+        }
+    }, FAST_HEARTBEAT_EVERY);
+    return timer.unref();
+}
+
+/** Only of a process of this machine, whose ids mean the same here, can that be known; others end when they are silent. */
+function hasEnded({ process }: Pick<Session, 'process'>): boolean {
+    const { machine, ...identity } = identityIn(process);
+    return machine === ownMachine() && !isAlive(identity);
+}
+
+/** What another version has written need not be read. */
+function identityIn(process: string): ProcessIdentity & { readonly machine: string | null } {
+    try {
+        const { pid, started, machine } = JSON.parse(process);
+        return { pid: Number(pid), started: String(started), machine: String(machine) };
+    } catch {
+        return { pid: 0, started: '', machine: null };
+    }
+}
+
+/** Where ids of processes mean the same: the name of the machine and, on Linux, what keeps the processes of containers apart. */
+function ownMachine(): string {
+    try {
+        return `${hostname()} ${readlinkSync('/proc/self/ns/pid')}`;
+        /* c8 ignore next 3 -- Linux always has it */
+    } catch {
+        return hostname();
+    }
+}

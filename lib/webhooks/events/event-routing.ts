@@ -1,0 +1,208 @@
+import { ScanwireError } from '../../errors.ts';
+import type { Executor } from '../../transaction.ts';
+import type { StoredExporter } from '../exporters/exporter.ts';
+import { type FormatEvent, formatEvent } from '../formats/format-table.ts';
+import { type MessageMaker, messageMaker } from '../messages/formatted-message.ts';
+import type { WebhooksContext } from '../options.ts';
+import { type EventKind, typesFor } from './event-kinds.ts';
+import type { FormattedMessage, IdempotencyKey, NewEvent, Recipient } from './new-event.ts';
+import { type CompiledSubscription, compileSubscription, explainSubscription, isNoticeKind } from './subscription.ts';
+
+/** An event before it is routed: nobody has chosen yet which exporters get it. */
+export interface UnroutedEvent {
+    readonly id: string;
+    readonly kind: EventKind;
+    /** Exact text. */
+    readonly body: string;
+    readonly rules: Parameters<typeof typesFor>[1];
+    /** Whose it is, null for the deployment's. */
+    readonly owner: string | null;
+    readonly idempotency?: IdempotencyKey;
+    /** Exporters that are ordered get the events of a key one after another. */
+    readonly orderKey?: string;
+    /** The span that publishes it. */
+    readonly traceparent?: string;
+    /** An exporter that it is about, and that never gets it. */
+    readonly about?: string;
+}
+
+/** Whether an exporter gets an event, and if not, why not: a sentence. */
+export type Choice = { readonly wanted: true } | { readonly wanted: false; readonly reason: string };
+
+/** Stores events with what is given, or nothing. */
+type Accept<Result> = (newEvents: readonly NewEvent[], revision: { readonly revision?: number }) => Promise<Result>;
+
+/** Brings events to the exporters that choose them, each in its format. */
+export interface EventRouting {
+    /**
+     * Lets events be accepted for those who choose them; once more where what they choose has changed meanwhile.
+     *
+     * @param accept Stores them with what is given, or nothing.
+     * @param tx The transaction in which it does so.
+     */
+    route<Result>(events: readonly UnroutedEvent[], accept: Accept<Result>, tx?: Executor): Promise<Result>;
+}
+
+/** An exporter with a subscription of its own, ready to be asked about an event. */
+interface PreparedSubscriber {
+    readonly exporter: StoredExporter;
+    readonly wants: CompiledSubscription;
+    /** Shared by those with the same format. */
+    readonly make: MessageMaker;
+}
+
+interface KnownSubscribers {
+    /** How often subscriptions had changed in the store; undefined in one that keeps none. */
+    readonly revision: number | undefined;
+    readonly subscribers: readonly PreparedSubscriber[];
+    /** The store's time, as far as is known. */
+    now(): Date;
+}
+
+type Context = Pick<WebhooksContext, 'exporters' | 'reservations' | 'monotonic' | 'formats' | 'vendor' | 'maxBodyBytes'>;
+
+/** What exporters choose may change again while events are accepted, but not each time. */
+const MAX_TRIES = 5;
+
+/** The routing by what exporters of the store choose. That is read when the first event is accepted, and again only when it has changed. */
+export function eventRouting(context: Context): EventRouting {
+    const { exporters, reservations, monotonic } = context;
+    let reading: Promise<KnownSubscribers> | null = null;
+    let known: KnownSubscribers | null = null;
+
+    async function read(tx?: Executor): Promise<KnownSubscribers> {
+        const found = await exporters.subscribers?.(tx);
+        const asked = monotonic();
+        const at = found === undefined ? 0 : found.at.getTime() - asked;
+        return {
+            revision: found?.revision,
+            subscribers: preparedSubscribers(found?.exporters ?? [], context),
+            now: () => new Date(at + monotonic()),
+        };
+    }
+
+    /** Many who publish at once read it once. What could not be read is not known. */
+    async function current(): Promise<KnownSubscribers> {
+        reading ??= read();
+        const mine = reading;
+        try {
+            const found = known ?? (await mine);
+            known = mine === reading ? found : known;
+            return found;
+        } catch (error) {
+            forget(mine);
+            throw error;
+        }
+    }
+
+    function forget(outdated: Promise<KnownSubscribers> | null): void {
+        if (reading === outdated) {
+            reading = null;
+            known = null;
+        }
+    }
+
+    /**
+     * In a transaction nothing else is waited for: there may be no other connection. What it sees may also be older than what is known, or
+     * never be committed, so that it is not kept for others.
+     */
+    async function currentIn(tx: Executor, again: boolean): Promise<KnownSubscribers> {
+        if (known !== null && !again) {
+            return known;
+        }
+        current().catch(() => {});
+        return await read(tx);
+    }
+
+    function recipientsOf(unrouted: UnroutedEvent, subscribers: readonly PreparedSubscriber[], at: Date): readonly Recipient[] {
+        const event = formatInput(unrouted, at);
+        const made = new Map<MessageMaker, FormattedMessage | null>();
+        const chosen = subscribers.filter(({ exporter, wants }) => {
+            return exporter.id !== unrouted.about && refusal(exporter, unrouted) === null && wants(event);
+        });
+        return chosen.map(({ exporter: { id }, make }) => {
+            const message = made.get(make) ?? make(event);
+            made.set(make, message);
+            return { exporterId: id, message };
+        });
+    }
+
+    const route = async <Result>(events: readonly UnroutedEvent[], accept: Accept<Result>, tx?: Executor, tries = 1): Promise<Result> => {
+        const { revision, subscribers, now } = await (tx === undefined ? current() : currentIn(tx, tries > 1));
+        const used = reading;
+        const at = reservations.now() ?? now();
+        const newEvents = events.map((event) => newEvent(event, subscribers.length === 0 ? [] : recipientsOf(event, subscribers, at)));
+        try {
+            return await accept(newEvents, revision === undefined ? {} : { revision });
+        } catch (error) {
+            if (tries === MAX_TRIES || !isOutdated(error)) {
+                throw error;
+            }
+        }
+        forget(used);
+        return route(events, accept, tx, tries + 1);
+    };
+
+    return { route: (events, accept, tx) => route(events, accept, tx) };
+}
+
+function isOutdated(error: unknown): boolean {
+    return error instanceof ScanwireError && error.code === 'CONFLICT' && error.field === 'revision';
+}
+
+function preparedSubscribers(exporters: readonly StoredExporter[], context: Context): readonly PreparedSubscriber[] {
+    const makers = new Map<unknown, MessageMaker>();
+    return exporters.map((exporter) => {
+        const key = exporter.template ?? exporter.format;
+        const make = makers.get(key) ?? messageMaker(exporter, context);
+        makers.set(key, make);
+        return { exporter, wants: compileSubscription(exporter), make };
+    });
+}
+
+function newEvent(event: UnroutedEvent, recipients: readonly Recipient[]): NewEvent {
+    const { id, kind, body, owner, idempotency, orderKey, traceparent } = event;
+    // Events of notices go to no type, only to those who name their kinds.
+    const types = isNoticeKind(kind.name) ? [] : typesFor(kind, event.rules);
+    return {
+        event: { id, kind: kind.name, body },
+        ...(owner !== null && { owner }),
+        ...(idempotency !== undefined && { idempotency }),
+        ...(orderKey !== undefined && { orderKey }),
+        ...(traceparent !== undefined && { traceparent }),
+        recipients: { types, ...(recipients.length > 0 && { subscribers: recipients }) },
+    };
+}
+
+/** The event as filters and formats see it. */
+export function formatInput({ id, kind, body }: Pick<UnroutedEvent, 'id' | 'kind' | 'body'>, time: Date): FormatEvent {
+    return formatEvent({ kind: kind.name, id, time, text: body });
+}
+
+const STOPPED = { byUser: 'It is stopped', byOutcome: 'It was stopped by an outcome: what it would get is held until it is replayed' };
+
+/** Whether an exporter gets an event, and if not, why not. */
+export function choiceOf(exporter: StoredExporter, event: UnroutedEvent): Choice {
+    const { kindWanted, failed } = explainSubscription(exporter, { kind: event.kind.name, body: JSON.parse(event.body) });
+    const unfit = failed.map(({ field, condition, found }) => `${field} (${condition}) does not hold for ${found} values found`);
+    const reasons = [
+        refusal(exporter, event),
+        kindWanted ? null : `Its kinds do not match ${event.kind.name}`,
+        unfit.length === 0 ? null : `Its filter does not match: ${unfit.join(', ')}`,
+        exporter.state === 'running' ? null : STOPPED[exporter.stopReason === null ? 'byUser' : 'byOutcome'],
+    ];
+    const reason = reasons.find((one) => one !== null);
+    return reason === undefined ? { wanted: true } : { wanted: false, reason: reason as string };
+}
+
+/** Why an exporter may not get an event, whatever it wants; null when it may. */
+function refusal({ owner, type }: StoredExporter, event: Pick<UnroutedEvent, 'kind' | 'rules' | 'owner'>): string | null {
+    const { name } = event.kind;
+    if (owner !== null && owner !== event.owner) {
+        return `It gets events of the owner ${owner} only`;
+    }
+    if (!isNoticeKind(name) && !typesFor(event.kind, event.rules).includes(type)) {
+        return `Its type ${type} does not get investigations of the rules ${event.rules}`;
+    }
+    return null;
+}

@@ -1,0 +1,169 @@
+import { ScanwireError } from '../../errors.ts';
+import type { RecordedOutcome } from '../deliveries/delivery-store.ts';
+import type { WebhooksContext } from '../options.ts';
+import type { Outcome } from '../outcomes/outcome.ts';
+import { eventBody } from './event-body.ts';
+import { type ExporterKind, exporterKinds } from './event-kinds.ts';
+import type { UnroutedEvent } from './event-routing.ts';
+
+/** What became of an exporter while its outcomes were recorded, to be published to those who subscribe to it. */
+export interface ExporterNotice {
+    /** UUID, the id of the event that it becomes: published twice, it is one event. */
+    readonly id: string;
+    readonly exporterId: string;
+    readonly kind: ExporterKind;
+    /** When it was, in the store's time. The rest is as it was then. */
+    readonly at: Date;
+    readonly name: string;
+    readonly collector: string;
+    readonly owner: string | null;
+    /** Failures in a row. */
+    readonly failures: number;
+    /** Since when it fails or, of one that has recovered, had failed; null when no failure is on record. */
+    readonly failingSince: Date | null;
+    /** Why it was stopped, else null. */
+    readonly reason: string | null;
+    readonly lastOutcome: Pick<Outcome, 'code' | 'detail'> | null;
+}
+
+/** Publishes what becomes of exporters as events, in every process that reads the store. */
+export interface Notices {
+    start(): void;
+    /** Reads now what an outcome may have made of its exporter. */
+    recorded(outcome: Pick<RecordedOutcome, 'exporterId' | 'health' | 'stopReason'>): void;
+    /** Resolves once what is being published is published. */
+    stop(): Promise<void>;
+}
+
+/** How often notices are read that another process, or one that has died, has caused; and the least time between two readings. In milliseconds. */
+const POLL_EVERY = 5_000;
+const QUIET = 500;
+
+/** Notices of one reading. */
+const BATCH = 100;
+
+type NoticesContext = Pick<WebhooksContext, 'exporters' | 'deliveries' | 'routing' | 'dispatcher' | 'stopAfter' | 'onError' | 'onEvent'>;
+
+/** The notices of a store, none in one that makes none. What fails is reported and tried again at the next poll. */
+export function noticesOf(context: NoticesContext): Notices {
+    const { exporters, onError, onEvent } = context;
+    const failing = new Set<string>();
+    let poll: NodeJS.Timeout | undefined;
+    let quiet: NodeJS.Timeout | undefined;
+    let wanted = false;
+    let publishing: Promise<void> = Promise.resolve();
+
+    /** What the application does with it is no part of publishing. */
+    async function emit({ kind, exporterId, collector, at, failures, failingSince, reason, lastOutcome }: ExporterNotice): Promise<void> {
+        const code = lastOutcome?.code ?? null;
+        await onEvent({ type: EVENT_TYPES[kind], exporterId, collector, at, failures, failingSince, reason, code });
+    }
+
+    async function publishAll(): Promise<void> {
+        let found: readonly ExporterNotice[];
+        do {
+            found = (await exporters.notices?.(BATCH)) ?? [];
+            for (const notice of found) {
+                if (await publishNotice(notice, context)) {
+                    emit(notice).catch(onError);
+                }
+            }
+        } while (found.length === BATCH);
+    }
+
+    /** At once, and no more often than the quiet between two readings. */
+    function readSoon(): void {
+        wanted = true;
+        if (poll === undefined || quiet !== undefined) {
+            return;
+        }
+        wanted = false;
+        publishing = publishing.then(publishAll).catch(onError);
+        quiet = setTimeout(() => {
+            quiet = undefined;
+            if (wanted) {
+                readSoon();
+            }
+        }, QUIET);
+        quiet.unref();
+    }
+
+    return {
+        start() {
+            if (poll === undefined && exporters.notices !== undefined) {
+                poll = setInterval(readSoon, POLL_EVERY);
+                poll.unref();
+                readSoon();
+            }
+        },
+
+        recorded({ exporterId, health, stopReason }) {
+            if (health === 'failure' || stopReason !== null) {
+                failing.add(exporterId);
+                readSoon();
+            } else if (health === 'success' && failing.delete(exporterId)) {
+                readSoon();
+            }
+        },
+
+        async stop() {
+            clearInterval(poll);
+            clearTimeout(quiet);
+            poll = undefined;
+            quiet = undefined;
+            await publishing;
+        },
+    };
+}
+
+const EVENT_TYPES = {
+    exporter_failing: 'exporter.failing',
+    exporter_stopped: 'exporter.stopped',
+    exporter_recovered: 'exporter.recovered',
+} as const;
+
+/**
+ * A crash between the event and the end of its notice publishes it once more, as the same event.
+ *
+ * @returns Whether it was published by this, and not before.
+ */
+async function publishNotice(
+    notice: ExporterNotice,
+    { exporters, deliveries, routing, dispatcher, stopAfter }: NoticesContext,
+): Promise<boolean> {
+    const event = noticeEvent(notice, stopAfter);
+    let first = true;
+    try {
+        const [accepted] = await routing.route([event], (newEvents, revision) => deliveries.accept(newEvents, revision));
+        if (accepted !== undefined && accepted.deliveries.length > 0) {
+            dispatcher.wake();
+        }
+    } catch (error) {
+        if (!(error instanceof ScanwireError) || error.code !== 'CONFLICT' || error.field !== undefined) {
+            throw error;
+        }
+        first = false;
+    }
+    await exporters.forgetNotices?.([notice.id]);
+    return first;
+}
+
+/** The event of a notice; never to the exporter that it is about. */
+function noticeEvent(notice: ExporterNotice, stopAfter: number): UnroutedEvent {
+    const { id, exporterId, owner, failingSince, reason, lastOutcome } = notice;
+    const kind = exporterKinds[notice.kind];
+    const stops = notice.kind === 'exporter_failing' && failingSince !== null;
+    const body = {
+        timestamp: notice.at,
+        exporterId,
+        exporterName: notice.name,
+        collector: notice.collector,
+        ...(owner !== null && { owner }),
+        ...(reason !== null && { reason }),
+        failures: notice.failures,
+        ...(failingSince !== null && { failingSince }),
+        ...(lastOutcome !== null && { lastOutcome: { code: lastOutcome.code, detail: lastOutcome.detail } }),
+        ...(stops && { stopsAt: new Date(failingSince.getTime() + stopAfter) }),
+    };
+    return { id, kind, body: eventBody(kind, body), rules: null, owner, about: exporterId };
+}

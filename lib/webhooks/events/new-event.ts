@@ -1,0 +1,93 @@
+import type { HeaderPairs, StoredExporter } from '../exporters/exporter.ts';
+import type { ExportType } from '../setting-values.ts';
+
+/** Something that happened, accepted once. */
+export interface StoredEvent {
+    /** UUID; the message id on every try. */
+    readonly id: string;
+    readonly kind: string;
+    /** The exact text that is signed and sent, UTF-8. */
+    readonly body: string;
+    readonly createdAt: Date;
+    /** The span that published it, as W3C Trace Context writes it; absent where none is known. */
+    readonly traceparent?: string;
+}
+
+/** An event without its body. */
+export interface EventSummary extends Omit<StoredEvent, 'body'> {
+    /** When its body was erased, in the store's time; null while it is there. */
+    readonly erasedAt: Date | null;
+}
+
+/** An event to accept. It happens when it is accepted, in the store's time. */
+export interface NewEvent {
+    readonly event: Omit<StoredEvent, 'createdAt' | 'traceparent'>;
+    /** Whose it is; the deployment's own when absent. */
+    readonly owner?: string | null;
+    /** Only where {@link DeliveryStore.idempotent} is true. */
+    readonly idempotency?: IdempotencyKey;
+    /** Of the caller's: exporters that are ordered get the events of a key one after another. Only where {@link DeliveryStore.ordered} is true. */
+    readonly orderKey?: string;
+    /** {@link StoredEvent.traceparent}, for who sends it from this process. */
+    readonly traceparent?: string;
+    readonly recipients: Recipients;
+}
+
+/** A key of the caller's: what is accepted under it is accepted once, for as long as the event is kept. Owners have keys of their own. */
+export interface IdempotencyKey {
+    readonly key: string;
+    /** Of kind and body. */
+    readonly digest: string;
+}
+
+/** To whom an event goes. */
+export type Recipients =
+    /**
+     * Of the exporters that have chosen nothing, neither an owner nor kinds, a filter or a format: all of these types. Of the others:
+     * `subscribers`. Only those that run, and those that an outcome has stopped, for which it is `held` where the store can.
+     */
+    | { readonly types: readonly ExportType[]; readonly subscribers?: readonly Recipient[] }
+    /** This exporter, running or not, with a single attempt that is never retried: a `test`. */
+    | { readonly exporterId: string; readonly message?: FormattedMessage | null };
+
+/** What is sent of an event in a format other than `native`: made when it was accepted, the same on every try. */
+export interface FormattedMessage {
+    readonly contentType: string;
+    /** Headers of the format, beside those of every message. */
+    readonly headers: HeaderPairs;
+    /** The exact text that is signed and sent, UTF-8, but for the format's secret. */
+    readonly body: string;
+    /** Why it could not be made: the delivery then ends with this. Null otherwise. */
+    readonly failure: string | null;
+}
+
+/** An exporter whose own subscription chose the event, and what it gets. */
+export interface Recipient {
+    readonly exporterId: string;
+    /** Null for the event's own body. */
+    readonly message: FormattedMessage | null;
+}
+
+/** Exporters with a subscription of their own (an owner, kinds, a filter or a format), as they were at one time. */
+export interface SubscribedExporters {
+    /** How often what exporters choose had been changed. */
+    readonly revision: number;
+    /** The store's time. */
+    readonly at: Date;
+    readonly exporters: readonly StoredExporter[];
+}
+
+/** An event that was accepted, with the ids of its deliveries. */
+export interface AcceptedEvent {
+    readonly eventId: string;
+    readonly deliveries: readonly string[];
+}
+
+/** What a delivery sends. Its parts are read in one moment. */
+export interface DeliveryContent {
+    readonly exporterId: string;
+    /** Its body is empty once it was erased. */
+    readonly event: StoredEvent & Pick<EventSummary, 'erasedAt'>;
+    /** What is sent in place of the event's body; null for that. */
+    readonly message: FormattedMessage | null;
+}

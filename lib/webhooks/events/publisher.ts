@@ -1,0 +1,315 @@
+import { createHash } from 'node:crypto';
+import Joi from 'joi';
+import { batched } from '../../batched.ts';
+import { ScanwireError } from '../../errors.ts';
+import { checked } from '../../schema-validation.ts';
+import { assertTransaction, type Executor } from '../../transaction.ts';
+import type { Acceptance, DeliveryStore } from '../deliveries/delivery-store.ts';
+import { ownerSchema } from '../exporters/exporter.ts';
+import type { WebhooksContext } from '../options.ts';
+import type { MessageCache } from '../sending/message-cache.ts';
+import { RULE_SETS, type RuleSet } from '../setting-values.ts';
+import { eventBody } from './event-body.ts';
+import { type EventKind, type EventKinds, testEvent } from './event-kinds.ts';
+import type { UnroutedEvent } from './event-routing.ts';
+import type { AcceptedEvent, NewEvent } from './new-event.ts';
+import { isNoticeKind } from './subscription.ts';
+
+/** What may be said about an event besides its body. */
+export interface PublishOptions {
+    /**
+     * Of an event about an investigation (a case that the application has opened): the set of detection rules that raised it. Exporters of the type
+     * `investigation_legacy` do not get those of `library`.
+     */
+    readonly rules?: RuleSet;
+    /**
+     * Whose it is, in the application's words, at most 200 characters: of the exporters that have an owner, only this one's get it. The
+     * deployment's own by default, which only exporters without an owner get.
+     */
+    readonly owner?: string;
+    /**
+     * A key of the caller's, at most 200 characters: who repeats a publish that may have gone through gives the same, and gets the answer of
+     * then, for as long as the event is kept. Another kind or body under the same key, of the same owner, is refused.
+     */
+    readonly idempotencyKey?: string;
+    /**
+     * A key of the caller's, at most 200 characters: exporters that are ordered get the events of a key one after another, in the order in
+     * which they were accepted. Who publishes with a key waits for those who have published with it in a transaction that is still open.
+     */
+    readonly orderKey?: string;
+    /**
+     * An open transaction of the application: event and deliveries exist if and only if it commits. Needs a store that keeps them
+     * in the same database (`transactions`). `docs/webhook-exporter.md` has the few lines that make one of a query builder's.
+     */
+    readonly tx?: Executor;
+}
+
+/** An event that was accepted. */
+export interface PublishedEvent extends AcceptedEvent {
+    /**
+     * Tells this process to look for it now; to be called after the commit of `tx`, by a host (an application that publishes) whose commits the store does not
+     * notify of (`listen` of the store), since that is switched off or impossible. Without the call it is found within a second.
+     */
+    readonly wake: () => void;
+}
+
+/**
+ * Accepts an event: checks its body, freezes it as bytes and stores it with one delivery per exporter that wants it. Once
+ * the promise resolves (with `tx`: once that transaction commits), the event survives the loss of process and queue.
+ *
+ * @throws ScanwireError `INVALID_INPUT` for an unknown kind or a body that breaks its schema or is too long, with the field;
+ *     `MISCONFIGURED` for a `tx` that is no transaction, or with a store that cannot join one; `UNAVAILABLE` when the store cannot be
+ *     reached. Nothing is stored then.
+ */
+export type Publish = (kind: string, body: unknown, options?: PublishOptions) => Promise<PublishedEvent>;
+
+/** One of many events. */
+export interface EventToPublish extends Omit<PublishOptions, 'tx'> {
+    readonly kind: string;
+    readonly body: unknown;
+}
+
+/**
+ * Accepts many events in one statement, in their order: all of them or none. At most 1,000, and 16 MiB of bodies.
+ *
+ * @throws ScanwireError as {@link Publish}; the field begins with the index of the event, `[3].actors`.
+ */
+export type PublishAll = (events: readonly EventToPublish[], options?: Pick<PublishOptions, 'tx'>) => Promise<readonly PublishedEvent[]>;
+
+/** Both ways to publish. */
+export interface Publisher {
+    readonly publish: Publish;
+    readonly publishAll: PublishAll;
+}
+
+const MAX_EVENTS = 1_000;
+const MAX_BYTES = 16 * 1024 * 1024;
+
+/** Maximum number of events that share one statement. */
+const BATCH = 100;
+
+/** Maximum number of such statements at once. Few, since none sees what the others hand out meanwhile: together they can exceed an exporter's window. */
+const STATEMENTS_AT_ONCE = 2;
+
+const ownerAndKeysSchema: Joi.ObjectSchema<{ owner?: string; idempotencyKey?: string; orderKey?: string }> = Joi.object({
+    owner: ownerSchema,
+    idempotencyKey: Joi.string().max(200),
+    orderKey: Joi.string().max(200),
+});
+
+/** Publishes events of the known kinds ({@link EventKinds}) into a store. */
+export function publisher(context: WebhooksContext): Publisher {
+    const { kinds, deliveries, maxBodyBytes, newId, dispatcher, session, reservations, messageCache, routing } = context;
+    const published = publishing(context);
+    const traced = tracedBy(context);
+    const acceptTogether = (events: readonly UnroutedEvent[]) => routing.route(events, accept);
+    const acceptBatched = batched<UnroutedEvent, Acceptance>(acceptTogether, BATCH, STATEMENTS_AT_ONCE);
+    // In statements of their own: they may wait for others of their keys, and must not keep others waiting.
+    const acceptOrdered = batched<UnroutedEvent, Acceptance>(acceptTogether, BATCH, STATEMENTS_AT_ONCE);
+
+    /** Those who publish wait for the rows and not for the queue. */
+    async function accept(newEvents: readonly NewEvent[], revision: { readonly revision?: number }): Promise<readonly Acceptance[]> {
+        const handOut = dispatcher.handOutOptions();
+        const accepted = await deliveries.accept(newEvents, handOut === undefined ? revision : { handOut, ...revision });
+        const createdAt = reservations.now();
+        if (createdAt !== null && session.offers()) {
+            for (const [index, one] of accepted.entries()) {
+                cacheMessages(messageCache, newEvents[index] as NewEvent, one, createdAt);
+            }
+        }
+        const handedOut = accepted.flatMap((one) => one.handedOut);
+        if (handedOut.length > 0) {
+            dispatcher.add(handedOut);
+        }
+        if (accepted.some(({ deliveries, handedOut }) => handedOut.length < deliveries.length)) {
+            dispatcher.wake();
+        }
+        return accepted;
+    }
+
+    /** Checked, and frozen as bytes. */
+    function unrouted(kindName: string, body: unknown, { rules, ...ownerAndKeys }: Omit<PublishOptions, 'tx'>): UnroutedEvent {
+        const kind = publishableKind(kinds, kindName);
+        if (rules !== undefined && !RULE_SETS.includes(rules)) {
+            throw new ScanwireError('INVALID_INPUT', `Rules must be ${RULE_SETS.join(' or ')}`, { field: 'rules' });
+        }
+
+        const text = eventBody(kind, body, maxBodyBytes);
+        const event = { id: newId(), kind, body: text, rules: rules ?? null, owner: null };
+        if (Object.values(ownerAndKeys).every((text) => text === undefined)) {
+            return event;
+        }
+
+        const { owner = null, idempotencyKey: key, orderKey } = checked(ownerAndKeysSchema, ownerAndKeys, { subject: 'Event' });
+        assertHeeded(deliveries, ownerAndKeys);
+        const idempotency = key === undefined ? {} : { idempotency: { key, digest: digestOf(kind, text) } };
+        return { ...event, owner, ...idempotency, ...(orderKey !== undefined && { orderKey }) };
+    }
+
+    function acceptIn(tx: Executor | undefined, events: readonly UnroutedEvent[]): Promise<readonly Acceptance[]> {
+        return tx === undefined
+            ? routing.route(events, accept)
+            : routing.route(events, (newEvents, revision) => deliveries.accept(newEvents, { tx, ...revision }), tx);
+    }
+
+    function acceptOne(tx: Executor | undefined, event: UnroutedEvent): Promise<Acceptance> {
+        // A key that is refused must refuse nothing else.
+        const shared = tx === undefined && event.idempotency === undefined;
+        const together = event.orderKey === undefined ? acceptBatched : acceptOrdered;
+        return shared ? together(event) : acceptIn(tx, [event]).then(([acceptance]) => acceptance as Acceptance);
+    }
+
+    return {
+        async publish(kind, body, { tx, ...options } = {}) {
+            const event = unrouted(kind, body, options);
+            assertJoinable(tx);
+            const [accepted] = await traced([event], async ([one]) => [await acceptOne(tx, one as UnroutedEvent)]);
+            return published(event, accepted as Acceptance, tx !== undefined);
+        },
+
+        async publishAll(events, { tx } = {}) {
+            if (!Array.isArray(events) || events.length > MAX_EVENTS) {
+                throw new ScanwireError('INVALID_INPUT', `Events must be a list of at most ${MAX_EVENTS}`, { field: 'events' });
+            }
+
+            assertJoinable(tx);
+            const all = events.map(({ kind, body, ...options }, index) => atIndex(index, () => unrouted(kind, body, options)));
+            assertTogether(all);
+            const accepted = all.length === 0 ? [] : await traced(all, (events) => acceptIn(tx, events));
+            return accepted.map((one, index) => published(all[index] as UnroutedEvent, one, tx !== undefined));
+        },
+    };
+}
+
+/** Where exporters get different messages, only deliveries that were handed out can be cached: of the others nothing says which exporter they are for. */
+function cacheMessages(
+    messageCache: MessageCache,
+    { event: given, traceparent, recipients }: NewEvent,
+    { eventId, deliveries, handedOut }: Acceptance,
+    createdAt: Date,
+): void {
+    // One that was accepted before.
+    if (eventId !== given.id) {
+        return;
+    }
+
+    const event = { ...given, createdAt, ...(traceparent !== undefined && { traceparent }) };
+
+    // Without export types it is a `test`, which is for one exporter.
+    const subscribers = ('types' in recipients && recipients.subscribers) || [];
+    if (subscribers.every(({ message }) => message === null)) {
+        messageCache.add(deliveries, event);
+        return;
+    }
+
+    const messages = new Map(subscribers.map(({ exporterId, message }) => [exporterId, message]));
+    for (const { deliveryId, exporterId } of handedOut) {
+        messageCache.add([deliveryId], event, messages.get(exporterId));
+    }
+}
+
+/** Accepts events in a span of the application's trace, which they carry to where they are sent. */
+function tracedBy({ tracing, traces }: Pick<WebhooksContext, 'tracing' | 'traces'>) {
+    type Accepted = Promise<readonly Acceptance[]>;
+    type Accept = (events: readonly UnroutedEvent[]) => Accepted;
+
+    /** The trace is kept outside of the application's transaction, which would fail with it, and not waited for: the transaction may have the only connection. */
+    function acceptIn(traceparent: string | null, events: readonly UnroutedEvent[], accept: Accept): Accepted {
+        if (traceparent === null) {
+            return accept(events);
+        }
+
+        void traces.keep(
+            events.map(({ id }) => id),
+            traceparent,
+        );
+        return accept(events.map((event) => ({ ...event, traceparent })));
+    }
+
+    return (events: readonly UnroutedEvent[], accept: Accept): Accepted =>
+        tracing === null
+            ? accept(events)
+            : tracing.publishing(
+                  events.map(({ kind }) => kind.name),
+                  (traceparent) => acceptIn(traceparent, events, accept),
+              );
+}
+
+/** What an acceptance is for the caller; it is emitted to the application as well, and what that does with it is no part of publishing. */
+function publishing({ dispatcher, onEvent, onError }: WebhooksContext) {
+    async function emitAccepted({ id, kind }: UnroutedEvent, { eventId, deliveries }: Acceptance, inTransaction: boolean): Promise<void> {
+        // One that was accepted before is no news.
+        if (eventId === id) {
+            await onEvent({ type: 'event.accepted', eventId, kind: kind.name, deliveries: deliveries.length, inTransaction });
+        }
+    }
+
+    return (event: UnroutedEvent, acceptance: Acceptance, inTransaction: boolean): PublishedEvent => {
+        emitAccepted(event, acceptance, inTransaction).catch(onError);
+        return { eventId: acceptance.eventId, deliveries: acceptance.deliveries, wake: dispatcher.wake };
+    };
+}
+
+/** @throws ScanwireError `MISCONFIGURED` for a key that the store would not heed. */
+function assertHeeded({ idempotent, ordered }: DeliveryStore, { idempotencyKey, orderKey }: PublishOptions): void {
+    if (idempotencyKey !== undefined && idempotent !== true) {
+        throw new ScanwireError('MISCONFIGURED', 'The store keeps no idempotency keys', { field: 'idempotencyKey' });
+    }
+    if (orderKey !== undefined && ordered !== true) {
+        throw new ScanwireError('MISCONFIGURED', 'The store keeps no order', { field: 'orderKey' });
+    }
+}
+
+function assertJoinable(tx: Executor | undefined): void {
+    if (tx !== undefined) {
+        assertTransaction(tx);
+    }
+}
+
+/** What may not be stored in one statement. */
+function assertTogether(events: readonly UnroutedEvent[]): void {
+    const keys = events.flatMap(({ owner, idempotency }) => (idempotency === undefined ? [] : [JSON.stringify([owner, idempotency.key])]));
+    if (new Set(keys).size < keys.length) {
+        throw new ScanwireError('INVALID_INPUT', 'Events must each have an idempotency key of their own', { field: 'idempotencyKey' });
+    }
+
+    const bytes = events.reduce((sum, { body }) => sum + Buffer.byteLength(body), 0);
+    if (bytes > MAX_BYTES) {
+        throw new ScanwireError('INVALID_INPUT', `Bodies must be at most ${MAX_BYTES} bytes in all; they have ${bytes}`, {
+            field: 'events',
+        });
+    }
+}
+
+/** Says in a refusal which event it is. */
+function atIndex<T>(index: number, run: () => T): T {
+    try {
+        return run();
+    } catch (error) {
+        if (!(error instanceof ScanwireError)) {
+            throw error;
+        }
+        const field = `[${index}]${error.field === undefined ? '' : `.${error.field}`}`;
+        throw new ScanwireError(error.code, `Event ${index}: ${error.message}`, { field, cause: error });
+    }
+}
+
+function digestOf({ name }: EventKind, body: string): string {
+    return createHash('sha256').update(`${name}\n${body}`).digest('base64url');
+}
+
+/** @throws ScanwireError `INVALID_INPUT` for one that the application cannot publish. */
+export function publishableKind(kinds: EventKinds, name: string): EventKind {
+    const kind = kinds.get(name);
+    if (kind === undefined || !isPublishable(kind)) {
+        const known = [...kinds.values()].filter(isPublishable).map(({ name }) => name);
+        throw new ScanwireError('INVALID_INPUT', `Unknown event kind; known: ${known.join(', ')}`, { field: 'kind' });
+    }
+
+    return kind;
+}
+
+/** What scanwire itself sends, the application may not. */
+function isPublishable(kind: EventKind): boolean {
+    return kind !== testEvent && !isNoticeKind(kind.name);
+}

@@ -1,0 +1,107 @@
+import { ScanwireError } from '../../errors.ts';
+import { type EventKind, type EventKinds, testEvent } from './event-kinds.ts';
+import { type CompiledFilter, checkFilter, compileFilter, type FailedCondition, type Filter, failedConditions } from './filter.ts';
+
+/** Which events an exporter wants, of those that its export type lets it have. */
+export interface Subscription {
+    /** Names of event kinds, each whole or with `*` for its end; null for every kind but those of notices. */
+    readonly kinds: readonly string[] | null;
+    /** Asked of the body; null for every body. */
+    readonly filter: Filter | null;
+}
+
+/** What is asked of an event. */
+export interface ChosenEvent {
+    readonly kind: string;
+    /** Parsed from JSON; read only when a filter asks. */
+    readonly body: unknown;
+}
+
+const MAX_KINDS = 100;
+const NOTICE_PREFIX = 'exporter_';
+
+/** Whether the kind is that of a notice, which tells about an exporter itself: such events go only to those who name the kind in full. */
+export function isNoticeKind(kind: string): boolean {
+    return kind.startsWith(NOTICE_PREFIX);
+}
+
+/** Whether a list of kinds has this one. */
+export function wantsKind(kinds: Subscription['kinds'], kind: string): boolean {
+    if (kinds === null) {
+        return !isNoticeKind(kind);
+    }
+
+    return kinds.some((name) => name === kind || (name.endsWith('*') && kind.startsWith(name.slice(0, -1)) && !isNoticeKind(kind)));
+}
+
+/**
+ * The subscription as it is kept.
+ *
+ * @param given Unchecked.
+ * @param table All event kinds of the deployment. A name or a `*` that none of them fits is refused, and so is a path of the filter that
+ *     none of the chosen ones has.
+ * @throws ScanwireError `INVALID_INPUT` with the field, for example `kinds[1]` or `filter.any[0].value`.
+ */
+export function checkSubscription(
+    { kinds, filter }: { readonly kinds: unknown; readonly filter: unknown },
+    table: EventKinds,
+): Subscription {
+    const known = [...table.values()].filter((kind) => kind !== testEvent);
+    const checkedKinds = kinds === null ? null : checkKinds(kinds, known);
+    const chosen = known.filter(({ name }) => wantsKind(checkedKinds, name));
+    return { kinds: checkedKinds, filter: filter === null ? null : checkFilter(filter, chosen) };
+}
+
+function checkKinds(kinds: unknown, known: readonly EventKind[]): readonly string[] {
+    if (!Array.isArray(kinds) || kinds.length === 0 || kinds.length > MAX_KINDS) {
+        throw refused('kinds', `Kinds must be a list of 1 to ${MAX_KINDS} names of event kinds`);
+    }
+
+    for (const [index, name] of kinds.entries()) {
+        const field = `kinds[${index}]`;
+        if (typeof name !== 'string' || !/^[\w.-]{0,64}\*?$/.test(name) || name === '') {
+            throw refused(field, `Kinds[${index}] must be the name of an event kind, or its beginning and *`);
+        }
+
+        if (kinds.indexOf(name) !== index) {
+            throw refused(field, `Kinds[${index}] is there already`);
+        }
+
+        if (!known.some((kind) => wantsKind([name], kind.name))) {
+            const hint = name.endsWith('*') && isNoticeKind(name) ? 'kinds that tell about exporters are named in full, not with *' : '';
+            const names = `there are ${known.map((kind) => kind.name).join(', ')}`;
+            throw refused(field, `Kinds[${index}] fits no event kind: ${hint || names}`);
+        }
+    }
+
+    return kinds as readonly string[];
+}
+
+/** Says of an event whether it is wanted; never throws. */
+export type CompiledSubscription = (event: ChosenEvent) => boolean;
+
+/** @param subscription As {@link checkSubscription} has given it. */
+export function compileSubscription({ kinds, filter }: Subscription): CompiledSubscription {
+    const wanted: CompiledFilter | null = filter && compileFilter(filter);
+    return (event) => wantsKind(kinds, event.kind) && (wanted === null || wanted(event.body));
+}
+
+/** Whether a subscription lets an event pass, and if not, why. */
+export interface SubscriptionVerdict {
+    readonly wanted: boolean;
+    /** False when the kind is not among those that are wanted; the filter is not asked then. */
+    readonly kindWanted: boolean;
+    /** The conditions of the filter that are why it is not wanted. */
+    readonly failed: readonly FailedCondition[];
+}
+
+/** What a subscription says of an event, with its reasons. */
+export function explainSubscription({ kinds, filter }: Subscription, event: ChosenEvent): SubscriptionVerdict {
+    const kindWanted = wantsKind(kinds, event.kind);
+    const failed = kindWanted && filter !== null ? failedConditions(filter, event.body) : [];
+    return { wanted: kindWanted && failed.length === 0, kindWanted, failed };
+}
+
+function refused(field: string, message: string): ScanwireError {
+    return new ScanwireError('INVALID_INPUT', message, { field });
+}

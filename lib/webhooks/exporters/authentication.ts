@@ -1,0 +1,285 @@
+import Joi from 'joi';
+import { type EgressGuard, guardFor } from '../../egress/guard.ts';
+import type { UrlFault } from '../../egress/outgoing-url.ts';
+import { type EgressProxy, type ProxyAddress, parseProxyUrl } from '../../egress/proxy.ts';
+import { ScanwireError } from '../../errors.ts';
+import type { KeyRing, SealedText } from '../../keys/key-ring.ts';
+import { subjectOf } from '../../schema-validation.ts';
+import type { WebhooksContext } from '../options.ts';
+import { certificatesIn, checkTls, tlsContext } from '../sending/client-tls.ts';
+import type { ExporterPatch, HeaderPairs, StoredExporter } from './exporter.ts';
+import { checkReceiverUrl } from './receiver-url.ts';
+import { knownUrl } from './sealed-url.ts';
+
+/** How an exporter proves to its receiver who sends, and whom it trusts, besides signatures and headers. Sealed as one text. */
+export interface Authentication {
+    /** Goes out as `Authorization: Basic …`. */
+    readonly basic?: BasicCredentials;
+    /** Certificates of authorities, PEM, in place of Node's: beyond what they have signed is trusted what `trust` lets pass, with `all` anything. */
+    readonly ca?: string;
+    /** Presented in the TLS handshake. */
+    readonly clientCertificate?: ClientCertificate;
+    /** Goes out as `Authorization: Bearer …`, with a token of this client's. */
+    readonly oauth?: OAuthClient;
+    /** The way to the receiver, and to its token server. */
+    readonly proxy?: ProxySettings;
+}
+
+export interface BasicCredentials {
+    readonly username: string;
+    readonly password: string;
+}
+
+export interface ClientCertificate {
+    /** PEM: the certificate, then those between it and its authority. */
+    readonly certificate: string;
+    /** PEM, not encrypted. */
+    readonly key: string;
+}
+
+/** How a token server checks who asks it, by the names of its registry: the header `Authorization`, or fields of the form. */
+export const OAUTH_METHODS = ['client_secret_basic', 'client_secret_post'] as const;
+
+/** A client of a token server (OAuth 2, client credentials). */
+export interface OAuthClient {
+    /** Of the token server, https. */
+    readonly tokenUrl: string;
+    readonly clientId: string;
+    readonly clientSecret: string;
+    readonly scope?: string;
+    readonly audience?: string;
+    /** `client_secret_basic` when absent. */
+    readonly authMethod?: (typeof OAUTH_METHODS)[number];
+    /** PEM of the authorities of the token server; those that Node trusts when absent. */
+    readonly ca?: string;
+}
+
+/** A proxy that takes CONNECT. */
+export interface ProxySettings {
+    /** http or https, with user and password if it wants some: `http://user:password@proxy.example.com:3128`. */
+    readonly url: string;
+    /** Lets the proxy look up names. Nobody here vets the addresses then: whatever the proxy reaches can be called. */
+    readonly resolvesNames?: boolean;
+    /** PEM of the authorities of an https proxy; those that Node trusts when absent. */
+    readonly ca?: string;
+}
+
+/** Name of one part of {@link Authentication}. */
+export type AuthenticationPart = keyof Authentication;
+
+/** What a user says of it: what is absent stays, null drops. */
+export type AuthenticationSettings = { readonly [Part in AuthenticationPart]?: Authentication[Part] | null };
+
+const MAX_PEM = 65_536;
+const pemSchema = (): Joi.StringSchema => Joi.string().max(MAX_PEM);
+
+/** What RFC 6749 lets clients be called and say. */
+const ascii = (max: number): Joi.StringSchema =>
+    Joi.string()
+        .max(max)
+        .pattern(/^[\x20-\x7e]*$/)
+        .messages({ 'string.pattern.base': '{{#label}} must be visible ASCII characters and spaces' });
+
+/** The rules of {@link AuthenticationSettings}; {@link checkAuthentication} has those of what depends on something else. */
+export const authenticationSchemas: { readonly [Part in AuthenticationPart]: Joi.Schema } = {
+    basic: Joi.object({
+        username: Joi.string()
+            .max(255)
+            .allow('')
+            .pattern(/^[^:\p{Cc}\p{Cs}]*$/u)
+            .messages({ 'string.pattern.base': '{{#label}} must contain neither a colon nor control characters' })
+            .required(),
+        password: Joi.string()
+            .max(1024)
+            .allow('')
+            .pattern(/^[^\p{Cc}\p{Cs}]*$/u)
+            .messages({ 'string.pattern.base': '{{#label}} must not contain control characters' })
+            .required(),
+    })
+        .allow(null)
+        .description('User name and password, sent as Authorization: Basic'),
+    ca: pemSchema().allow(null).description('PEM of authorities; only what they have signed is trusted'),
+    clientCertificate: Joi.object({ certificate: pemSchema().required(), key: pemSchema().required() })
+        .allow(null)
+        .description('PEM of a certificate, and of its key, that the receiver is shown'),
+    oauth: Joi.object({
+        tokenUrl: Joi.string().max(2048).required(),
+        clientId: ascii(255).required(),
+        clientSecret: ascii(1024).required(),
+        scope: ascii(1024),
+        audience: ascii(1024),
+        authMethod: Joi.string().valid(...OAUTH_METHODS),
+        ca: pemSchema(),
+    })
+        .allow(null)
+        .description('Client of a token server (OAuth 2, client credentials), whose tokens are sent as Authorization: Bearer'),
+    proxy: Joi.object({ url: Joi.string().max(2048).required(), resolvesNames: Joi.boolean(), ca: pemSchema() })
+        .allow(null)
+        .description('Proxy that takes CONNECT, on the way to the receiver'),
+};
+
+export const AUTHENTICATION_PARTS: readonly AuthenticationPart[] = Object.keys(authenticationSchemas) as AuthenticationPart[];
+
+/** What was given for the receiver of an exporter, and for no other. */
+const CREDENTIALS: readonly AuthenticationPart[] = ['basic', 'clientCertificate', 'oauth'];
+
+/** Settings parted in two: those of this page, of which only what was given is there, and the others. */
+export function partAuthentication<Settings extends AuthenticationSettings>(
+    settings: Settings,
+): readonly [AuthenticationSettings, Omit<Settings, AuthenticationPart>] {
+    const isPart = ([name]: readonly [string, unknown]): boolean => (AUTHENTICATION_PARTS as readonly string[]).includes(name);
+    const entries = Object.entries(settings).filter(([, value]) => value !== undefined);
+    const others = Object.fromEntries(entries.filter((entry) => !isPart(entry)));
+    return [Object.fromEntries(entries.filter(isPart)), others as Omit<Settings, AuthenticationPart>];
+}
+
+type StoredAuthentication = Pick<StoredExporter, 'authentication' | 'sealedAuthentication'>;
+
+/** What is stored for an exporter of what it has, null for none, once it is given something more, something else or null. */
+export function storedAuthentication(
+    id: string,
+    before: Authentication | null,
+    given: AuthenticationSettings,
+    keyRing: KeyRing,
+): StoredAuthentication {
+    const all = Object.entries({ ...before, ...given }).filter(([, value]) => value !== null);
+    const sealed = all.length === 0 ? null : keyRing.seal(JSON.stringify(Object.fromEntries(all)), contextOf(id));
+    return { authentication: all.map(([name]) => name as AuthenticationPart), sealedAuthentication: sealed };
+}
+
+/** What is to be stored of a change. @throws ScanwireError `UNSEALABLE` where part of what there is stays and this key ring cannot unseal it. */
+export function authenticationPatch(before: StoredExporter, given: AuthenticationSettings, keyRing: KeyRing): ExporterPatch {
+    if (Object.keys(given).length === 0) {
+        return {};
+    }
+
+    const kept = before.authentication.some((part) => given[part] === undefined) ? unsealAuthentication(before, keyRing) : null;
+    return { ...storedAuthentication(before.id, kept, given, keyRing), expectedAuthentication: before.sealedAuthentication };
+}
+
+/** The first of its credentials of which a change says nothing, and which so would go wherever it leads. */
+export function unsettledCredential(before: StoredExporter, given: AuthenticationSettings): AuthenticationPart | undefined {
+    return CREDENTIALS.find((part) => before.authentication.includes(part) && given[part] === undefined);
+}
+
+/** What is sealed of it: one text, or none. */
+export function sealedAuthentication({ id, sealedAuthentication: sealed }: StoredExporter): readonly SealedText[] {
+    return sealed === null ? [] : [{ sealed, context: contextOf(id) }];
+}
+
+/** What an exporter authenticates by, null for nothing. @throws ScanwireError `UNSEALABLE`. */
+export function unsealAuthentication(exporter: StoredExporter, keyRing: KeyRing): Authentication | null {
+    const [text] = sealedAuthentication(exporter);
+    return text === undefined ? null : JSON.parse(keyRing.open(text.sealed, text.context));
+}
+
+/**
+ * Checks what an exporter authenticates by against the rest of it.
+ *
+ * @throws ScanwireError `INVALID_INPUT` with the field, never with a value; `UNSEALABLE`.
+ */
+export function checkAuthentication(exporter: StoredExporter, { keyRing, guard }: Pick<WebhooksContext, 'keyRing' | 'guard'>): void {
+    const all = unsealAuthentication(exporter, keyRing);
+    if (all === null) {
+        return;
+    }
+
+    const rivals = (['oauth', 'basic'] as const).filter((part) => all[part] !== undefined);
+    const [first] = rivals;
+    if (first !== undefined && exporter.headerNames.some(isAuthorization)) {
+        throw refused(first, `${subjectOf(first)} and the additional header Authorization exclude each other`);
+    }
+    if (rivals.length > 1) {
+        throw refused('oauth', 'Oauth and basic exclude each other: both go out as Authorization');
+    }
+
+    const [tlsPart] = (['clientCertificate', 'ca'] as const).filter((part) => all[part] !== undefined);
+    if (tlsPart !== undefined && knownUrl(exporter, keyRing)?.startsWith('http:')) {
+        throw refused(tlsPart, `${subjectOf(tlsPart)} needs a URL with https: plain http shows and asks for none`);
+    }
+    checkTls(all);
+    const ofOwner = guardFor(guard, exporter.owner);
+    if (all.oauth !== undefined) {
+        checkOAuth(all.oauth, ofOwner);
+    }
+    if (all.proxy !== undefined) {
+        checkProxy(all.proxy, ofOwner);
+    }
+}
+
+function checkProxy({ url: text, ca }: ProxySettings, guard: EgressGuard): void {
+    const { url } = parsedProxy(text);
+    checkUrl(url.href, 'proxy.url', guard);
+    if (ca !== undefined) {
+        certificatesIn(ca, 'proxy.ca');
+    }
+}
+
+function parsedProxy(text: string): ProxyAddress {
+    const parsed = parseProxyUrl(text);
+    if (typeof parsed === 'string') {
+        throw refused('proxy.url', `Proxy.url ${PROXY_FAULTS[parsed] ?? 'must be an absolute http or https URL'}`);
+    }
+    return parsed;
+}
+
+const PROXY_FAULTS: Readonly<Partial<Record<UrlFault | 'path', string>>> = {
+    path: 'must end with its host or port',
+    credentials: 'must have user and password percent-encoded',
+};
+
+/** The proxy as connections use it, null for none. @throws ScanwireError `INVALID_INPUT`, AttemptFailure `invalid_exporter`. */
+export function egressProxy({ proxy }: Pick<Authentication, 'proxy'>): EgressProxy | null {
+    if (proxy === undefined) {
+        return null;
+    }
+
+    const { url, host, port, credentials } = parsedProxy(proxy.url);
+    const context = url.protocol === 'https:' ? tlsContext(proxy) : null;
+    return { host, port, credentials, context, resolvesNames: proxy.resolvesNames === true };
+}
+
+function checkOAuth({ tokenUrl, ca }: OAuthClient, guard: EgressGuard): void {
+    if (ca !== undefined) {
+        certificatesIn(ca, 'oauth.ca');
+    }
+    if (!checkUrl(tokenUrl, 'oauth.tokenUrl', guard).startsWith('https:')) {
+        throw refused('oauth.tokenUrl', 'Oauth.tokenUrl must be https: the secret of the client goes there');
+    }
+}
+
+/** By the rules of receivers: it is called by the same guard. */
+function checkUrl(text: string, field: string, guard: EgressGuard): string {
+    try {
+        return checkReceiverUrl(text, guard);
+    } catch (error) {
+        throw error instanceof ScanwireError ? refused(field, error.message.replace(/^URL/, subjectOf(field))) : error;
+    }
+}
+
+/**
+ * The header by which a message authenticates itself; none where there is nothing for one.
+ *
+ * @param token What {@link Authentication.oauth} has got from its server.
+ */
+export function authorizationOf(authentication: Authentication | null, token: string = ''): HeaderPairs {
+    const { basic, oauth } = authentication ?? {};
+    if (basic === undefined) {
+        return oauth === undefined ? [] : [['Authorization', `Bearer ${token}`]];
+    }
+
+    return [['Authorization', `Basic ${Buffer.from(`${basic.username}:${basic.password}`).toString('base64')}`]];
+}
+
+/** Whether a header is the one that credentials are sent in. */
+export function isAuthorization(name: string): boolean {
+    return name.toLowerCase() === 'authorization';
+}
+
+function contextOf(exporterId: string): string {
+    return `exporter:${exporterId}:authentication`;
+}
+
+function refused(field: string, message: string): ScanwireError {
+    return new ScanwireError('INVALID_INPUT', message, { field });
+}

@@ -1,0 +1,137 @@
+import type { Outcome } from '../outcomes/outcome.ts';
+import type { Exporter } from './exporter.ts';
+
+/** How an exporter fares: what changes with its deliveries, tests aside. Times are the store's. */
+export interface ExporterHealth {
+    /** When all of this was so. */
+    readonly at: Date;
+    /**
+     * - `closed`: sent to as its window allows.
+     * - `open`: has failed too often in a row and gets one probe at a time.
+     * - `paused`: its receiver wants to be left alone (429, `Retry-After`); then it gets one probe. Not what a person has paused: that is
+     *   {@link Exporter.pausedAt}.
+     * - `recovering`: has taken a probe, and its window grows.
+     */
+    readonly breaker: Breaker;
+    /** When, since the last success, it first failed or its receiver first wanted to be left alone; null when neither has happened. */
+    readonly failingSince: Date | null;
+    /** From when on it gets a probe; null when it gets more than that. */
+    readonly nextProbe: Date | null;
+    /** Until when its receiver wants to be left alone; stays until it has taken a probe, else null. */
+    readonly pausedUntil: Date | null;
+    /** What the receiver did last; null before the first. It is stored once a second, so that what it did within the second after may be missing. */
+    readonly lastOutcome: (Pick<Outcome, 'code' | 'detail'> & { readonly at: Date }) | null;
+    /** Deliveries in the queue or being sent. */
+    readonly inFlight: number;
+    readonly backlog: Backlog;
+}
+
+export const BREAKERS = ['closed', 'open', 'paused', 'recovering'] as const;
+
+export type Breaker = (typeof BREAKERS)[number];
+
+/**
+ * Deliveries that wait for their time or for room. A first try is as old as the time since it was accepted or replayed, a retry as its
+ * event.
+ */
+export interface Backlog {
+    /** A store may stop to count at {@link MAX_COUNTED} first tries of an age, and at as many retries. */
+    readonly waiting: number;
+    /** Whether more wait than were counted. */
+    readonly more: boolean;
+    /** Since when the oldest of those counted waits, null when nothing does. */
+    readonly oldest: Date | null;
+    /** How many of those counted are of each age. */
+    readonly ages: Readonly<Record<BacklogAge, number>>;
+}
+
+export type BacklogAge = 'minute' | 'tenMinutes' | 'hour' | 'day' | 'older';
+
+/** Younger than so many milliseconds, and in no younger age. */
+export const BACKLOG_AGES: readonly (readonly [age: BacklogAge, below: number])[] = [
+    ['minute', 60_000],
+    ['tenMinutes', 10 * 60_000],
+    ['hour', 60 * 60_000],
+    ['day', 24 * 60 * 60_000],
+    ['older', Number.POSITIVE_INFINITY],
+];
+
+/** So many are counted and no more, so that the look at a long backlog stays a short one. */
+export const MAX_COUNTED = 10_000;
+
+/** How much there is to do, and how the exporters are that it is for. */
+export interface Overview {
+    /** Deliveries that wait or are on their way (`held` ones are neither); a store may stop to count at the limit that it is given. */
+    readonly deliveries: Readonly<Record<'pending' | 'queued' | 'sending', number>>;
+    /** Exporters that do not run, and of those that do how many have a breaker of each state. */
+    readonly exporters: Readonly<Record<'stopped' | Breaker, number>>;
+}
+
+/** The overview that is made of exporters that are counted together where they are alike. */
+export function overviewOf(
+    deliveries: readonly { readonly state: string; readonly count: number }[],
+    exporters: readonly (BreakerColumns & { readonly running: boolean; readonly count: number })[],
+): Overview {
+    const of = (state: keyof Overview['deliveries']): number => deliveries.find((one) => one.state === state)?.count ?? 0;
+    const counted: Record<keyof Overview['exporters'], number> = { stopped: 0, closed: 0, open: 0, paused: 0, recovering: 0 };
+    for (const { running, count, ...columns } of exporters) {
+        counted[running ? breakerOf(columns).breaker : 'stopped'] += count;
+    }
+    return { deliveries: { pending: of('pending'), queued: of('queued'), sending: of('sending') }, exporters: counted };
+}
+
+/** What the breaker of an exporter says of it, whichever columns hold it. */
+export function breakerOf({ pausedUntil, probeAt, slowStart }: BreakerColumns): Pick<ExporterHealth, 'breaker' | 'nextProbe'> {
+    if (pausedUntil !== null || probeAt !== null) {
+        const nextProbe = new Date(Math.max(pausedUntil?.getTime() ?? 0, probeAt?.getTime() ?? 0));
+        return { breaker: pausedUntil === null ? 'open' : 'paused', nextProbe };
+    }
+    return { breaker: slowStart === null ? 'closed' : 'recovering', nextProbe: null };
+}
+
+/** What of the breaker says when the exporter is sent to. */
+export interface BreakerColumns {
+    readonly pausedUntil: Date | null;
+    /** When an open breaker lets a probe through, null while it is closed. */
+    readonly probeAt: Date | null;
+    /** The window while it grows, else null. */
+    readonly slowStart: number | null;
+}
+
+/** The backlog of which so many are of each age. */
+export function backlogOf(counted: readonly CountedAge[], more: boolean): Backlog {
+    const count = (wanted: BacklogAge): number => counted.reduce((sum, { age, count }) => sum + (age === wanted ? count : 0), 0);
+    const ages = Object.fromEntries(BACKLOG_AGES.map(([age]) => [age, count(age)])) as Record<BacklogAge, number>;
+    const oldest = counted.filter(({ count }) => count > 0).map((each) => each.oldest.getTime());
+    return {
+        waiting: counted.reduce((sum, { count }) => sum + count, 0),
+        more,
+        oldest: oldest.length === 0 ? null : new Date(Math.min(...oldest)),
+        ages,
+    };
+}
+
+interface CountedAge {
+    readonly age: BacklogAge;
+    readonly count: number;
+    readonly oldest: Date;
+}
+
+/** An exporter as people look at it when they wonder how it fares. */
+export interface ShownExporter extends Exporter {
+    readonly health: ExporterHealth & {
+        /** A failure from then on stops it; null unless it runs and fails. */
+        readonly stopsAt: Date | null;
+    };
+}
+
+/** An exporter with how it fares. */
+export function withHealth<Shown extends Exporter>(
+    exporter: Shown,
+    health: ExporterHealth,
+    { stopAfter }: { readonly stopAfter: number },
+): Shown & ShownExporter {
+    const failingSince = exporter.state === 'running' ? health.failingSince : null;
+    const stopsAt = failingSince === null ? null : new Date(failingSince.getTime() + stopAfter);
+    return { ...exporter, health: { ...health, stopsAt } };
+}

@@ -1,0 +1,257 @@
+import { ScanwireError } from '../../errors.ts';
+import type { KeyRing, Resealed } from '../../keys/key-ring.ts';
+import { checked } from '../../schema-validation.ts';
+import { RESERVATION_TIMES } from '../dispatching/reservations.ts';
+import { checkSecret, generateSecret, unsealSecrets } from '../messages/signing-secret.ts';
+import type { WebhooksContext } from '../options.ts';
+import { storeRefusals } from '../store-refusals.ts';
+import {
+    type Exporter,
+    type ExporterChanges,
+    exporterChangesSchema,
+    type NewExporterSettings,
+    newExporterSchema,
+    type StoredExporter,
+} from './exporter.ts';
+import { type ShownExporter, withHealth } from './exporter-health.ts';
+import { type ExporterLists, exporterLists } from './exporter-lists.ts';
+import { exporterToStore, patchOf } from './exporter-patch.ts';
+import { type ExporterQuestions, exporterQuestions } from './exporter-preview.ts';
+import { resealExporters } from './exporter-resealing.ts';
+import { insertWithinOwnerLimit } from './owner-limits.ts';
+import { type ReceiverWarning, receiverWarnings } from './receiver-url.ts';
+import { knownUrl, shownUrl, shownUrls, unsealUrl } from './sealed-url.ts';
+import { sendTest, type TestOptions, type TestResult } from './test-event.ts';
+
+/** An exporter after a change, and what the `test` came to that the change sent. */
+export interface ChangedExporter {
+    readonly exporter: Exporter;
+    readonly test: TestResult;
+    /** What is doubtful about its receiver. */
+    readonly warnings: readonly ReceiverWarning[];
+}
+
+/** An exporter that was made, and what only its maker gets to see. */
+export interface CreatedExporter {
+    readonly exporter: Exporter;
+    readonly secret: string;
+    /** What is doubtful about its receiver. */
+    readonly warnings: readonly ReceiverWarning[];
+}
+
+/** Configured receivers. Methods reject with ScanwireError `NOT_FOUND` for an unknown id and `UNAVAILABLE` without a store. */
+export interface Exporters extends ExporterLists, ExporterQuestions {
+    /** A stopped exporter and its signing secret. @throws ScanwireError `INVALID_INPUT` with the field. */
+    create(settings: NewExporterSettings): Promise<CreatedExporter>;
+    list(): Promise<readonly Exporter[]>;
+    get(id: string): Promise<Exporter>;
+    /**
+     * The exporter and how it fares.
+     *
+     * @param options.showUrl With the whole URL of its receiver, which may hold a token. @throws ScanwireError `UNSEALABLE`, then, where the key ring cannot unseal it.
+     */
+    show(id: string, options?: { readonly showUrl?: boolean }): Promise<ShownExporter>;
+    /** The signing secret, for the admin console (`plugins/admin-console`) to show. @throws ScanwireError `UNSEALABLE`. */
+    secret(id: string): Promise<string>;
+    /**
+     * Changes what is named and sends a `test`. A URL of another origin needs `headers` or `keepHeaders` where the exporter has additional headers,
+     * and the same goes for `formatSecret`, `basic`, `clientCertificate` and `oauth`. A secret that is changed stays valid for a day, or for
+     * `overlap`, in the signature forms that can carry several; the same secret once more changes nothing.
+     *
+     * @throws ScanwireError `INVALID_INPUT`, `CONFLICT` for a change of type that is not allowed.
+     */
+    update(id: string, changes: ExporterChanges, options?: TestOptions): Promise<ChangedExporter>;
+    /** From now on events are addressed to it, and deliveries that wait as `pending` are sent; `held` ones only once they are replayed. Sends a `test`. */
+    start(id: string, options?: TestOptions): Promise<ChangedExporter>;
+    /** New events pass it by; accepted deliveries wait in their rows. Sends a `test`, whose outcome is waited for a moment only. */
+    stop(id: string): Promise<ChangedExporter>;
+    /**
+     * From now on events are accepted for it as before, and wait: nothing but a `test` is sent until it is resumed, whether it is stopped and
+     * started meanwhile or not. What is being sent goes on.
+     */
+    pause(id: string): Promise<Exporter>;
+    /** What waits is sent, unless the exporter is stopped besides. The time for which it was paused does not count as time for which it failed. */
+    resume(id: string): Promise<Exporter>;
+    /** Sends a `test` and waits for what it comes to. */
+    test(id: string, options?: TestOptions): Promise<TestResult>;
+    /** Removes it with its secrets; its unfinished deliveries are cancelled. */
+    remove(id: string): Promise<void>;
+    /**
+     * Takes some exporters, and seals with the current key of the ring what another key of it has sealed for them: once no exporter is left, the
+     * other key can be removed. Deliveries go on meanwhile, also when it is cut off: each text is sealed with a key of the ring at all times.
+     *
+     * @param after `next` of the batch before; from the beginning when absent.
+     */
+    sealAnew(after?: string | null): Promise<Resealed>;
+}
+
+/** How long the outcome of a `test` is waited for on stop, which nothing may delay. Milliseconds. */
+const STOP_TEST_TIMEOUT = 200;
+
+/** Tries of a change that meets others of the same exporter, each made with what the one before has stored. */
+const MAX_CHANGES_AT_ONCE = 5;
+
+/** The exporters of a store. */
+export function exporters(context: WebhooksContext): Exporters {
+    const { exporters: store, deliveries, keyRing } = context;
+    const listed = listing(keyRing);
+    const lists = exporterLists(context, (exporter) => visible(exporter, keyRing));
+
+    const patience = ({ wait = true }: TestOptions = {}): number => (wait ? context.claimDuration : 0);
+
+    async function stored(id: string): Promise<StoredExporter> {
+        const exporter = await store.get(id);
+        if (exporter === null) {
+            throw storeRefusals.unknownExporter();
+        }
+
+        return exporter;
+    }
+
+    async function changed(
+        exporter: StoredExporter,
+        { testTimeout, url }: { readonly testTimeout: number; readonly url?: string | undefined },
+    ): Promise<ChangedExporter> {
+        const warnings = await warningsOf(exporter, url, context);
+        const [test] = await Promise.all([sendTest(exporter, testTimeout, context), olderSettingsGone(exporter.id, context)]);
+        return { exporter: visible(exporter, keyRing), test, warnings };
+    }
+
+    /** Once more with what is stored by now when somebody else has changed it meanwhile, so that neither change is lost. */
+    async function update(id: string, changes: ExporterChanges, tries: number = MAX_CHANGES_AT_ONCE): Promise<StoredExporter> {
+        const before = await stored(id);
+        const patch = await patchOf(before, changes, context);
+        try {
+            return Object.keys(patch).length === 0 ? before : await store.update(id, patch);
+        } catch (error) {
+            if (tries > 1 && error instanceof ScanwireError && error.code === 'CONFLICT') {
+                return await update(id, changes, tries - 1);
+            }
+            throw error;
+        }
+    }
+
+    return {
+        async create(settings) {
+            const valid = checked(newExporterSchema, settings, { subject: 'Exporter' });
+            const secret = checkSecret(valid.secret ?? generateSecret());
+            const exporter = await exporterToStore(valid, secret, context);
+            await insertWithinOwnerLimit(context, exporter, store, lists);
+            return { exporter: visible(exporter, keyRing), secret, warnings: await warningsOf(exporter, valid.url, context) };
+        },
+
+        list: async () => listed(await store.list()),
+        ...lists,
+        get: async (id) => visible(await stored(id), keyRing),
+
+        async show(id, { showUrl = false } = {}) {
+            const found = await stored(id);
+            const exporter = { ...visible(found, keyRing), ...(showUrl && { url: unsealUrl(found, keyRing) }) };
+            const health = await store.health(id);
+            if (health === null) {
+                throw storeRefusals.unknownExporter();
+            }
+
+            return withHealth(exporter, health, context.breaker);
+        },
+
+        async secret(id) {
+            const [secret] = unsealSecrets(await stored(id), keyRing, await deliveries.now());
+            return secret;
+        },
+
+        async update(id, changes, options) {
+            const valid = checked(exporterChangesSchema, changes, { subject: 'Exporter' });
+            return changed(await update(id, valid), { testTimeout: patience(options), url: valid.url });
+        },
+
+        async start(id, options) {
+            return changed(await store.update(id, { state: 'running', stopReason: null }), { testTimeout: patience(options) });
+        },
+
+        async stop(id) {
+            return changed(await store.update(id, { state: 'stopped', stopReason: null }), { testTimeout: STOP_TEST_TIMEOUT });
+        },
+
+        ...pausing(stored, context),
+
+        async test(id, options) {
+            return sendTest(await stored(id), patience(options), context);
+        },
+
+        ...exporterQuestions(stored, context),
+
+        async remove(id) {
+            if (!(await store.remove(id))) {
+                throw storeRefusals.unknownExporter();
+            }
+            await olderSettingsGone(id, context);
+        },
+
+        sealAnew: (after = null) => resealExporters(context, after),
+    };
+}
+
+/** How an exporter is paused. Its settings stay as they are: no `test` is sent. */
+function pausing(stored: (id: string) => Promise<StoredExporter>, context: WebhooksContext): Pick<Exporters, 'pause' | 'resume'> {
+    const { exporters: store, deliveries, dispatcher, keyRing } = context;
+    return {
+        async pause(id) {
+            const before = await stored(id);
+            const paused = before.pausedAt === null ? await store.update(id, { pausedAt: await deliveries.now() }) : before;
+            await olderSettingsGone(id, context);
+            return visible(paused, keyRing);
+        },
+
+        async resume(id) {
+            const resumed = await store.update(id, { pausedAt: null });
+            dispatcher.wake();
+            return visible(resumed, keyRing);
+        },
+    };
+}
+
+/**
+ * What is doubtful about its receiver. `givenUrl` is the URL as a person has just typed it, if any. Which exporters have the same URL is found once these are unsealed: a digest of it beside the row would
+ * show that to everybody.
+ */
+async function warningsOf(
+    exporter: StoredExporter,
+    givenUrl: string | undefined,
+    { exporters: store, keyRing }: WebhooksContext,
+): Promise<readonly ReceiverWarning[]> {
+    // No event goes to exporters of two owners, so that these never get one twice; nor may an owner learn of another's receivers.
+    const comparable = (await store.list()).filter(({ owner }) => exporter.owner === null || owner === exporter.owner);
+    const others = comparable.map((other) => ({ id: other.id, url: knownUrl(other, keyRing) }));
+    return receiverWarnings({ ...exporter, url: knownUrl(exporter, keyRing) ?? '' }, givenUrl, others);
+}
+
+/**
+ * Resolves once no attempt begins any more with settings of the exporter from before: this process has forgotten them, and the reservations that
+ * other processes have with them have run out. Attempts that are under way finish with the settings that they began with.
+ */
+async function olderSettingsGone(id: string, { messageCache, session, sleep }: WebhooksContext): Promise<void> {
+    await messageCache.forgetSettings(id);
+    if (await session.hasOthers().catch(() => true)) {
+        await sleep(RESERVATION_TIMES.beginWithin);
+    }
+}
+
+/** An exporter without what only the sender may see. */
+function visible(exporter: StoredExporter, keyRing: KeyRing): Exporter {
+    return withoutSecrets(exporter, shownUrl(knownUrl(exporter, keyRing)));
+}
+
+/** Of many exporters what everybody may see. */
+function listing(keyRing: KeyRing): (all: readonly StoredExporter[]) => readonly Exporter[] {
+    const urlsOf = shownUrls(keyRing);
+    return (all) => {
+        const urls = urlsOf(all);
+        return all.map((exporter, index) => withoutSecrets(exporter, urls[index] as string));
+    };
+}
+
+function withoutSecrets(exporter: StoredExporter, url: string): Exporter {
+    const { sealedSecret, previousSecrets, sealedHeaders, sealedFormatSecret, sealedAuthentication, schedule, ...shown } = exporter;
+    return { ...shown, url };
+}

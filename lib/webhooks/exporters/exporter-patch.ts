@@ -1,0 +1,177 @@
+import { guardFor } from '../../egress/guard.ts';
+import { ScanwireError } from '../../errors.ts';
+import { subjectOf } from '../../schema-validation.ts';
+import { checkSubscription, type Subscription } from '../events/subscription.ts';
+import { native } from '../formats/envelopes.ts';
+import { sealedFormatSecret, sealFormatSecret } from '../formats/format-secret.ts';
+import { checkFormat } from '../formats/format-table.ts';
+import { sealHeaders } from '../messages/message-headers.ts';
+import { changeSecret, checkSecret, sealSecret } from '../messages/signing-secret.ts';
+import type { WebhooksContext } from '../options.ts';
+import type { ExportType } from '../setting-values.ts';
+import {
+    authenticationPatch,
+    checkAuthentication,
+    partAuthentication,
+    storedAuthentication,
+    unsettledCredential,
+} from './authentication.ts';
+import { type CheckedExporterSettings, type ExporterChanges, type ExporterPatch, newExporter, type StoredExporter } from './exporter.ts';
+import { assertCollector } from './owner-limits.ts';
+import { checkReceiverUrl } from './receiver-url.ts';
+import { knownUrl, urlToStore } from './sealed-url.ts';
+
+/** A new exporter as it is stored. @throws ScanwireError `INVALID_INPUT` with the field. */
+export async function exporterToStore(
+    settings: CheckedExporterSettings,
+    secret: string,
+    context: WebhooksContext,
+): Promise<StoredExporter> {
+    const { keyRing, guard, deliveries } = context;
+    const { url, headers, formatSecret } = settings;
+    const begun = newExporter(context.newId(), settings, await deliveries.now());
+    const { id } = begun;
+    const exporter: StoredExporter = {
+        ...begun,
+        url: await urlToStore(id, checkReceiverUrl(url, guardFor(guard, begun.owner)), context),
+        sealedSecret: sealSecret(keyRing, id, secret),
+        ...sealHeaders(id, headers, context),
+        sealedFormatSecret: formatSecret === undefined ? null : sealFormatSecret(id, formatSecret, keyRing),
+        ...storedAuthentication(id, null, partAuthentication(settings)[0], keyRing),
+    };
+    assertCollector(exporter, context);
+    checkAuthentication(exporter, context);
+    return { ...exporter, ...checkedChoices(exporter, context) };
+}
+
+/** What is to be stored of changes that were asked for. @throws ScanwireError as `Exporters.update`. */
+export async function patchOf(before: StoredExporter, changes: ExporterChanges, context: WebhooksContext): Promise<ExporterPatch> {
+    const [authentication, others] = partAuthentication(changes);
+    const { url, secret, formatSecret: _, headers, type, keepHeaders: __, overlap, ...stored } = others;
+    if (overlap !== undefined && secret === undefined) {
+        throw new ScanwireError('INVALID_INPUT', 'Overlap goes with a new secret: it is how long the former one goes on signing', {
+            field: 'overlap',
+        });
+    }
+
+    const guard = guardFor(context.guard, before.owner);
+    const patch = {
+        ...stored,
+        ...formatPatch(before, changes, context),
+        ...(url !== undefined && (await urlPatch(before, { ...changes, url: checkReceiverUrl(url, guard) }, context))),
+        ...authenticationPatch(before, authentication, context.keyRing),
+        ...(headers !== undefined && sealHeaders(before.id, headers, context)),
+        ...(secret !== undefined && (await secretPatch(before, checkSecret(secret), overlap, context))),
+        ...(type !== undefined && type !== before.type && typePatch(before, type)),
+    };
+    const after = { ...before, ...patch };
+    if (stored.collector !== undefined) {
+        assertCollector(after, context);
+    }
+    checkAuthentication(after, context);
+    const choices = checkedChoices(after, context);
+    return { ...patch, ...(stored.filter !== undefined && { filter: choices.filter }) };
+}
+
+/** The secret of a format, and its template, end with it. */
+function formatPatch(
+    before: StoredExporter,
+    { format = before.format, template, formatSecret }: ExporterChanges,
+    context: WebhooksContext,
+): ExporterPatch {
+    const kept = format === before.format;
+    const sealed = formatSecret === undefined ? null : sealFormatSecret(before.id, formatSecret, context.keyRing);
+    return {
+        ...((sealed !== null || !kept) && { sealedFormatSecret: sealed }),
+        ...(template === undefined && !kept && { template: null }),
+    };
+}
+
+/**
+ * Headers, credentials and the secret of a format are those of the receiver that they were given for, and whoever may change an exporter could
+ * never read them: a URL of another origin must not take them along unasked.
+ */
+async function urlPatch(
+    before: StoredExporter,
+    changes: ExporterChanges & { readonly url: string },
+    context: WebhooksContext,
+): Promise<ExporterPatch> {
+    const { url, headers, keepHeaders = false } = changes;
+    const patch = { url: await urlToStore(before.id, url, context) };
+    if (keepHeaders) {
+        return patch;
+    }
+
+    const known = knownUrl(before, context.keyRing);
+    const former = known !== null && URL.canParse(known) ? new URL(known).origin : null;
+    const left = unsettled(before, changes);
+    if (left !== undefined && new URL(url).origin !== former) {
+        const why = 'the URL leads to another scheme, host or port, and would take what was given for the former one there';
+        throw new ScanwireError('INVALID_INPUT', `${subjectOf(left)} must be given again, or keepHeaders be true: ${why}`, { field: left });
+    }
+
+    return {
+        ...patch,
+        expectedAuthentication: before.sealedAuthentication,
+        expectedFormatSecret: before.sealedFormatSecret,
+        ...(headers === undefined && { expectedHeaders: before.sealedHeaders }),
+    };
+}
+
+/** What a receiver is sent that was sealed, and that the changes say nothing of. */
+function unsettled(before: StoredExporter, changes: ExporterChanges): keyof ExporterChanges | undefined {
+    if (changes.headers === undefined && before.sealedHeaders !== null) {
+        return 'headers';
+    }
+
+    const isKept = changes.formatSecret === undefined && (changes.format ?? before.format) === before.format;
+    return isKept && before.sealedFormatSecret !== null ? 'formatSecret' : unsettledCredential(before, changes);
+}
+
+async function secretPatch(
+    before: StoredExporter,
+    secret: string,
+    overlap: number | undefined,
+    { keyRing, deliveries }: WebhooksContext,
+): Promise<ExporterPatch> {
+    const changed = changeSecret(before, secret, keyRing, await deliveries.now(), overlap);
+    return changed === null ? {} : { ...changed, expectedSecret: before.sealedSecret };
+}
+
+function typePatch(before: StoredExporter, type: ExportType): ExporterPatch {
+    if (!before.legacy) {
+        throw new ScanwireError('CONFLICT', 'Cannot change the type of an exporter that is not legacy', { field: 'type' });
+    }
+
+    if (before.type !== 'investigation_legacy' || type !== 'investigation_legacy_and_library') {
+        const allowed = 'once, from investigation_legacy to investigation_legacy_and_library, and never back';
+        throw new ScanwireError('CONFLICT', `Cannot change the type of a legacy exporter but ${allowed}`, { field: 'type' });
+    }
+
+    return { type, expectedType: before.type };
+}
+
+/**
+ * Checks what an exporter chooses, and how it is sent. Its format's secret is read.
+ *
+ * @returns Kinds and filter as they are stored.
+ * @throws ScanwireError `INVALID_INPUT` for kinds, a filter or a format that cannot be, with the field; `MISCONFIGURED` in a store that
+ *     keeps none of them, or no order; `UNSEALABLE`.
+ */
+function checkedChoices(choices: StoredExporter, context: WebhooksContext): Subscription {
+    const { kinds, formats, exporters, deliveries, vendor, keyRing } = context;
+    const { kinds: names, filter, owner, format: name, headerNames } = choices;
+    const [sealed] = sealedFormatSecret(choices);
+    const formatSecret = sealed === undefined ? undefined : keyRing.open(sealed.sealed, sealed.context);
+    if (choices.ordered && deliveries.ordered !== true) {
+        throw new ScanwireError('MISCONFIGURED', 'The store keeps no order', { field: 'ordered' });
+    }
+    const chosen = { owner, kinds: names, filter, format: name === native.name ? null : name };
+    const [field] = Object.entries(chosen).find(([, value]) => value !== null) ?? [];
+    if (field !== undefined && exporters.subscribers === undefined) {
+        throw new ScanwireError('MISCONFIGURED', `The store keeps no ${field} of an exporter`, { field });
+    }
+
+    checkFormat(formats, choices, { vendor: vendor.name, secret: formatSecret, headerNames });
+    return checkSubscription(choices, kinds);
+}

@@ -1,0 +1,107 @@
+import { checked } from '../../schema-validation.ts';
+import { eventBody } from '../events/event-body.ts';
+import { type Choice, choiceOf, formatInput, type UnroutedEvent } from '../events/event-routing.ts';
+import { type PublishOptions, publishableKind } from '../events/publisher.ts';
+import type { FormatEvent } from '../formats/format-table.ts';
+import { maskedBody, maskedMessage, messageMaker } from '../messages/formatted-message.ts';
+import { checkSecret, generateSecret } from '../messages/signing-secret.ts';
+import type { WebhooksContext } from '../options.ts';
+import {
+    type ExporterChanges,
+    exporterChangesSchema,
+    type HeaderPairs,
+    type NewExporterSettings,
+    newExporterSchema,
+    type StoredExporter,
+} from './exporter.ts';
+import { exporterToStore, patchOf } from './exporter-patch.ts';
+
+/** Answers what an exporter would do with an event that is not published: whether it would get it, and what would be sent. */
+export interface ExporterQuestions {
+    /** Whether it gets an event, and if not, why not. @throws ScanwireError `INVALID_INPUT` as `publish`. */
+    explain(id: string, kind: string, body: unknown, options?: ExplainOptions): Promise<Choice>;
+    /** What would be sent of an event now, with secrets masked. @throws ScanwireError `INVALID_INPUT` as `publish`, or for a template that fails. */
+    preview(id: string, kind: string, body: unknown): Promise<MessagePreview>;
+    /**
+     * Both of an exporter that runs with settings which nobody has saved. Nothing is stored.
+     *
+     * @throws ScanwireError `INVALID_INPUT` as `create`, `update` and `publish`, `CONFLICT` as `update`.
+     */
+    previewDraft(draft: ExporterDraft, kind: string, body: unknown): Promise<DraftPreview>;
+}
+
+/** What is said of an event besides its body. */
+export type ExplainOptions = Pick<PublishOptions, 'rules' | 'owner'>;
+
+/** The settings that decide which events an exporter gets, and what is sent of them. */
+export const DRAFTED = ['name', 'kinds', 'filter', 'format', 'template', 'formatSecret', 'headers', 'secret', 'signatures'] as const;
+
+/** Settings that are not saved. */
+export interface ExporterDraft
+    extends Pick<ExporterChanges, 'type' | (typeof DRAFTED)[number]>,
+        Pick<NewExporterSettings, 'legacy' | 'owner'> {
+    /** The exporter that they would change; a new one when absent. */
+    readonly id?: string;
+}
+
+/** What would become of an event: whether it is wanted, and if not, why not; and the message. */
+export type DraftPreview = Choice & MessagePreview;
+
+/** In the place of a receiver: what is sent does not depend on where to. */
+const NOWHERE = 'https://example.com/';
+
+/** What can be asked about the exporters of a store. */
+export function exporterQuestions(stored: (id: string) => Promise<StoredExporter>, context: WebhooksContext): ExporterQuestions {
+    function unpublished(kindName: string, body: unknown, about: Pick<UnroutedEvent, 'rules' | 'owner'>): UnroutedEvent {
+        const kind = publishableKind(context.kinds, kindName);
+        return { id: context.newId(), kind, body: eventBody(kind, body, context.maxBodyBytes), ...about };
+    }
+
+    async function drafted({ id, legacy, owner, type, ...changes }: ExporterDraft): Promise<StoredExporter> {
+        if (id !== undefined) {
+            const before = await stored(id);
+            const valid = checked(
+                exporterChangesSchema.min(0),
+                { ...changes, ...(type !== undefined && { type }) },
+                { subject: 'Exporter' },
+            );
+            return { ...before, ...(await patchOf(before, valid, context)) };
+        }
+        const given = { ...changes, url: NOWHERE, ...(legacy !== undefined && { legacy }), ...(owner !== undefined && { owner }) };
+        const made = checked(newExporterSchema, given, { subject: 'Exporter' });
+        return await exporterToStore(made, checkSecret(made.secret ?? generateSecret()), context);
+    }
+
+    return {
+        async explain(id, kindName, body, { rules = null, owner = null } = {}) {
+            const exporter = await stored(id);
+            return choiceOf(exporter, unpublished(kindName, body, { rules, owner }));
+        },
+
+        async preview(id, kindName, body) {
+            const event = unpublished(kindName, body, { rules: null, owner: null });
+            return previewOf(formatInput(event, await context.deliveries.now()), await stored(id), context);
+        },
+
+        async previewDraft(draft, kindName, body) {
+            const exporter: StoredExporter = { ...(await drafted(draft)), state: 'running', stopReason: null };
+            const event = unpublished(kindName, body, { rules: null, owner: exporter.owner });
+            const message = previewOf(formatInput(event, await context.deliveries.now()), exporter, context);
+            return { ...choiceOf(exporter, event), ...message };
+        },
+    };
+}
+
+/** A message as it would go out. */
+export interface MessagePreview {
+    /** In order, with what is secret masked; those of the connection are not among them. */
+    readonly headers: HeaderPairs;
+    readonly body: string;
+}
+
+/** A message as it would go out now, with what is secret masked. @throws ScanwireError `INVALID_INPUT` when it cannot be made. */
+export function previewOf(event: FormatEvent, exporter: StoredExporter, context: WebhooksContext): MessagePreview {
+    const message = messageMaker(exporter, context)(event);
+    const { headers } = maskedMessage({ ...event, body: event.text }, message, { exporter, time: event.time }, context);
+    return { headers, body: maskedBody(event.text, message) };
+}

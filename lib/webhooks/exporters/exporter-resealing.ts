@@ -1,0 +1,84 @@
+import { ScanwireError } from '../../errors.ts';
+import { isOutdated, type Resealed, reseal, type SealedText } from '../../keys/key-ring.ts';
+import { sealedFormatSecret } from '../formats/format-secret.ts';
+import { sealedHeaders } from '../messages/message-headers.ts';
+import { sealedSecrets } from '../messages/signing-secret.ts';
+import type { WebhooksContext } from '../options.ts';
+import { sealedAuthentication } from './authentication.ts';
+import type { ExporterPatch, StoredExporter } from './exporter.ts';
+import type { ExporterStore } from './exporter-store.ts';
+import { sealedUrl } from './sealed-url.ts';
+
+/** All that is sealed for an exporter and may still be needed. */
+function sealedFor(exporter: StoredExporter, now: Date): readonly SealedText[] {
+    return [
+        ...sealedSecrets(exporter, now),
+        ...sealedHeaders(exporter),
+        ...sealedFormatSecret(exporter),
+        ...sealedAuthentication(exporter),
+        ...sealedUrl(exporter),
+    ];
+}
+
+/** All that is sealed for the exporters of a store and may still be needed, for the check of a key ring. */
+export async function sealedForExporters(store: ExporterStore, now: Date): Promise<readonly SealedText[]> {
+    return (await store.list()).flatMap((exporter) => sealedFor(exporter, now));
+}
+
+/** The fields that hold a sealed text, besides the secrets of before. */
+const FIELDS = ['url', 'sealedSecret', 'sealedHeaders', 'sealedFormatSecret', 'sealedAuthentication'] as const;
+
+/** Exporters in one batch. */
+const MAX_RESEALED = 50;
+
+/** A batch of them, see `Exporters.sealAnew`. */
+export async function resealExporters(
+    { exporters: store, deliveries, keyRing }: Pick<WebhooksContext, 'exporters' | 'deliveries' | 'keyRing'>,
+    after: string | null,
+): Promise<Resealed> {
+    const now = await deliveries.now();
+    const hasOutdated = (exporter: StoredExporter): boolean =>
+        [...FIELDS.map((field) => exporter[field] ?? ''), ...exporter.previousSecrets.map(({ sealed }) => sealed)].some((sealed) =>
+            isOutdated(sealed, keyRing),
+        );
+    const outdated = (await store.list())
+        .filter((exporter) => (after === null || exporter.id > after) && hasOutdated(exporter))
+        .sort((a, b) => (a.id < b.id ? -1 : 1));
+    const batch = outdated.slice(0, MAX_RESEALED);
+    const unopened: string[] = [];
+    let sealed = 0;
+    for (const exporter of batch) {
+        const done = reseal(keyRing, sealedFor(exporter, now));
+        unopened.push(...done.unopened);
+        sealed += (await isPatched(store, exporter, patchOf(exporter, done.resealed, now))) && done.unopened.length === 0 ? 1 : 0;
+    }
+    return { sealed, unopened, next: outdated.length > MAX_RESEALED ? (batch.at(-1)?.id ?? null) : null };
+}
+
+/** Secrets of before that have ended go. Nothing of it is stored where somebody has changed what is sealed meanwhile. */
+function patchOf(exporter: StoredExporter, resealed: ReadonlyMap<string, string>, now: Date): ExporterPatch {
+    const texts = FIELDS.map((field) => [field, resealed.get(exporter[field] ?? '')] as const).filter(([, text]) => text !== undefined);
+    const valid = exporter.previousSecrets.filter(({ until }) => until > now);
+    return {
+        ...Object.fromEntries(texts),
+        previousSecrets: valid.map(({ sealed, until }) => ({ sealed: resealed.get(sealed) ?? sealed, until })),
+        expectedUrl: exporter.url,
+        expectedSecret: exporter.sealedSecret,
+        expectedHeaders: exporter.sealedHeaders,
+        expectedFormatSecret: exporter.sealedFormatSecret,
+        expectedAuthentication: exporter.sealedAuthentication,
+    };
+}
+
+/** False when somebody has just changed or removed it: what they have sealed is for the next round to look at. */
+async function isPatched(store: ExporterStore, { id }: StoredExporter, patch: ExporterPatch): Promise<boolean> {
+    try {
+        await store.update(id, patch);
+        return true;
+    } catch (error) {
+        if (error instanceof ScanwireError && ['CONFLICT', 'NOT_FOUND'].includes(error.code)) {
+            return false;
+        }
+        throw error;
+    }
+}

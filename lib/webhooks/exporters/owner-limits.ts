@@ -1,0 +1,101 @@
+import Joi from 'joi';
+import { ScanwireError } from '../../errors.ts';
+import { collectorSchema, type Exporter, type ExporterChanges, ownerSchema, type StoredExporter } from './exporter.ts';
+import type { ExporterLists } from './exporter-lists.ts';
+import type { ExporterStore } from './exporter-store.ts';
+
+/** What the exporters of an owner may be. */
+export interface OwnerLimits {
+    /** The most exporters. As many as others may have when absent. */
+    readonly maxExporters?: number;
+    /** The collectors that they may belong to. All when absent. */
+    readonly collectors?: readonly string[];
+}
+
+/** What owners may have. Whoever is not named has what there is for all. */
+export interface OwnerSettings {
+    /** The most exporters that an owner may have; null for any number. Default null. */
+    readonly maxExportersPerOwner?: number | null;
+    /** What differs for some, by their names. */
+    readonly owners?: Readonly<Record<string, OwnerLimits>>;
+}
+
+const maxSchema = Joi.number().integer().min(0);
+
+/** The rules of {@link OwnerSettings}, with their defaults. */
+export const ownerSettingSchemas: Readonly<Record<keyof OwnerSettings, Joi.Schema>> = {
+    maxExportersPerOwner: maxSchema.allow(null).default(null),
+    owners: Joi.object()
+        .pattern(ownerSchema, Joi.object({ maxExporters: maxSchema, collectors: Joi.array().items(collectorSchema) }))
+        .default({}),
+};
+
+type Checked = Required<OwnerSettings>;
+
+function limitsOf(owner: string | null, { owners }: Pick<Checked, 'owners'>): OwnerLimits {
+    return owner !== null && Object.hasOwn(owners, owner) ? (owners[owner] as OwnerLimits) : {};
+}
+
+/** @throws ScanwireError `INVALID_INPUT`, field `collector`, for one that the owner of the exporter may not use. */
+export function assertCollector(
+    { owner, collector }: Pick<StoredExporter, 'owner' | 'collector'>,
+    settings: Pick<Checked, 'owners'>,
+): void {
+    const { collectors } = limitsOf(owner, settings);
+    if (collectors !== undefined && !collectors.includes(collector)) {
+        const message = `Collector must be one that its owner may use: ${collectors.join(', ') || 'there is none'}`;
+        throw new ScanwireError('INVALID_INPUT', message, { field: 'collector' });
+    }
+}
+
+/**
+ * Stores a new exporter if there is room for one more of its owner. Of several that are made at once for the last place it may be none, and is
+ * never more than one.
+ *
+ * @throws ScanwireError `CONFLICT`, field `owner`.
+ */
+export async function insertWithinOwnerLimit(
+    settings: Checked,
+    exporter: StoredExporter,
+    store: Pick<ExporterStore, 'insert' | 'remove'>,
+    { summaries }: Pick<ExporterLists, 'summaries'>,
+): Promise<void> {
+    const { id, owner } = exporter;
+    const max = owner === null ? null : (limitsOf(owner, settings).maxExporters ?? settings.maxExportersPerOwner);
+    if (owner === null || max === null) {
+        await store.insert(exporter);
+        return;
+    }
+
+    async function assertRoom(more: number): Promise<void> {
+        const { length } = await summaries({ owner: owner as string });
+        if (length + more > (max as number)) {
+            throw new ScanwireError('CONFLICT', `Owner cannot have more exporters than ${max}`, { field: 'owner' });
+        }
+    }
+
+    await assertRoom(1);
+    await store.insert(exporter);
+    try {
+        await assertRoom(0);
+    } catch (error) {
+        await store.remove(id);
+        throw error;
+    }
+}
+
+/**
+ * What loosens how receivers are identified is the operator's to give: an owner who changes an exporter may leave it, and not ask for it.
+ *
+ * @param before The exporter that is changed; absent for a new one.
+ * @throws ScanwireError `INVALID_INPUT` with the field.
+ */
+export function assertOwnerMay({ trust, proxy }: Pick<ExporterChanges, 'trust' | 'proxy'>, before?: Pick<Exporter, 'trust'>): void {
+    if (trust === 'all' && before?.trust !== 'all') {
+        throw new ScanwireError('INVALID_INPUT', 'Trust must not be all: that is for the operator to give', { field: 'trust' });
+    }
+    if (proxy?.resolvesNames === true) {
+        const message = 'Proxy.resolvesNames must not be true: that is for the operator to give';
+        throw new ScanwireError('INVALID_INPUT', message, { field: 'proxy.resolvesNames' });
+    }
+}

@@ -1,0 +1,146 @@
+import { ScanwireError } from '../../errors.ts';
+import { type KeyRing, type SealedText, sealingKeyId } from '../../keys/key-ring.ts';
+import type { WebhooksContext } from '../options.ts';
+import type { StoredExporter } from './exporter.ts';
+
+type SealingParts = Pick<WebhooksContext, 'exporters' | 'deliveries' | 'keyRing' | 'onError'>;
+
+/** The receiver's URL as it is stored for an exporter: path and query may hold a token. */
+function sealUrl(keyRing: KeyRing, exporterId: string, url: string): string {
+    return keyRing.seal(url, urlContext(exporterId));
+}
+
+/** How a URL begins, and nothing that is sealed does. */
+const SCHEME = /^[a-z][a-z0-9+.-]*:\/\//i;
+
+/** The sealed URL of an exporter: one text, or none where a version before has stored it as it is. */
+export function sealedUrl({ id, url }: Pick<StoredExporter, 'id' | 'url'>): readonly SealedText[] {
+    return SCHEME.test(url) ? [] : [{ sealed: url, context: urlContext(id) }];
+}
+
+/** The whole URL of an exporter's receiver. @throws ScanwireError `UNSEALABLE`: this key ring cannot unseal it. */
+export function unsealUrl(exporter: Pick<StoredExporter, 'id' | 'url'>, keyRing: KeyRing): string {
+    const [text] = sealedUrl(exporter);
+    return text === undefined ? exporter.url : keyRing.open(text.sealed, text.context);
+}
+
+/** The same, for who can do without: null where this key ring cannot unseal it. */
+export function knownUrl(exporter: Pick<StoredExporter, 'id' | 'url'>, keyRing: KeyRing): string | null {
+    try {
+        return unsealUrl(exporter, keyRing);
+    } catch (error) {
+        if (error instanceof ScanwireError && error.code === 'UNSEALABLE') {
+            return null;
+        }
+        throw error;
+    }
+}
+
+const UNREADABLE = 'unreadable URL';
+
+/** A URL for people: what comes after its host may hold a token, and is shown as `…`. */
+export function shownUrl(url: string | null): string {
+    if (url === null || !URL.canParse(url)) {
+        return UNREADABLE;
+    }
+
+    const { origin, pathname, search } = new URL(url);
+    return `${origin}${pathname === '/' && search === '' ? '/' : '/…'}`;
+}
+
+/** The same of many at once, again and again: what is sealed is unsealed when it is new, which takes longer than all else of a list. */
+export function shownUrls(keyRing: KeyRing): (exporters: readonly Pick<StoredExporter, 'id' | 'url'>[]) => readonly string[] {
+    let known = new Map<string, string>();
+    return (exporters) => {
+        const shown = exporters.map((exporter) => {
+            const [text] = sealedUrl(exporter);
+            const key = text === undefined ? null : `${text.context} ${text.sealed}`;
+            const before = key === null ? undefined : known.get(key);
+            return [key, before ?? shownUrl(knownUrl(exporter, keyRing))] as const;
+        });
+        // Those that are gone are forgotten.
+        known = new Map(shown.flatMap(([key, url]) => (key === null || url === UNREADABLE ? [] : [[key, url] as const])));
+        return shown.map(([, url]) => url);
+    };
+}
+
+/** What the URL is sealed for: the sealed text can be unsealed with the same context only, so that it is of no use in another row. */
+function urlContext(exporterId: string): string {
+    return `exporter:${exporterId}:url`;
+}
+
+/** Whether every process that sends can unseal a sealed URL: those of versions before would take it for a URL that is not valid. */
+async function canAllUnseal({ deliveries }: SealingParts): Promise<boolean> {
+    return (await deliveries.sessions()).every(({ opensUrls }) => opensUrls);
+}
+
+/** The URL of an exporter's receiver as it is to be stored now. */
+export async function urlToStore(id: string, url: string, context: SealingParts): Promise<string> {
+    return (await canAllUnseal(context)) ? sealUrl(context.keyRing, id, url) : url;
+}
+
+/** Whether it is sealed, and with the key that seals now. */
+function isWellSealed(exporter: StoredExporter, keyRing: KeyRing): boolean {
+    const [text] = sealedUrl(exporter);
+    const key = text === undefined ? undefined : sealingKeyId(text.sealed);
+    // Null for a text that a key ring of the application's own has sealed: it looks as that likes, and does not tell its key.
+    return key === null || key === keyRing.current;
+}
+
+/**
+ * Seals the URLs that are stored unsealed, by an earlier release or for one that still sends, and seals again those that a former key has
+ * sealed. It takes one exporter at a time, so that it can be cut off anywhere. While a process of such a release sends, nothing is sealed,
+ * since that process could not unseal it.
+ *
+ * @returns Whether all are sealed with the current key; if not, it is to be tried again.
+ */
+async function sealUrls(context: SealingParts): Promise<boolean> {
+    if (!(await canAllUnseal(context))) {
+        return false;
+    }
+
+    const { exporters: store, keyRing } = context;
+    for (const exporter of (await store.list()).filter((one) => !isWellSealed(one, keyRing))) {
+        const { id, url: before } = exporter;
+        await store.update(id, { url: sealUrl(keyRing, id, unsealUrl(exporter, keyRing)), expectedUrl: before }).catch((error: unknown) => {
+            // Somebody has just changed or removed it.
+            if (!(error instanceof ScanwireError && ['CONFLICT', 'NOT_FOUND'].includes(error.code))) {
+                throw error;
+            }
+        });
+    }
+    return true;
+}
+
+/** Milliseconds between two checks whether processes of the version before still send. */
+const SEAL_EVERY = 15_000;
+
+/** Seals the URLs of exporters, as soon as that can be. */
+export function urlSealing(context: SealingParts): { start(): Promise<void>; stop(): Promise<void> } {
+    let timer: NodeJS.Timeout | undefined;
+    let work: Promise<void> = Promise.resolve();
+
+    async function seal(): Promise<void> {
+        if (await sealUrls(context)) {
+            clearInterval(timer);
+        }
+    }
+
+    function sealOnce(): Promise<void> {
+        work = seal().catch(context.onError);
+        return work;
+    }
+
+    return {
+        async start() {
+            clearInterval(timer);
+            timer = setInterval(() => void sealOnce(), SEAL_EVERY).unref();
+            await sealOnce();
+        },
+
+        async stop() {
+            clearInterval(timer);
+            await work;
+        },
+    };
+}

@@ -1,0 +1,87 @@
+import { eventBody } from '../events/event-body.ts';
+import { testEvent } from '../events/event-kinds.ts';
+import { formatInput } from '../events/event-routing.ts';
+import { messageMaker } from '../messages/formatted-message.ts';
+import type { WebhooksContext } from '../options.ts';
+import { type AttemptProgress, newProgress, type Timings, timingsOf } from '../outcomes/outcome.ts';
+import { type AnsweredAttempt, answeredAttempts } from '../outcomes/response-bodies.ts';
+import type { StoredExporter } from './exporter.ts';
+
+/** What a `test` event came to. */
+export interface TestResult {
+    readonly deliveryId: string;
+    /** Null when it had no outcome in the time that it was waited for: no worker of its collector took it, or this process is being stopped. */
+    readonly attempt: AnsweredAttempt | null;
+}
+
+/** What becomes of the `test` that a change sends. */
+export interface TestOptions {
+    /** Whether its outcome is waited for. True by default. */
+    readonly wait?: boolean | undefined;
+}
+
+/** Milliseconds between two reads of the attempt of a `test`. */
+const TEST_POLL = 25;
+
+/** Accepts a `test` event for the exporter alone and polls the rows: the attempt may be made by another process on another machine. */
+export async function sendTest(exporter: StoredExporter, timeout: number, context: WebhooksContext): Promise<TestResult> {
+    const { deliveries, newId, sleep, dispatcher } = context;
+    const timestamp = await deliveries.now();
+    const body = eventBody(testEvent, { timestamp, webhook_id: exporter.id, webhook_name: exporter.name });
+    const event = { id: newId(), kind: testEvent.name, body };
+    const message = messageMaker(exporter, context)(formatInput({ ...event, kind: testEvent }, timestamp));
+    const [accepted] = await deliveries.accept([{ event, recipients: { exporterId: exporter.id, message } }]);
+    const deliveryId = accepted?.deliveries[0] as string;
+    dispatcher.wake();
+
+    for (let waited = 0; waited < timeout; waited += TEST_POLL) {
+        const [attempt] = await deliveries.attempts(deliveryId);
+        if (attempt?.finishedAt != null) {
+            const [answered] = await answeredAttempts(deliveries, deliveryId);
+            return { deliveryId, attempt: answered ?? null };
+        }
+
+        await sleep(TEST_POLL);
+    }
+
+    return { deliveryId, attempt: null };
+}
+
+/**
+ * The tests that this process is sending: somebody looks at how far they are. Only tests are kept here, for as long as they take; of all else, and
+ * of what another process sends, there is nothing to see before the outcome is in the store.
+ */
+export interface TestsUnderWay {
+    /** What the attempt of a test writes its progress into. */
+    begin(deliveryId: string): AttemptProgress;
+    /** Once its outcome is recorded. */
+    end(deliveryId: string): void;
+    /** The times of the phases that are over, and of all of it so far; null for what this process is not sending. */
+    timings(deliveryId: string): Timings | null;
+}
+
+interface UnderWay {
+    readonly begunAt: number;
+    readonly progress: AttemptProgress;
+}
+
+/** @param monotonic Milliseconds that only go forward. */
+export function testsUnderWay({ monotonic }: { readonly monotonic: () => number }): TestsUnderWay {
+    const all = new Map<string, UnderWay>();
+    return {
+        begin(deliveryId) {
+            const progress = newProgress();
+            all.set(deliveryId, { begunAt: monotonic(), progress });
+            return progress;
+        },
+
+        end(deliveryId) {
+            all.delete(deliveryId);
+        },
+
+        timings(deliveryId) {
+            const found = all.get(deliveryId);
+            return found === undefined ? null : timingsOf(found.progress, monotonic() - found.begunAt);
+        },
+    };
+}

@@ -1,0 +1,91 @@
+import { ScanwireError } from '../../errors.ts';
+import type { KeyRing } from '../../keys/key-ring.ts';
+import type { FormattedMessage, StoredEvent } from '../events/new-event.ts';
+import { authorizationOf, unsealAuthentication } from '../exporters/authentication.ts';
+import type { HeaderPairs, StoredExporter } from '../exporters/exporter.ts';
+import { native } from '../formats/envelopes.ts';
+import { sealedFormatSecret, withFormatSecret, withMaskedSecret } from '../formats/format-secret.ts';
+import { type FormatEvent, type Formatter, formatterOf } from '../formats/format-table.ts';
+import type { WebhooksContext } from '../options.ts';
+import { MASK } from '../outcomes/masking.ts';
+import { messageHeaders, unsealHeaders } from './message-headers.ts';
+import { unsealSecrets } from './signing-secret.ts';
+
+/** What formats make of events, and for whom. */
+type Formatting = Pick<WebhooksContext, 'formats' | 'vendor' | 'maxBodyBytes'>;
+
+/** Makes what is sent of an event, null for its own body. */
+export type MessageMaker = (event: FormatEvent) => FormattedMessage | null;
+
+/**
+ * Makes the messages of an exporter, for as long as neither its format nor its template changes. What a format cannot make ends that one
+ * delivery with the reason, when it is sent: the event is accepted all the same, and others get it.
+ */
+export function messageMaker(choice: Pick<StoredExporter, 'format' | 'template'>, formatting: Formatting): MessageMaker {
+    if (choice.format === native.name) {
+        return () => null;
+    }
+
+    const { formats, vendor, maxBodyBytes } = formatting;
+    let make: Formatter | undefined;
+    return (event) => {
+        try {
+            make ??= formatterOf(formats, choice, vendor.name);
+            const { contentType, headers, body } = make(event);
+            if (body.length > maxBodyBytes) {
+                throw new ScanwireError('MISCONFIGURED', `A message must be at most ${maxBodyBytes} bytes; this one has ${body.length}`);
+            }
+            return { contentType, headers, body: decoder.decode(body), failure: null };
+        } catch (error) {
+            const reason = error instanceof ScanwireError ? error.message : 'What it made is not UTF-8';
+            return { contentType: native.contentType, headers: [], body: '', failure: `Format ${choice.format}: ${reason}` };
+        }
+    };
+}
+
+/** Messages are kept as text. */
+const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+
+/** What goes out of an event. */
+export interface OutgoingBody extends Pick<FormattedMessage, 'contentType' | 'headers'> {
+    readonly bytes: Uint8Array;
+}
+
+/** @throws ScanwireError `INVALID_INPUT` for a message that could not be made, `UNSEALABLE`. */
+export function outgoingBody(
+    { body }: Pick<StoredEvent, 'body'>,
+    message: FormattedMessage | null,
+    exporter: StoredExporter,
+    keyRing: KeyRing,
+): OutgoingBody {
+    if (message === null) {
+        return { contentType: native.contentType, headers: [], bytes: Buffer.from(body) };
+    }
+    if (message.failure !== null) {
+        throw new ScanwireError('INVALID_INPUT', message.failure, { field: 'format' });
+    }
+
+    const bytes = Buffer.from(message.body);
+    const [sealed] = sealedFormatSecret(exporter);
+    return { ...message, bytes: sealed === undefined ? bytes : withFormatSecret(bytes, keyRing.open(sealed.sealed, sealed.context)) };
+}
+
+/** Headers of a message that is sent at a time, with what is secret masked, and how many bytes its body has. @throws as {@link outgoingBody}. */
+export function maskedMessage(
+    event: Pick<StoredEvent, 'id' | 'kind' | 'body'>,
+    message: FormattedMessage | null,
+    { exporter, time }: { readonly exporter: StoredExporter; readonly time: Date },
+    { keyRing, vendor }: Pick<WebhooksContext, 'keyRing' | 'vendor'>,
+): { readonly headers: HeaderPairs; readonly bytes: number } {
+    const { bytes, ...format } = outgoingBody(event, message, exporter, keyRing);
+    const secrets = unsealSecrets(exporter, keyRing, time);
+    const signing = { vendor, forms: exporter.signatures, secrets, body: bytes, id: event.id, timestamp: time };
+    const additional = [...unsealHeaders(exporter, keyRing), ...authorizationOf(unsealAuthentication(exporter, keyRing), MASK)];
+    const masked = additional.map(([name]) => [name, MASK] as const);
+    return { headers: messageHeaders(event.kind, signing, format, masked), bytes: bytes.length };
+}
+
+/** What is sent in the body, with the secret of the format masked. */
+export function maskedBody(body: string, message: FormattedMessage | null): string {
+    return message === null ? body : Buffer.from(withMaskedSecret(Buffer.from(message.body))).toString();
+}

@@ -1,0 +1,268 @@
+import { isIP } from 'node:net';
+import type { Resolve } from '../../egress/resolver.ts';
+import { ScanwireError } from '../../errors.ts';
+import { assertOpens } from '../../keys/key-ring.ts';
+import type { Attempt } from '../deliveries/delivery-store.ts';
+import type { Session } from '../dispatching/session.ts';
+import type { Exporter } from '../exporters/exporter.ts';
+import type { Exporters } from '../exporters/exporter-operations.ts';
+import { sealedForExporters } from '../exporters/exporter-resealing.ts';
+import type { WebhooksContext } from '../options.ts';
+import type { Outcome, Timings } from '../outcomes/outcome.ts';
+import { outcomeWords } from '../outcomes/outcome-words.ts';
+import type { Readiness } from './readiness.ts';
+
+/** What was found of one part. */
+export interface Finding {
+    /** What was looked at. Only the command line adds `disk`. Of a receiver phase by phase: `resolve`, `connect`, `tls`, `first byte`, `answer`. */
+    readonly part: FindingPart;
+    readonly state: (typeof FINDING_STATES)[number];
+    /** One sentence for people, without secrets. */
+    readonly text: string;
+    /** What to do about it; null where nothing is to be done. */
+    readonly advice: string | null;
+}
+
+export const FINDING_STATES = ['ok', 'warning', 'wrong'] as const;
+
+export const FINDING_PARTS = [
+    'store',
+    'clock',
+    'keys',
+    'queue',
+    'workers',
+    'names',
+    'exporters',
+    'disk',
+    'exporter',
+    'resolve',
+    'connect',
+    'tls',
+    'first byte',
+    'answer',
+] as const;
+
+export type FindingPart = (typeof FINDING_PARTS)[number];
+
+/** What was found, in the order in which one thing needs the other. */
+export interface Diagnosis {
+    /** Whether nothing is wrong; a warning is no fault. */
+    readonly healthy: boolean;
+    readonly findings: readonly Finding[];
+}
+
+/** @throws ScanwireError `NOT_FOUND` for an unknown exporter. */
+export type Doctor = (exporterId?: string) => Promise<Diagnosis>;
+
+/** So many names are looked up at once, and no more in all, each for so many milliseconds. */
+export const MAX_NAMES = 50;
+export const NAME_TIMEOUT = 5_000;
+
+/** Milliseconds between the clock of this process and that of the store from which on people should hear of it. */
+export const MAX_DIFFERENCE = 1_000;
+
+/** Looks at what publishing and sending need and, with an exporter, at its receiver, to which it sends a `test`. */
+export function doctorOf(
+    context: Pick<WebhooksContext, 'deliveries' | 'keyRing' | 'exporters' | 'queue'>,
+    { get, list, test }: Pick<Exporters, 'get' | 'list' | 'test'>,
+    readiness: () => Promise<Readiness>,
+    resolve: Resolve,
+): Doctor {
+    return async (exporterId) => {
+        const { now, finding } = await storeFinding(context.deliveries);
+        if (now === null) {
+            return diagnosis([finding]);
+        }
+
+        const exporters = await list();
+        return diagnosis([
+            finding,
+            clockFinding(now),
+            await keysFinding(context, now),
+            queueFinding(await readiness(), context.queue),
+            workersFinding(await context.deliveries.sessions(), exporters),
+            await namesFinding(exporters, resolve),
+            exportersFinding(exporters),
+            ...(exporterId === undefined ? [] : await receiverFindings(await get(exporterId), test)),
+        ]);
+    };
+}
+
+/** What the findings come to. */
+export function diagnosis(findings: readonly Finding[]): Diagnosis {
+    return { healthy: findings.every(({ state }) => state !== 'wrong'), findings };
+}
+
+function ok(part: FindingPart, text: string): Finding {
+    return { part, state: 'ok', text, advice: null };
+}
+
+function wrong(part: FindingPart, text: string, advice: string): Finding {
+    return { part, state: 'wrong', text, advice };
+}
+
+function warning(part: FindingPart, text: string, advice: string): Finding {
+    return { part, state: 'warning', text, advice };
+}
+
+async function storeFinding({
+    name = 'The store',
+    now,
+}: WebhooksContext['deliveries']): Promise<{ readonly now: Date | null; readonly finding: Finding }> {
+    try {
+        return { now: await now(), finding: ok('store', `${name} answers`) };
+    } catch (error) {
+        const advice = 'Start the database, or correct where it is looked for; nothing else can be looked at before';
+        return { now: null, finding: wrong('store', `${name} cannot be used: ${(error as Error).message}`, advice) };
+    }
+}
+
+function clockFinding(now: Date): Finding {
+    const difference = Date.now() - now.getTime();
+    const text = `The clock of this process is ${(Math.abs(difference) / 1000).toFixed(1)} s ${difference > 0 ? 'ahead of' : 'behind'} that of the store`;
+    return Math.abs(difference) > MAX_DIFFERENCE
+        ? warning('clock', text, 'Let both machines take their time from NTP: nothing depends on it but reading logs side by side')
+        : ok('clock', text);
+}
+
+async function keysFinding({ exporters, keyRing }: Pick<WebhooksContext, 'exporters' | 'keyRing'>, now: Date): Promise<Finding> {
+    try {
+        assertOpens(keyRing, await sealedForExporters(exporters, now));
+        return ok('keys', 'The key ring opens what is sealed for exporters');
+    } catch (error) {
+        if (!(error instanceof ScanwireError) || error.code !== 'MISCONFIGURED') {
+            throw error;
+        }
+        return wrong(
+            'keys',
+            error.message,
+            'Start with the key ring that sealed it; a key that is replaced stays in the ring beside the new one',
+        );
+    }
+}
+
+function queueFinding({ reasons }: Readiness, { name }: WebhooksContext['queue']): Finding {
+    const failure = reasons.find(({ part }) => part === 'queue');
+    return failure === undefined
+        ? ok('queue', `The queue${name === undefined ? '' : ` in ${name}`} has taken what it was given last`)
+        : wrong(
+              'queue',
+              failure.message,
+              'Start its server, or correct where it is looked for; what was accepted waits in the store meanwhile',
+          );
+}
+
+/** Who sends for each collector; whose exporters run and are sent for by nobody, is wrong. */
+function workersFinding(sessions: readonly Pick<Session, 'slots'>[], exporters: readonly Exporter[]): Finding {
+    const all = new Map<string, { processes: number; slots: number }>();
+    for (const [collector, slots] of sessions.flatMap((session) => Object.entries(session.slots))) {
+        const { processes, slots: others } = all.get(collector) ?? { processes: 0, slots: 0 };
+        all.set(collector, { processes: processes + 1, slots: others + slots });
+    }
+    if (all.size === 0) {
+        return wrong('workers', 'No process sends', 'Start a server that sends, or scanwire worker');
+    }
+
+    const needed = new Set(exporters.filter(({ state }) => state === 'running').map(({ collector }) => collector));
+    const [missing] = [...needed].filter((collector) => !all.has(collector)).sort();
+    if (missing !== undefined) {
+        const advice = `Start scanwire worker --collector ${missing}, or give those exporters another collector`;
+        return wrong('workers', `No process sends for the collector ${missing}, whose exporters run`, advice);
+    }
+    const texts = [...all].sort().map(([collector, { processes, slots }]) => {
+        return `${collector} (${processes} ${processes === 1 ? 'process' : 'processes'}, ${slots} attempts at once)`;
+    });
+    return ok('workers', `Collectors that are sent for: ${texts.join(', ')}`);
+}
+
+/** Around an IPv6 address in a URL. */
+const BRACKETS = /^\[|\]$/g;
+
+/** Whether the names of the receivers that are sent to can be looked up here. */
+async function namesFinding(exporters: readonly Exporter[], resolve: Resolve): Promise<Finding> {
+    const hosts = new Set(exporters.filter(({ state }) => state === 'running').map(({ url }) => new URL(url).hostname));
+    const names = [...hosts].filter((host) => isIP(host.replace(BRACKETS, '')) === 0).slice(0, MAX_NAMES);
+    const answers = await Promise.allSettled(names.map((name) => resolve(name, AbortSignal.timeout(NAME_TIMEOUT))));
+    const unknown = names.filter((_, index) => answers[index]?.status === 'rejected');
+    if (unknown.length === 0) {
+        return ok('names', names.length === 0 ? 'No receiver has a name to look up' : `Names of receivers that are known: ${names.length}`);
+    }
+
+    const text = `No addresses for ${unknown.join(', ')}`;
+    return unknown.length === names.length
+        ? wrong('names', text, 'Look at the name servers of this machine, in /etc/resolv.conf; if those answer, at the names')
+        : warning('names', text, 'Correct the URLs of their exporters, or ask who runs these domains');
+}
+
+function exportersFinding(exporters: readonly Exporter[]): Finding {
+    const stopped = exporters.filter(({ stopReason }) => stopReason !== null);
+    return stopped.length === 0
+        ? ok('exporters', 'No exporter was stopped by its receiver')
+        : warning(
+              'exporters',
+              `Stopped by what their receivers did: ${stopped.map(({ id, stopReason }) => `${id} (${stopReason})`).join(', ')}`,
+              'Look at each with its id, mend its receiver and start it again',
+          );
+}
+
+async function receiverFindings(exporter: Exporter, test: Exporters['test']): Promise<readonly Finding[]> {
+    const { id, state, collector, url } = exporter;
+    const own =
+        state === 'running'
+            ? ok('exporter', `It runs, for ${url}`)
+            : warning('exporter', `It is ${state}, for ${url}`, 'Start it: it gets nothing but tests');
+    const { attempt } = await test(id);
+    return [own, ...phaseFindings(attempt, collector)];
+}
+
+const PHASES = [
+    ['dns', 'resolve'],
+    ['connect', 'connect'],
+    ['tls', 'tls'],
+    ['firstByte', 'first byte'],
+] as const satisfies readonly (readonly [keyof Timings, FindingPart])[];
+
+/** What the attempt of a test says of each phase; those behind the one that failed were not reached, and are not listed. */
+function phaseFindings(attempt: Attempt | null, collector: string): readonly Finding[] {
+    if (attempt === null || attempt.outcome === null) {
+        const advice = `Start a process that sends for the collector ${collector}, or wait for those that do`;
+        return [wrong('answer', 'The test was not sent in time', advice)];
+    }
+
+    const { outcome } = attempt;
+    const { code, status, detail, timings } = outcome;
+    const failed = code === 'delivered' || status !== null ? PHASES.length : PHASES.findIndex(([phase]) => phase === failedPhase(outcome));
+    const reached = PHASES.slice(0, failed).map(([phase, part]) => reachedPhase(part, timings[phase], outcome));
+    const [, part = 'answer'] = PHASES[failed] ?? [];
+    const { advice } = outcomeWords(code, status);
+    return [...reached, advice === null ? ok(part, detail) : wrong(part, detail, `${advice}; see ${code} in docs/outcomes.md`)];
+}
+
+const CONNECTING = /^(?:address|connect|proxy)_/;
+
+/** A phase has a time however it ended; of a handshake that came to its end there is a certificate. */
+function failedPhase({ code, timings, fingerprint }: Outcome): (typeof PHASES)[number][0] {
+    if (code.startsWith('dns_')) {
+        return 'dns';
+    }
+    if (CONNECTING.test(code) || timings.connect === null) {
+        return 'connect';
+    }
+    return timings.tls !== null && fingerprint === null ? 'tls' : 'firstByte';
+}
+
+function reachedPhase(part: FindingPart, milliseconds: number | null, { address, fingerprint, certificate }: Outcome): Finding {
+    const about = part === 'connect' ? address : part === 'tls' ? fingerprint : null;
+    const note = about === null ? '' : ` (${about})`;
+    const text = milliseconds === null ? 'Not needed' : `Took ${milliseconds} ms${note}`;
+    if (part !== 'tls' || certificate === undefined) {
+        return ok(part, text);
+    }
+
+    const left = Date.parse(certificate.expiresAt) - Date.now();
+    const issued = `${text}, issued by ${certificate.issuer}, until ${certificate.expiresAt.slice(0, 10)}`;
+    return left < ENDS_SOON ? warning(part, issued, 'The receiver needs a new certificate soon') : ok(part, issued);
+}
+
+/** When people should hear that a certificate ends, in milliseconds: those that are renewed by machines are so a month before. */
+const ENDS_SOON = 14 * 86_400_000;

@@ -1,0 +1,70 @@
+import { batched } from '../../batched.ts';
+import { within } from '../../within.ts';
+import type { Claim } from '../deliveries/delivery-store.ts';
+import type { WebhooksContext } from '../options.ts';
+
+/** In which span an event was published. */
+export interface Trace {
+    readonly eventId: string;
+    /** As W3C Trace Context writes it, 55 characters. */
+    readonly traceparent: string;
+}
+
+/** Keeps traces beside events, for attempts that are made in other processes, or later. */
+export interface TraceStore {
+    /** Keeps them in one statement, before or after their events are accepted. Of an event that has one already, that one stays. */
+    keep(traces: readonly Trace[]): Promise<void>;
+    /** The `traceparent` of those of these events that have one, by their ids. */
+    of(eventIds: readonly string[]): Promise<ReadonlyMap<string, string>>;
+}
+
+/** What this process keeps of traces, and reads of them. What fails is reported: no delivery waits or ends for its trace. */
+export interface Traces {
+    /** Never rejects. */
+    keep(eventIds: readonly string[], traceparent: string): Promise<void>;
+    /** The same claims, their events with the traces that are known. */
+    withTraceparents(claims: readonly (Claim | null)[]): Promise<readonly (Claim | null)[]>;
+}
+
+/** Milliseconds that claims wait for their traces: a small part of the time that an attempt must end in. */
+const PATIENCE = 500;
+
+/** Maximum number of publishes whose traces share one statement. */
+const BATCH = 100;
+
+/** Those of a deployment without tracing, or of a store that keeps none, cost nothing. */
+export function tracesOf({
+    deliveries: { traces },
+    tracing,
+    onError,
+}: Pick<WebhooksContext, 'deliveries' | 'tracing' | 'onError'>): Traces {
+    if (traces === undefined || tracing === null) {
+        return { keep: async () => {}, withTraceparents: async (claims) => claims };
+    }
+
+    const keepBatched = batched<readonly Trace[], undefined>(async (lists) => {
+        await traces.keep(lists.flat());
+        return lists.map(() => undefined);
+    }, BATCH);
+
+    const read = async (claims: readonly (Claim | null)[]): Promise<readonly (Claim | null)[]> => {
+        const eventIds = claims.flatMap((claim) => (claim === null ? [] : [claim.event.id]));
+        const known = eventIds.length === 0 ? new Map<string, string>() : await traces.of([...new Set(eventIds)]);
+        return claims.map((claim) => {
+            const traceparent = claim === null ? undefined : known.get(claim.event.id);
+            return claim === null || traceparent === undefined ? claim : { ...claim, event: { ...claim.event, traceparent } };
+        });
+    };
+
+    return {
+        async keep(eventIds, traceparent) {
+            await keepBatched(eventIds.map((eventId) => ({ eventId, traceparent }))).catch(onError);
+        },
+
+        withTraceparents: (claims) =>
+            within(read(claims), { timeout: PATIENCE }).catch((error: Error) => {
+                onError(error);
+                return claims;
+            }),
+    };
+}

@@ -1,0 +1,127 @@
+import { batched } from '../../batched.ts';
+import type { KeyRing } from '../../keys/key-ring.ts';
+import { printableLines } from '../../printable.ts';
+import { within } from '../../within.ts';
+import type { Attempt, Claim, DeliveryStore } from '../deliveries/delivery-store.ts';
+import type { WebhooksContext } from '../options.ts';
+import type { RefusedResponse } from '../sending/exchange.ts';
+import { masked } from './masking.ts';
+import { messageSecrets } from './message-secrets.ts';
+
+/** What the body of a receiver's answer says, where that was no 2xx: its beginning, for people. */
+export interface ResponseBody {
+    /**
+     * At most 1,024 bytes of UTF-8, with `***` for what was secret in the message, if the receiver repeats it. Anything else is the receiver's: text
+     * from outside, in which control and direction characters are `�`. Null for a body that is no text, or that is compressed.
+     */
+    readonly text: string | null;
+    /** How many bytes were read of it. */
+    readonly bytes: number;
+    /** Whether it goes on. */
+    readonly truncated: boolean;
+}
+
+/** A body that is kept for an attempt. */
+export interface AttemptResponse {
+    readonly deliveryId: string;
+    /** Of the claim that the attempt was made under. */
+    readonly token: string;
+    readonly body: ResponseBody;
+}
+
+/** Keeps what receivers answered beside attempts, for as long as these, and no longer than the bodies of their events. */
+export interface ResponseStore {
+    /**
+     * Keeps them in one statement, before the outcomes of their attempts are recorded; nothing of a delivery that there is not, or of an event
+     * whose body was erased. Of an attempt that has one, that one stays.
+     */
+    keep(responses: readonly AttemptResponse[]): Promise<void>;
+    /** Those of a delivery, by the numbers of its attempts. */
+    of(deliveryId: string): Promise<ReadonlyMap<number, ResponseBody>>;
+}
+
+/** What this process keeps of responses. */
+export interface Responses {
+    /** Whether it keeps any: else nobody needs to be told of them. */
+    readonly kept: boolean;
+    /** Keeps what may be shown of one. Never rejects, and waits a moment only: no outcome is lost, or late, for it. */
+    keep(claim: Claim, refused: RefusedResponse, keyRing: KeyRing): Promise<void>;
+}
+
+/** Milliseconds that an outcome waits for its response to be kept. */
+const PATIENCE = 500;
+
+/** Maximum number of responses that share one statement. */
+const BATCH = 100;
+
+/** Those of a deployment that keeps none, or of a store that cannot, cost nothing. */
+export function responsesOf({
+    deliveries: { responses },
+    keepResponses,
+    vendor,
+    onError,
+}: Pick<WebhooksContext, 'deliveries' | 'keepResponses' | 'vendor' | 'onError'>): Responses {
+    if (responses === undefined || !keepResponses) {
+        return { kept: false, keep: async () => {} };
+    }
+
+    const keepBatched = batched<AttemptResponse, undefined>(async (several) => {
+        await responses.keep(several);
+        return several.map(() => undefined);
+    }, BATCH);
+
+    async function keep({ deliveryId, token, ...claim }: Claim, refused: RefusedResponse, keyRing: KeyRing): Promise<void> {
+        const body = responseBody(refused, messageSecrets(claim, refused.sent, { keyRing, vendor }));
+        if (body !== null) {
+            await within(keepBatched({ deliveryId, token, body }), { timeout: PATIENCE });
+        }
+    }
+
+    return { kept: true, keep: (...given) => keep(...given).catch(onError) };
+}
+
+/** An attempt, and what the receiver answered to it. */
+export interface AnsweredAttempt extends Attempt {
+    /** Null where there is none: it was delivered, the receiver said nothing, or it is not kept. */
+    readonly responseBody: ResponseBody | null;
+}
+
+/** Attempts of a delivery, first to last, with what receivers answered where the store keeps it. */
+export async function answeredAttempts(store: DeliveryStore, deliveryId: string): Promise<readonly AnsweredAttempt[]> {
+    const [attempts, bodies] = await Promise.all([store.attempts(deliveryId), store.responses?.of(deliveryId)]);
+    return attempts.map((attempt) => ({ ...attempt, responseBody: bodies?.get(attempt.number) ?? null }));
+}
+
+const MAX_TEXT_BYTES = 1024;
+
+/** What may be shown of a body; null for an empty one. */
+export function responseBody({ body, bytes, encoded, cut }: RefusedResponse, secrets: readonly string[]): ResponseBody | null {
+    if (bytes === 0) {
+        return null;
+    }
+
+    const decoded = encoded ? null : textOf(body);
+    if (decoded === null) {
+        return { text: null, bytes, truncated: cut };
+    }
+    // First what is secret, on all that there is of it: the end of the text may be in the middle of something.
+    const text = printableLines(masked(decoded, secrets, { cut }).replaceAll('\r\n', '\n').replaceAll('\t', '    '));
+    const shown = beginning(text);
+    return { text: shown, bytes, truncated: cut || shown.length < text.length };
+}
+
+/** The share of unreadable characters above which a body is no text. */
+const MAX_UNREADABLE = 0.1;
+
+/** Null for what is no text. A character at the end that was cut through is left out. */
+function textOf(body: Uint8Array): string | null {
+    const text = new TextDecoder().decode(body, { stream: true });
+    const unreadable = text.match(/(?![\t\r\n])[\p{Cc}\ufffd]/gu)?.length ?? 0;
+    return unreadable > MAX_UNREADABLE * text.length ? null : text;
+}
+
+/** No character is cut in two. */
+function beginning(text: string): string {
+    const { read } = new TextEncoder().encodeInto(text, new Uint8Array(MAX_TEXT_BYTES));
+    return text.slice(0, read);
+}

@@ -1,0 +1,273 @@
+import { createHash } from 'node:crypto';
+import { ConnectionFailure } from '../../egress/connection-code.ts';
+import { ProxyFailure } from '../../egress/proxy.ts';
+import { type CodedError, codeNote } from '../../errors.ts';
+import { within } from '../../within.ts';
+import type { Authentication, OAuthClient } from '../exporters/authentication.ts';
+import { parseReceiverUrl } from '../exporters/receiver-url.ts';
+import { codeOfError } from '../outcomes/attempt-result.ts';
+import { AttemptFailure } from '../outcomes/outcome.ts';
+import type { Connection } from './connection.ts';
+
+/** For whom a token is: it is sent to nobody else. */
+export interface TokenUse {
+    readonly exporterId: string;
+    /** Whose exporter it is; the deployment's when absent. */
+    readonly owner?: string | null;
+    /** Of the receiver. */
+    readonly origin: string;
+    readonly authentication: Authentication & { readonly oauth: OAuthClient };
+}
+
+/** A token that an attempt goes out with. */
+export interface UsedToken {
+    readonly token: string;
+    /** Tells what the receiver has answered to it. */
+    answered(status: number | null): void;
+}
+
+/** Access tokens of exporters (OAuth 2, client credentials), kept in the memory of this process for as long as they hold. */
+export interface AccessTokens {
+    /**
+     * A token that holds: the one that is there, or a new one, for which all who need it wait together.
+     *
+     * @throws AttemptFailure `token_failed` when the token server gives none, or what a connection fails with on this side.
+     */
+    of(use: TokenUse, signal: AbortSignal): Promise<UsedToken>;
+}
+
+/** How a token server is reached. */
+type TokenWay = Pick<Authentication, 'ca' | 'proxy'> & Pick<TokenUse, 'owner'>;
+
+/** What tokens are made with. */
+export interface AccessTokensOptions {
+    /** Opens a connection to a token server, vetted and secured as one to a receiver. */
+    readonly connect: (url: URL, way: TokenWay, signal: AbortSignal) => Promise<Connection>;
+    /** Milliseconds for the whole request. */
+    readonly timeout: number;
+    /** Exporters whose tokens are kept; beyond them, those that were asked for first are forgotten. */
+    readonly maxCached?: number;
+    readonly monotonic?: () => number;
+}
+
+interface CachedToken {
+    /** All that it was asked for with, and for whom. */
+    readonly use: string;
+    readonly token: string;
+    readonly endsAt: number;
+    /** From then on a new one is asked for, while this one is still valid. */
+    renewAt: number;
+    /** Whether the receiver has taken it. */
+    accepted: boolean;
+    readonly since: number;
+}
+
+/** What a token that says nothing of its end is taken to be valid for, and what one is taken to be valid for at most. Milliseconds. */
+const DEFAULT_LIFE = 300_000;
+const MAX_LIFE = 24 * 3_600_000;
+
+/** The last part of its life, and at most so many milliseconds, in which a token is replaced before it ends. */
+const RENEWED_IN = { part: 0.2, most: 60_000 };
+
+/** Milliseconds before an attempt asks again for a token that could not be renewed, but is still valid. */
+const RENEW_AGAIN = 10_000;
+
+/** A token that the receiver refuses without ever having taken it is not replaced before it is so old: the next one would fare no better. */
+const REPLACED_AFTER = 60_000;
+
+/** The tokens of a process. */
+export function accessTokens({
+    connect,
+    timeout,
+    maxCached = 1_000,
+    monotonic = () => performance.now(),
+}: AccessTokensOptions): AccessTokens {
+    const cached = new Map<string, CachedToken>();
+    const asked = new Map<string, Promise<CachedToken>>();
+
+    function keep(exporterId: string, token: CachedToken): CachedToken {
+        cached.delete(exporterId);
+        cached.set(exporterId, token);
+        const [oldest] = cached.keys();
+        if (cached.size > maxCached && oldest !== undefined) {
+            cached.delete(oldest);
+        }
+        return token;
+    }
+
+    async function ask({ exporterId, owner = null, authentication }: TokenUse, use: string): Promise<CachedToken> {
+        const { token, life } = await requestToken(
+            authentication.oauth,
+            (url, signal) => connect(url, { ...wayOf(authentication), owner }, signal),
+            timeout,
+        );
+        const since = monotonic();
+        const endsAt = since + life;
+        const renewAt = endsAt - Math.min(life * RENEWED_IN.part, RENEWED_IN.most);
+        return keep(exporterId, { use, token, since, endsAt, renewAt, accepted: false });
+    }
+
+    function askOnce(asking: TokenUse, use: string): Promise<CachedToken> {
+        const answer = asked.get(use) ?? ask(asking, use).finally(() => asked.delete(use));
+        asked.set(use, answer);
+        return answer;
+    }
+
+    async function current(asking: TokenUse, signal: AbortSignal): Promise<CachedToken> {
+        const use = createHash('sha256').update(JSON.stringify(asking)).digest('base64');
+        const known = cached.get(asking.exporterId);
+        const usable = known?.use === use && monotonic() < known.endsAt ? known : null;
+        if (usable !== null && monotonic() < usable.renewAt) {
+            return usable;
+        }
+
+        try {
+            return await within(askOnce(asking, use), { timeout: timeout * 2, signal });
+        } catch (error) {
+            if (usable === null || signal.aborted) {
+                throw error;
+            }
+            usable.renewAt = monotonic() + RENEW_AGAIN;
+            return usable;
+        }
+    }
+
+    return {
+        async of(asking, signal) {
+            const one = await current(asking, signal);
+            return {
+                token: one.token,
+                answered(status) {
+                    if (status !== 401) {
+                        one.accepted ||= status !== null && status < 400;
+                    } else if (cached.get(asking.exporterId) === one && (one.accepted || monotonic() - one.since > REPLACED_AFTER)) {
+                        cached.delete(asking.exporterId);
+                    }
+                },
+            };
+        },
+    };
+}
+
+/** What an exporter shows its receiver is for that alone. */
+function wayOf({ oauth: { ca }, proxy }: TokenUse['authentication']): Pick<Authentication, 'ca' | 'proxy'> {
+    return { ...(ca !== undefined && { ca }), ...(proxy !== undefined && { proxy }) };
+}
+
+/** The longest answer of a token server that is read, in bytes. */
+const MAX_ANSWER = 65_536;
+
+/** What a header can hold, and what servers take in one. */
+const TOKEN = /^[\x21-\x7e]{1,8192}$/;
+
+/** What RFC 6749 and RFC 8707 let a token server say; what else it says may be anything. */
+const REFUSALS: ReadonlySet<unknown> = new Set([
+    'invalid_request',
+    'invalid_client',
+    'invalid_grant',
+    'unauthorized_client',
+    'unsupported_grant_type',
+    'invalid_scope',
+    'invalid_target',
+]);
+
+type ConnectTokenServer = (url: URL, signal: AbortSignal) => Promise<Connection>;
+
+/** Asks for a token. @returns It, and the milliseconds for which it holds. @throws AttemptFailure, or what is a fault of this side. */
+async function requestToken(
+    { tokenUrl, clientId, clientSecret, scope, audience, authMethod }: OAuthClient,
+    connect: ConnectTokenServer,
+    timeout: number,
+): Promise<{ readonly token: string; readonly life: number }> {
+    const oauth = await import('oauth4webapi');
+    const url = parseReceiverUrl(tokenUrl);
+    const server = { issuer: url.origin, token_endpoint: url.href };
+    const client = { client_id: clientId };
+    const proof = authMethod === 'client_secret_post' ? oauth.ClientSecretPost(clientSecret) : oauth.ClientSecretBasic(clientSecret);
+    const wanted = { ...(scope !== undefined && { scope }), ...(audience !== undefined && { audience }) };
+    const signal = AbortSignal.timeout(timeout);
+    let status: number | null = null;
+    try {
+        const response = await oauth.clientCredentialsGrantRequest(server, client, proof, wanted, {
+            [oauth.customFetch]: async (_url: string, { headers, body }: TokenRequest) => {
+                const answer = await post(await connect(url, signal), url, headers, body.toString(), signal);
+                status = answer.status;
+                return answer;
+            },
+        });
+        const answer = await oauth.processClientCredentialsResponse(server, client, response);
+        if (answer.token_type !== 'bearer' || !TOKEN.test(answer.access_token)) {
+            throw failed('the token server gave one that cannot be sent as Bearer');
+        }
+        return { token: answer.access_token, life: Math.min((answer.expires_in ?? DEFAULT_LIFE / 1000) * 1000, MAX_LIFE) };
+    } catch (error) {
+        throw signal.aborted ? failed(`the token server had not answered after ${timeout} ms`) : failureOf(error, status);
+    }
+}
+
+interface TokenRequest {
+    readonly headers: Record<string, string>;
+    readonly body: URLSearchParams;
+}
+
+/** One POST over a connection of its own. No redirect is followed, nothing decoded. */
+async function post(
+    { client, destroy }: Connection,
+    { pathname, search }: URL,
+    headers: Record<string, string>,
+    body: string,
+    signal: AbortSignal,
+): Promise<Response> {
+    try {
+        const request = {
+            method: 'POST',
+            path: `${pathname}${search}`,
+            headers: { ...headers, 'accept-encoding': 'identity' },
+            body,
+            signal,
+        };
+        const { statusCode, headers: answered, body: stream } = await client.request(request as Parameters<typeof client.request>[0]);
+        const chunks: Buffer[] = [];
+        let length = 0;
+        for await (const chunk of stream as AsyncIterable<Buffer>) {
+            chunks.push(chunk);
+            length += chunk.length;
+            if (length > MAX_ANSWER) {
+                throw failed(`the token server answered with more than ${MAX_ANSWER} bytes`);
+            }
+        }
+        if (statusCode < 200 || statusCode > 599) {
+            throw failed(`the token server answered ${statusCode}`);
+        }
+        const type = answered['content-type'];
+        return new Response(length === 0 ? null : Buffer.concat(chunks), {
+            status: statusCode,
+            headers: { 'content-type': typeof type === 'string' ? type : '' },
+        });
+    } finally {
+        destroy();
+    }
+}
+
+/** What is no fault of the token server, or has been said of it already. */
+const OWN_CODES: ReadonlySet<string> = new Set(['interrupted', 'invalid_exporter', 'proxy_refused', 'proxy_failed', 'token_failed']);
+
+/** What may be said of an error, and whose fault it is. */
+function failureOf(error: unknown, status: number | null): CodedError<string> {
+    if (error instanceof AttemptFailure || error instanceof ConnectionFailure || error instanceof ProxyFailure) {
+        return OWN_CODES.has(error.code) ? error : failed(error.message);
+    }
+    if (status === null) {
+        const code = codeOfError(error, 'connection_reset');
+        const reason = `the token server broke off${codeNote(error)}`;
+        return code === 'interrupted' ? new AttemptFailure(code, `No access token: ${reason}`) : failed(reason);
+    }
+
+    const said = error instanceof Error && 'error' in error && REFUSALS.has(error.error) ? `: ${error.error}` : '';
+    const redirect = status >= 300 && status <= 399 ? '; redirects are not followed' : '';
+    return failed(`the token server answered ${status}${said}${redirect}${status === 200 ? ', but with no token' : ''}`);
+}
+
+function failed(reason: string): AttemptFailure {
+    return new AttemptFailure('token_failed', `No access token: ${reason}`);
+}

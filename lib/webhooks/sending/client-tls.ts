@@ -1,0 +1,113 @@
+import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto';
+import tls from 'node:tls';
+import { codeNote, errorCode, ScanwireError } from '../../errors.ts';
+import { subjectOf } from '../../schema-validation.ts';
+import type { Authentication, ClientCertificate } from '../exporters/authentication.ts';
+import { AttemptFailure } from '../outcomes/outcome.ts';
+
+/** What of an exporter's authentication is part of its TLS connections. */
+export type TlsIdentity = Pick<Authentication, 'ca' | 'clientCertificate'>;
+
+const MAX_CERTIFICATES = 200;
+const BEGINNINGS = /-----BEGIN /g;
+const [BEGIN, END] = ['-----BEGIN CERTIFICATE-----', '-----END CERTIFICATE-----'];
+
+/** The certificates in a PEM text, each a PEM text of its own. */
+function pemBlocks(pem: string): readonly string[] {
+    return pem.split(BEGIN).flatMap((part, index) => {
+        const end = part.indexOf('-');
+        return index > 0 && part.startsWith(END, end) ? [`${BEGIN}${part.slice(0, end)}${END}`] : [];
+    });
+}
+
+/** What connections are secured with by default. */
+const PLAIN: tls.SecureContextOptions = { minVersion: 'TLSv1.2' };
+
+/**
+ * What connections are secured with: the authorities and the certificate of an exporter, if it has any. Made for each connection, so that none is
+ * secured with another's.
+ *
+ * @throws AttemptFailure `invalid_exporter` when one of them cannot be used: nothing goes out without it.
+ */
+export function tlsContext(identity: TlsIdentity | null): tls.SecureContextOptions & Pick<tls.ConnectionOptions, 'secureContext'> {
+    if (identity?.ca === undefined && identity?.clientCertificate === undefined) {
+        return PLAIN;
+    }
+
+    try {
+        return { secureContext: checkTls(identity) };
+    } catch (error) {
+        throw error instanceof ScanwireError ? new AttemptFailure('invalid_exporter', error.message) : error;
+    }
+}
+
+function contextOptions({ ca, clientCertificate }: TlsIdentity): tls.SecureContextOptions {
+    return {
+        ...PLAIN,
+        ...(ca !== undefined && { ca: [...pemBlocks(ca)] }),
+        ...(clientCertificate !== undefined && { cert: clientCertificate.certificate, key: clientCertificate.key }),
+    };
+}
+
+/**
+ * What connections with these authorities and this certificate are secured with.
+ *
+ * @throws ScanwireError `INVALID_INPUT` with the field, for certificates that cannot be used and a key that does not fit.
+ */
+export function checkTls(identity: TlsIdentity): tls.SecureContext {
+    const { ca, clientCertificate } = identity;
+    if (ca !== undefined) {
+        certificatesIn(ca, 'ca');
+    }
+    if (clientCertificate !== undefined) {
+        checkClientCertificate(clientCertificate);
+    }
+
+    try {
+        return tls.createSecureContext(contextOptions(identity));
+    } catch (error) {
+        const [field, subject] = clientCertificate === undefined ? ['ca', 'Ca'] : ['clientCertificate', 'ClientCertificate'];
+        throw refused(field, `${subject} cannot be used${codeNote(error)}`);
+    }
+}
+
+function checkClientCertificate({ certificate, key }: ClientCertificate): void {
+    const [leaf] = certificatesIn(certificate, 'clientCertificate.certificate');
+    if (leaf?.checkPrivateKey(privateKey(key)) !== true) {
+        throw refused('clientCertificate.key', 'ClientCertificate.key is not that of the first certificate');
+    }
+}
+
+function privateKey(pem: string): KeyObject {
+    try {
+        return createPrivateKey(pem);
+    } catch (error) {
+        const encrypted = errorCode(error) === 'ERR_MISSING_PASSPHRASE' || /-----BEGIN ENCRYPTED |^Proc-Type: .*ENCRYPTED/m.test(pem);
+        const reason = encrypted ? 'must not be encrypted: it is sealed here' : 'is not a private key in PEM';
+        throw refused('clientCertificate.key', `ClientCertificate.key ${reason}`);
+    }
+}
+
+/** All certificates of a text, which may explain them. One that is broken is not passed over. */
+export function certificatesIn(pem: string, field: string): readonly X509Certificate[] {
+    const subject = subjectOf(field);
+    const texts = pemBlocks(pem);
+    if (texts.length === 0 || texts.length !== [...pem.matchAll(BEGINNINGS)].length) {
+        throw refused(field, `${subject} must be certificates in PEM, and nothing else that is in PEM`);
+    }
+    if (texts.length > MAX_CERTIFICATES) {
+        throw refused(field, `${subject} must be at most ${MAX_CERTIFICATES} certificates`);
+    }
+
+    return texts.map((text, index) => {
+        try {
+            return new X509Certificate(text);
+        } catch {
+            throw refused(field, `${subject} has a certificate that cannot be read, number ${index + 1}`);
+        }
+    });
+}
+
+function refused(field: string, message: string): ScanwireError {
+    return new ScanwireError('INVALID_INPUT', message, { field });
+}

@@ -1,0 +1,73 @@
+import type { QueueWorker } from '../dispatching/delivery-queue.ts';
+import type { WebhooksContext } from '../options.ts';
+import { deliveryWorker } from './delivery-worker.ts';
+
+/** What a process has begun in order to send: the session under which it claims, and a worker for each collector. */
+export interface CollectorWorkers {
+    /** Begins to send for these collectors, so many attempts of each at once. A stop meanwhile lets nothing more begin. */
+    begin(collectors: Iterable<string>, concurrency: number): Promise<void>;
+    /** Resolves once what is being sent is finished as it was begun, what has just begun too. */
+    stop(): Promise<void>;
+    /** Ends the session, when the workers have been stopped. */
+    end(): Promise<void>;
+}
+
+/**
+ * The workers of a process, of which none has begun.
+ *
+ * @param onFreed As that of `ClaimingSession.begin`.
+ */
+export function collectorWorkers(context: WebhooksContext, onFreed: () => void): CollectorWorkers {
+    const { member, session, sender } = context;
+    const startWorker = deliveryWorker(context);
+    const workers: QueueWorker[] = [];
+    let claiming = false;
+    let stops = 0;
+    /** Until everything that was asked to begin has begun or failed. */
+    let beginning: Promise<unknown> = Promise.resolve();
+
+    async function begin(collectors: Iterable<string>, concurrency: number): Promise<void> {
+        const before = stops;
+        await member.join('worker');
+        if (!claiming) {
+            sender.open?.();
+            await session.begin(onFreed);
+            claiming = true;
+        }
+        for (const collector of collectors) {
+            if (stops === before) {
+                workers.push(await startWorker(collector, concurrency));
+                await session.offer(collector, concurrency);
+            }
+        }
+    }
+
+    async function stopBegun(): Promise<void> {
+        member.leave();
+        if (claiming) {
+            session.withdraw();
+        }
+        await Promise.all(workers.map((worker) => worker.close()));
+    }
+
+    return {
+        async begin(collectors, concurrency) {
+            const begun = begin(collectors, concurrency);
+            beginning = Promise.allSettled([beginning, begun]);
+            await begun;
+        },
+
+        async stop() {
+            stops += 1;
+            await Promise.all([stopBegun(), beginning.then(stopBegun)]);
+        },
+
+        async end() {
+            workers.length = 0;
+            if (claiming) {
+                claiming = false;
+                await session.end();
+            }
+        },
+    };
+}

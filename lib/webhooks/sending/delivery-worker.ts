@@ -1,0 +1,340 @@
+import { type Concurrency, type ReadyBatches, readyBatches } from '../../batched.ts';
+import { type KeyRing, rememberingRing } from '../../keys/key-ring.ts';
+import type { Claim, ClaimRequest, RecordedOutcome } from '../deliveries/delivery-store.ts';
+import type { DeliveryJob, QueueWorker } from '../dispatching/delivery-queue.ts';
+import type { Reservation } from '../dispatching/reservations.ts';
+import { unsealAuthentication } from '../exporters/authentication.ts';
+import type { StoredExporter } from '../exporters/exporter.ts';
+import { knownUrl, unsealUrl } from '../exporters/sealed-url.ts';
+import { outgoingBody } from '../messages/formatted-message.ts';
+import { messageHeaders, unsealHeaders } from '../messages/message-headers.ts';
+import type { Vendor } from '../messages/signature.ts';
+import { unsealSecrets } from '../messages/signing-secret.ts';
+import { type DeliveryEvent, deliveryEvent } from '../observing/host-events.ts';
+import { type Post, untraced } from '../observing/tracing.ts';
+import type { WebhooksContext } from '../options.ts';
+import { resultOfError } from '../outcomes/attempt-result.ts';
+import { type Outcome, unsentOutcome } from '../outcomes/outcome.ts';
+import { DEFAULT_SCHEDULE, nextState } from '../outcomes/retry-schedule.ts';
+import type { RefusedResponse } from './exchange.ts';
+import type { Message } from './http-sender.ts';
+import { bodyBytes } from './message-cache.ts';
+
+/** Maximum number of claims or outcomes that share one statement. */
+const BATCH = 200;
+
+/** Milliseconds between the tries to record an outcome, the last one for ever: what is not recorded is sent again. */
+const RECORD_RETRIES: readonly number[] = [100, 300, 1000];
+
+/**
+ * Claims share one statement at a time, and outcomes another, so that many share each. Beside a statement that has said nothing for a second, since
+ * its connection may be dead, a second one may run: otherwise the deliveries that wait for it would not be sent.
+ */
+const STATEMENTS: Concurrency = { runs: 1, silentAfter: 1_000, runsWithSilent: 2 };
+
+/** A receiver that has had enough and does not say for how long is left alone for so many milliseconds. */
+const DEFAULT_PAUSE = 5_000;
+
+/** A claim that waits until there is memory for its body. */
+interface WaitingClaim {
+    readonly request: ClaimRequest;
+    /** Empty where it is not known. */
+    readonly exporterId: string;
+    /** Whether to give up waiting: its reservation has run out, or will before there is memory. It is taken back then and handed out again. */
+    givesUp(): boolean;
+}
+
+/**
+ * Sends the deliveries of a collector, which is a named pool of workers: claims, signs, posts, records. Every step may be repeated or lost without harm: a job
+ * whose delivery cannot be claimed is somebody else's or done.
+ */
+export function deliveryWorker(context: WebhooksContext): (collector: string, concurrency: number) => Promise<QueueWorker> {
+    const { queue, newId, claimDuration, dispatcher, session, reservations, messageCache, bodyMemory, random, onError } = context;
+    const claims = claimBatches(context);
+    const ringOf = ringsOf(context.keyRing);
+    const outcomes = outcomeBatches(context);
+
+    async function deliver(job: DeliveryJob): Promise<void> {
+        const { deliveryId, exporterId = '', reservation } = job;
+        // The queue has given the same job twice.
+        if (reservation !== null && reservations.hasBegun(reservation)) {
+            return;
+        }
+
+        const reserved = reservation === null || !mayBegin(reservation) ? null : await claimReserved({ ...job, reservation });
+        if (reserved !== null) {
+            session.attemptBegan(reserved);
+            await send(reserved, reserved.claimedAt);
+            reservations.end(reserved.token);
+            return;
+        }
+
+        const replaced = reservation === null ? {} : { reservation: reservation.token };
+        const claimed = await claims.add({
+            request: { deliveryId, token: newId(), duration: claimDuration, ...replaced },
+            exporterId,
+            // A delivery with a reservation does not wait for memory: it is given up, taken back, and handed out again.
+            givesUp: () => reservation !== null && bodyMemory.allowance(exporterId) === 0,
+        });
+        if (claimed === null) {
+            // It may have been refused because the deployment's settings have changed: then this process, a member of it, must stop sending.
+            await context.member.checkSettings();
+        } else {
+            await send(claimed, null);
+        }
+    }
+
+    function mayBegin(reservation: Reservation): boolean {
+        return reservation.settings === context.member.generation() && reservations.inTime(reservation);
+    }
+
+    /** What is needed to send under a reservation; null when that cannot be begun, or not any more. */
+    async function claimReserved(job: DeliveryJob & { readonly reservation: Reservation }): Promise<Claim | null> {
+        const atHand = messageCache.take(job, reservations.now() as Date);
+        if (atHand !== null) {
+            return atHand;
+        }
+
+        const { deliveryId, exporterId = '', reservation } = job;
+        const { token } = reservation;
+        const request = { deliveryId, token, duration: claimDuration, reservation: token, keepsReservation: true };
+        const read = await claims.add({ request, exporterId, givesUp: () => !mayBegin(reservation) });
+        if (read === null) {
+            return null;
+        }
+        if (!mayBegin(reservation)) {
+            bodyMemory.giveBack(read.exporter.id, bodyBytes(read));
+            return null;
+        }
+        messageCache.addSettings(read);
+        return { ...read, claimedAt: reservations.now() as Date };
+    }
+
+    /** @param begunAt When it begins under a reservation, else null. */
+    async function send(claim: Claim, begunAt: Date | null): Promise<void> {
+        try {
+            const keyRing = ringOf(claim.exporter);
+            const outcome = await attempted(claim, keyRing, context);
+            const recorded = { ...outcomeToRecord(claim, outcome, { keyRing, random }), begunAt };
+            const isInTime = await record(recorded);
+            // The next one of its order key may be due by this.
+            if (claim.exporter.ordered) {
+                dispatcher.wake();
+            } else {
+                dispatcher.attemptEnded(claim.exporter.id);
+            }
+            context.notices.recorded(recorded);
+            if (isInTime) {
+                emit(deliveryEvent(claim, recorded)).catch(onError);
+            }
+        } finally {
+            bodyMemory.giveBack(claim.exporter.id, bodyBytes(claim));
+            context.tests.end(claim.deliveryId);
+        }
+    }
+
+    /** What the application does with it is no part of sending. */
+    async function emit(event: DeliveryEvent): Promise<void> {
+        await context.onEvent(event);
+    }
+
+    /** However long the store is away: what is known is not asked for again. */
+    async function record(recorded: RecordedOutcome): Promise<boolean> {
+        for (let tries = 0; ; tries += 1) {
+            try {
+                return await outcomes.add(recorded);
+            } catch (error) {
+                onError(error as Error);
+                await context.sleep(RECORD_RETRIES[Math.min(tries, RECORD_RETRIES.length - 1)] as number);
+            }
+        }
+        /* c8 ignore next -- nothing leaves the loop but its return */
+    }
+
+    return (collector, concurrency) => queue.work(collector, deliver, { concurrency, onError });
+}
+
+/** Claims share statements. A claim whose exporter has as many bytes in memory as it may waits, without keeping others waiting. */
+function claimBatches({
+    deliveries,
+    session,
+    messageCache,
+    bodyMemory,
+    traces,
+}: WebhooksContext): ReadyBatches<WaitingClaim, Claim | null> {
+    /** The bytes that statements under way may bring, at most. */
+    let expected = 0;
+
+    /** Those that give up; where none does, those whose exporters may take a body, the exporters that hold the fewest bytes first. */
+    function next<Waiting extends { readonly item: WaitingClaim }>(
+        waiting: readonly Waiting[],
+        underWay: Iterable<Waiting>,
+    ): readonly Waiting[] {
+        const leaving = waiting.filter(({ item }) => item.givesUp());
+        if (leaving.length > 0) {
+            return leaving;
+        }
+
+        const busy = new Set(Array.from(underWay, ({ item }) => item.request.deliveryId));
+        const ready = waiting.filter(
+            ({ item: { request, exporterId } }) => !busy.has(request.deliveryId) && bodyMemory.allowance(exporterId, expected) > 0,
+        );
+        return ready.sort((a, b) => bodyMemory.bytesOf(a.item.exporterId) - bodyMemory.bytesOf(b.item.exporterId)).slice(0, BATCH);
+    }
+
+    /** How long a body is, is not known before it is read: all together get the smallest allowance of their exporters. */
+    async function claim(waiting: readonly WaitingClaim[]): Promise<readonly (Claim | null)[]> {
+        if (waiting.every(({ givesUp }) => givesUp())) {
+            return waiting.map(() => null);
+        }
+
+        const maxBytes = Math.min(...waiting.map(({ exporterId }) => bodyMemory.allowance(exporterId, expected)));
+        const requests = waiting.map(({ request }) => request);
+        expected += maxBytes;
+        let claimed: readonly (Claim | null)[];
+        try {
+            claimed = await messageCache.duringRead(deliveries.claim(requests, session.id, maxBytes));
+            for (const one of claimed) {
+                if (one !== null) {
+                    bodyMemory.take(one.exporter.id, bodyBytes(one));
+                }
+            }
+        } finally {
+            expected -= maxBytes;
+        }
+        return await traces.withTraceparents(claimed);
+    }
+
+    const claims = readyBatches<WaitingClaim, Claim | null>(claim, next, STATEMENTS);
+    bodyMemory.whenFreed(claims.proceed);
+    return claims;
+}
+
+/** Outcomes share statements; of a delivery one at a time is recorded. */
+function outcomeBatches({ deliveries, breaker }: WebhooksContext): ReadyBatches<RecordedOutcome, boolean> {
+    return readyBatches<RecordedOutcome, boolean>(
+        (outcomes) => deliveries.recordOutcomes(outcomes, breaker),
+        (waiting, underWay) => {
+            const busy = new Set(Array.from(underWay, ({ item }) => item.deliveryId));
+            return waiting.filter(({ item }) => !busy.has(item.deliveryId)).slice(0, BATCH);
+        },
+        STATEMENTS,
+    );
+}
+
+/** What is sealed for an exporter is unsealed once, and kept for as long as its settings are. */
+function ringsOf(keyRing: KeyRing): (exporter: StoredExporter) => KeyRing {
+    const rings = new WeakMap<StoredExporter, KeyRing>();
+    return (exporter) => {
+        const ring = rings.get(exporter) ?? rememberingRing(keyRing);
+        rings.set(exporter, ring);
+        return ring;
+    };
+}
+
+/** What the receiver has answered that was no 2xx, if it is kept. */
+interface Heard {
+    refused: RefusedResponse | null;
+}
+
+function traced({ tracing }: WebhooksContext, claim: Claim, run: (post: Post) => Promise<Outcome>): Promise<Outcome> {
+    return tracing === null ? run(untraced) : tracing.attempting(claim, run);
+}
+
+/** The outcome of an attempt, once what was answered in vain is kept. */
+async function attempted(claim: Claim, keyRing: KeyRing, context: WebhooksContext): Promise<Outcome> {
+    const heard: Heard = { refused: null };
+    const outcome = await traced(context, claim, (post) => attempt(claim, keyRing, context, { post, heard }));
+    if (heard.refused !== null) {
+        await context.responses.keep(claim, heard.refused, keyRing);
+    }
+    return outcome;
+}
+
+async function attempt(
+    claim: Claim,
+    keyRing: KeyRing,
+    { sender, vendor, tracing, tests, responses }: WebhooksContext,
+    { post, heard }: { readonly post: Post; readonly heard: Heard },
+): Promise<Outcome> {
+    const onRefused = responses.kept
+        ? (response: RefusedResponse): void => {
+              heard.refused = response;
+          }
+        : null;
+    let message: Message;
+    try {
+        const made = messageOf(claim, keyRing, vendor, onRefused);
+        // Of a test, each step is shown while it goes on.
+        message = claim.singleAttempt ? { ...made, progress: tests.begin(claim.deliveryId) } : made;
+    } catch (error) {
+        return unsentOutcome(resultOfError(error));
+    }
+
+    const sendsTraceparent = tracing?.options.sendTraceparent === true;
+    return await post(message.url, (traceparent) => sender.send(sendsTraceparent ? withTraceparent(message, traceparent) : message));
+}
+
+/** An exporter's own header of that name stays. */
+function withTraceparent(message: Message, traceparent: string | null): Message {
+    const isGiven = message.headers.some(([name]) => name.toLowerCase() === 'traceparent');
+    return traceparent === null || isGiven ? message : { ...message, headers: [...message.headers, ['traceparent', traceparent]] };
+}
+
+function messageOf(
+    { event, message, exporter, singleAttempt, claimedAt }: Claim,
+    keyRing: KeyRing,
+    vendor: Vendor,
+    onRefused: NonNullable<Message['onRefused']> | null,
+): Message {
+    const { bytes: body, ...format } = outgoingBody(event, message, exporter, keyRing);
+    const signing = {
+        vendor,
+        forms: exporter.signatures,
+        secrets: unsealSecrets(exporter, keyRing, claimedAt),
+        body,
+        id: event.id,
+        timestamp: claimedAt,
+    };
+    const headers = messageHeaders(event.kind, signing, format, unsealHeaders(exporter, keyRing));
+    const url = unsealUrl(exporter, keyRing);
+    const authentication = unsealAuthentication(exporter, keyRing);
+    const { id: exporterId, owner, trust } = exporter;
+    return { exporterId, owner, url, trust, headers, authentication, body, newConnection: singleAttempt, onRefused };
+}
+
+function outcomeToRecord(
+    claim: Claim,
+    outcome: Outcome,
+    { keyRing, random }: Pick<WebhooksContext, 'keyRing' | 'random'>,
+): Omit<RecordedOutcome, 'begunAt'> {
+    const { deliveryId, token, exporter, attemptSinceReplay, singleAttempt } = claim;
+    const schedule = exporter.schedule ?? DEFAULT_SCHEDULE;
+    const url = knownUrl(exporter, keyRing) ?? '';
+    return {
+        deliveryId,
+        exporterId: exporter.id,
+        token,
+        outcome,
+        next: nextState({ outcome, url, schedule, attemptSinceReplay, singleAttempt, random }),
+        ...(singleAttempt ? NOTHING_LEARNED : whatWasLearned(outcome)),
+    };
+}
+
+type Learned = Pick<RecordedOutcome, 'health' | 'pause' | 'stopReason'>;
+
+/** A test says nothing about the exporter's deliveries, and a fault of our own nothing about the receiver. */
+const NOTHING_LEARNED: Learned = { health: 'none', pause: null, stopReason: null };
+
+function whatWasLearned({ code, status, retryAfter }: Outcome): Learned {
+    if (code === 'interrupted') {
+        return NOTHING_LEARNED;
+    }
+
+    if (code === 'rate_limited' || (status === 503 && retryAfter !== null)) {
+        return { health: 'none', pause: retryAfter ?? DEFAULT_PAUSE, stopReason: null };
+    }
+
+    const stopReason = code === 'gone' ? 'The receiver answered 410 Gone' : null;
+    return { health: code === 'delivered' ? 'success' : 'failure', pause: null, stopReason };
+}

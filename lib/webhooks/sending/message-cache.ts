@@ -1,0 +1,140 @@
+import type { Claim } from '../deliveries/delivery-store.ts';
+import type { DeliveryJob } from '../dispatching/delivery-queue.ts';
+import type { Reservation } from '../dispatching/reservations.ts';
+import type { FormattedMessage, StoredEvent } from '../events/new-event.ts';
+import type { StoredExporter } from '../exporters/exporter.ts';
+import type { ByteBudget } from './byte-budget.ts';
+
+/** Events that this process has just accepted, and settings of exporters that it has read, so that a reserved delivery is sent without a read. */
+export interface MessageCache {
+    /** Adds the event of deliveries that were just accepted, and what is sent in its place, as far as there is memory. */
+    add(deliveries: readonly string[], event: StoredEvent, message?: FormattedMessage | null): void;
+    /**
+     * What is needed to send, once, when all of it is at hand; its body then counts against the exporter in the body memory, until the taker gives
+     * that back.
+     */
+    take(job: DeliveryJob & { readonly reservation: Reservation }, now: Date): Claim | null;
+    /** Adds the settings of an exporter, from a claim that has read them. */
+    addSettings(claim: Claim): void;
+    /**
+     * Notes a read from the store for as long as it takes. A read that began before a change of settings may bring the old ones after it: what
+     * forgets waits for such reads, and forgets what they brought.
+     */
+    duringRead<T>(reading: Promise<T>): Promise<T>;
+    /** Forgets the settings of an exporter. Resolves when those that were being read have come and are forgotten, too. */
+    forgetSettings(exporterId: string): Promise<void>;
+    /** Forgets an event. Resolves when what was being read has come, which may hold it. */
+    forgetEvent(eventId: string): Promise<void>;
+}
+
+interface CachedEvent {
+    readonly event: StoredEvent;
+    readonly message: FormattedMessage | null;
+    readonly bytes: number;
+    /** It was here already when those that nobody takes were looked for. */
+    old: boolean;
+}
+
+/** Milliseconds after which an event that nobody has taken is dropped, or twice as many. What waits for longer is read when its time comes. */
+export const CACHED_FOR = 2_500;
+
+/** Exporters whose settings are cached; beyond them, those that were added first are forgotten. */
+const MAX_EXPORTERS = 1_000;
+
+/** How long a body is while it is sent. */
+export function bodyBytes({ event, message }: Pick<Claim, 'event' | 'message'>): number {
+    return Buffer.byteLength(message?.body ?? event.body);
+}
+
+/** @param bodyMemory What cached bodies are counted in, together with those that are being sent. */
+export function messageCache(bodyMemory: ByteBudget): MessageCache {
+    const events = new Map<string, CachedEvent>();
+    const exporters = new Map<string, { readonly exporter: StoredExporter; readonly generation: number }>();
+    const reading = new Set<Promise<unknown>>();
+    let pruning: NodeJS.Timeout | null = null;
+
+    /** Drops what nobody has taken in time. */
+    function prune(): void {
+        pruning = null;
+        for (const [deliveryId, cached] of events) {
+            if (cached.old) {
+                drop(deliveryId, cached);
+            }
+            cached.old = true;
+        }
+        if (events.size > 0) {
+            pruneLater();
+        }
+    }
+
+    function pruneLater(): void {
+        if (pruning === null) {
+            pruning = setTimeout(prune, CACHED_FOR).unref();
+        }
+    }
+
+    function drop(deliveryId: string, { bytes }: CachedEvent): void {
+        events.delete(deliveryId);
+        bodyMemory.giveBack(null, bytes);
+    }
+
+    return {
+        add(deliveries, event, message = null) {
+            const bytes = bodyBytes({ event, message });
+            for (const deliveryId of deliveries) {
+                if (!bodyMemory.tryTake(bytes)) {
+                    return;
+                }
+                events.set(deliveryId, { event, message, bytes, old: false });
+                pruneLater();
+            }
+        },
+
+        take({ deliveryId, exporterId = '', attempt, singleAttempt, reservation }, now) {
+            const cached = events.get(deliveryId);
+            const known = exporters.get(exporterId);
+            if (cached === undefined || known?.generation !== reservation.generation) {
+                return null;
+            }
+
+            events.delete(deliveryId);
+            bodyMemory.assign(exporterId, cached.bytes);
+            const { token, attemptSinceReplay } = reservation;
+            const { event, message } = cached;
+            return { deliveryId, token, claimedAt: now, attempt, attemptSinceReplay, singleAttempt, event, message, ...known };
+        },
+
+        addSettings({ exporter, generation }) {
+            exporters.delete(exporter.id);
+            exporters.set(exporter.id, { exporter, generation });
+            const [oldest] = exporters.keys();
+            if (exporters.size > MAX_EXPORTERS && oldest !== undefined) {
+                exporters.delete(oldest);
+            }
+        },
+
+        async duringRead(read) {
+            reading.add(read);
+            try {
+                return await read;
+            } finally {
+                reading.delete(read);
+            }
+        },
+
+        async forgetSettings(exporterId) {
+            exporters.delete(exporterId);
+            await Promise.allSettled(reading);
+            exporters.delete(exporterId);
+        },
+
+        async forgetEvent(eventId) {
+            for (const [deliveryId, cached] of events) {
+                if (cached.event.id === eventId) {
+                    drop(deliveryId, cached);
+                }
+            }
+            await Promise.allSettled(reading);
+        },
+    };
+}

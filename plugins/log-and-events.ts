@@ -1,0 +1,83 @@
+/** What a registration of a plugin says in the log of its server and by the server's events, and what a log must not hold. */
+import type { Request, Server } from '@hapi/hapi';
+import { KEY_EVENTS, type KeyEvent } from '../lib/keys/api-keys.ts';
+import { DELIVERY_EVENTS, EXPORTER_EVENTS, type WebhookEvent } from '../lib/webhooks/observing/host-events.ts';
+
+/** A registration, by the name that tells it from others of its plugin. */
+interface Registration {
+    readonly instance?: string | undefined;
+}
+
+/** What tags every entry of an instance in the log of its server, before `error`. */
+export function logTags(plugin: string, instance?: string | undefined): string[] {
+    return ['scanwire', plugin, ...(instance === undefined ? [] : [instance])];
+}
+
+/** Writes to the log of a request what failed in an instance of the plugin. Routes know theirs; a scheme, whose routes are another's, names it. */
+export function logFailure(
+    request: Request,
+    plugin: string,
+    error: unknown,
+    instance: string | undefined = instanceOf(request, plugin),
+): void {
+    request.log([...logTags(plugin, instance), 'error'], error as Error);
+}
+
+function instanceOf({ route: { realm } }: Request, plugin: string): string | undefined {
+    return realm.plugin === plugin ? (realm.pluginOptions as Registration).instance : undefined;
+}
+
+/** What is told of an answer that broke off because its rows could not be read to their end. */
+export interface StreamEvent {
+    readonly type: 'stream.cut';
+    readonly path: string;
+    readonly requestId: string;
+}
+
+/** The name of the event of a server that tells what happens in every plugin. */
+export const EVENT = 'scanwire';
+
+/** What {@link EVENT} tells, and its channels: a listener for some of them says `channels`. */
+export const EVENT_TYPES: readonly HostEvent['type'][] = [
+    'event.accepted',
+    ...DELIVERY_EVENTS,
+    ...EXPORTER_EVENTS,
+    ...KEY_EVENTS,
+    'stream.cut',
+];
+
+/** What an instance has to tell. */
+export type HostEvent = WebhookEvent | KeyEvent | StreamEvent;
+
+/** What a listener of {@link EVENT} gets. */
+export type ScanwireEvent = HostEvent & { readonly plugin: string; readonly instance?: string };
+
+/** Lets a server tell what happens in an instance of the plugin. What a listener throws goes to the log, and to nobody else. */
+export function announcing(server: Server, plugin: string, { instance }: Registration): (event: HostEvent) => void {
+    return (event) => {
+        try {
+            const told: ScanwireEvent = { ...event, plugin, ...(instance !== undefined && { instance }) };
+            server.events.emit({ name: EVENT, channel: event.type }, told);
+        } catch (error) {
+            server.log([...logTags(plugin, instance), 'error'], error as Error);
+        }
+    };
+}
+
+/**
+ * Paths of what a logger of requests must not write: keys, secrets and the URLs of receivers, as pino and hapi-pino name them. Whoever
+ * sends a key in another header than `token` has sent it all the same.
+ */
+export const redact: readonly string[] = [
+    'req.headers.token',
+    'req.headers.authorization',
+    'req.headers.cookie',
+    'payload.secret',
+    'payload.headers',
+    'payload.url',
+    'payload.formatSecret',
+    'payload.basic',
+    'payload.clientCertificate',
+    'payload.oauth',
+    'payload.proxy',
+];

@@ -1,0 +1,112 @@
+import Boom from '@hapi/boom';
+import type { Lifecycle, Request, Server } from '@hapi/hapi';
+import { ScanwireError } from '../lib/errors.ts';
+import { DENIAL } from '../lib/keys/api-keys.ts';
+import { workspacesOf } from '../lib/keys/limits.ts';
+import type { ApiKeyScope } from '../lib/keys/scopes.ts';
+import type { LicenseSource } from '../lib/license/verify-license.ts';
+import { orUnavailable, type StoreFailure } from './store-routes.ts';
+
+/**
+ * Adds routes that name an authentication strategy. hapi's own message for an unknown one does not say which option it came from.
+ *
+ * @param message What is said of a strategy that the server does not have.
+ * @throws ScanwireError `MISCONFIGURED`, field `auth`.
+ */
+export function withStrategy(message: string, addRoutes: () => void): void {
+    refusedAs({ assertion: /authentication strategy/, message, field: 'auth' }, addRoutes);
+}
+
+/**
+ * Registers a scheme or a strategy of a plugin under the name that the option gives it.
+ *
+ * @throws ScanwireError `MISCONFIGURED`, field `option`, when the server has given the name already.
+ */
+export function withName(plugin: string, option: 'scheme' | 'strategy', register: () => void): void {
+    const message = `${plugin} options: ${option} must be a name that no other ${option} of the server has`;
+    refusedAs({ assertion: /^Authentication (?:scheme|strategy) name already exists/, message, field: option }, register);
+}
+
+function refusedAs(
+    { assertion, message, field }: { readonly assertion: RegExp; readonly message: string; readonly field: string },
+    register: () => void,
+): void {
+    try {
+        register();
+    } catch (cause) {
+        if (!assertion.test((cause as Error).message)) {
+            throw cause;
+        }
+
+        throw new ScanwireError('MISCONFIGURED', message, { field, cause });
+    }
+}
+
+/** What a scheme exposes whose credentials are keys of the REST API, so that a plugin that wants more than a key can tell. */
+export const API_KEY_SCHEME: object = { acceptsApiKeys: true };
+
+/** Whether a request passes the strategy with a key of the REST API. */
+export function acceptsApiKeys(server: Server, strategy: string): boolean {
+    const exposed: { readonly acceptsApiKeys?: unknown } | undefined = server.auth.api[strategy];
+    return exposed?.acceptsApiKeys === true;
+}
+
+/**
+ * Refuses API keys without the scope, with 403; for `onCredentials` of a route. Whoever came in by a strategy of the application is the
+ * application's own concern. Asked of the request, since a server's default strategy may be set after its routes.
+ */
+export function needsScope(scope: ApiKeyScope, denial: string): Lifecycle.Method {
+    return (request, h) => {
+        if (!hasScope(request, scope)) {
+            throw Boom.forbidden(denial);
+        }
+
+        return h.continue;
+    };
+}
+
+/** Whether a request may do what the scope stands for. Asked like {@link needsScope}: of API keys only. */
+export function hasScope({ auth, server }: Request, scope: ApiKeyScope): boolean {
+    const granted: unknown = auth.credentials?.scope;
+    return !acceptsApiKeys(server, auth.strategy) || (Array.isArray(granted) && granted.includes(scope));
+}
+
+const BEARER = /^bearer +(\S+)$/i;
+
+/** Puts the key of `Authorization: Bearer`, or of the query's `token`, where its strategy looks for it; for `onPreAuth` of a route. */
+export function bearerKey(fromQuery: boolean): Lifecycle.Method {
+    return ({ headers, url }, h) => {
+        const [, bearer] = BEARER.exec(String(headers.authorization ?? '')) ?? [];
+        const key = bearer ?? (fromQuery ? url.searchParams.get('token') : null);
+        if (key) {
+            headers.token = key;
+        }
+        return h.continue;
+    };
+}
+
+/** The only workspaces that the key of a request sees; null for all. Asked like {@link needsScope}: of API keys only. */
+export function workspacesSeen({ auth, server }: Request): ReadonlySet<number> | null {
+    const seen = acceptsApiKeys(server, auth.strategy) ? workspacesOf(auth.credentials as Parameters<typeof workspacesOf>[0]) : null;
+    return seen === null ? null : new Set(seen);
+}
+
+/** Refuses, with 403, API keys that see some workspaces only, where rows belong to none; for `onCredentials` of a route. */
+export const needsAllWorkspaces: Lifecycle.Method = (request, h) => {
+    if (workspacesSeen(request) !== null) {
+        throw Boom.forbidden('The API key is limited to workspaces, and what is here belongs to none');
+    }
+
+    return h.continue;
+};
+
+/** Refuses like a wrong key does while the licence is not valid; for `onPostAuth` of a route. */
+export function licensed(license: LicenseSource, failure: StoreFailure): Lifecycle.Method {
+    return async (request, h) => {
+        if (!(await orUnavailable(request, failure, () => license.valid()))) {
+            throw Boom.forbidden(DENIAL);
+        }
+
+        return h.continue;
+    };
+}

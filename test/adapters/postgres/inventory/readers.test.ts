@@ -1,0 +1,87 @@
+import t from 'tap';
+import { readersOf } from '../../../../adapters/postgres/inventory/readers.ts';
+import { collection } from '../../../../adapters/postgres/inventory/row-pages.ts';
+import type { Executor } from '../../../../lib/transaction.ts';
+
+interface Asked {
+    readonly values: readonly unknown[];
+    answer(rows: readonly object[]): void;
+    fail(error: Error): void;
+}
+
+/** A database that answers when the test says so. */
+function heldDatabase(): { readonly database: Executor; readonly asked: Asked[] } {
+    const asked: Asked[] = [];
+    const database: Executor = {
+        query: <Row>(_: string, values: unknown[] = []) =>
+            new Promise<{ rows: Row[]; rowCount: number | null }>((resolve, reject) => {
+                asked.push({ values, answer: (rows) => resolve({ rows: rows as Row[], rowCount: rows.length }), fail: reject });
+            }),
+    };
+    return { database, asked };
+}
+
+const settled = () => new Promise<void>((resolve) => setImmediate(resolve));
+
+t.test('reads two further batches at once, the others in the order in which they were asked for', async (t) => {
+    const { database, asked } = heldDatabase();
+    const { further } = readersOf(database);
+    const reads = ['a', 'b', 'c', 'd'].map((name) => further.query('select', [name]));
+    await settled();
+    t.same(
+        asked.map(({ values }) => values),
+        [['a'], ['b']],
+    );
+
+    asked[1]?.answer([]);
+    await reads[1];
+    await settled();
+    t.same(asked.map(({ values }) => values).slice(2), [['c']], 'the next one begins when one has ended');
+
+    asked[0]?.fail(new Error('lost'));
+    await t.rejects(reads[0] as Promise<unknown>, { message: 'lost' });
+    await settled();
+    t.same(asked.map(({ values }) => values).slice(3), [['d']], 'also when it has failed');
+
+    asked[2]?.answer([]);
+    asked[3]?.answer([]);
+    await Promise.all([reads[2], reads[3]]);
+    const later = further.query('select', ['e']);
+    await settled();
+    t.same(asked.at(-1)?.values, ['e'], 'a turn that nobody waits for is free again');
+    asked.at(-1)?.answer([]);
+    await later;
+});
+
+t.test('lets a row, a page and the first batch of a listing wait for no listing', async (t) => {
+    const { database, asked } = heldDatabase();
+    const rows = collection<{ readonly id: number }>(readersOf(database), { select: 'id', from: 'rows', parents: [], filters: [] });
+    const batch = Array.from({ length: 250 }, (_, index) => ({ id: index + 1 }));
+    const listings = Array.from({ length: 3 }, () => rows.list([], {})[Symbol.asyncIterator]());
+    const firsts = listings.map((listing) => listing.next());
+    await settled();
+    t.equal(asked.length, 3, 'first batches');
+
+    for (const { answer } of asked) {
+        answer(batch);
+    }
+    await Promise.all(firsts);
+    const seconds = listings.map((listing) => listing.next());
+    await settled();
+    t.equal(asked.length, 5, 'two further batches');
+
+    void rows.get([], 1).catch(() => {});
+    void rows
+        .select([], { after: { id: 250 }, limit: 100 })
+        [Symbol.asyncIterator]()
+        .next();
+    await settled();
+    t.equal(asked.length, 7, 'a row and a page');
+
+    for (const { answer } of asked.slice(3)) {
+        answer([]);
+    }
+    await settled();
+    asked.at(-1)?.answer([]);
+    await Promise.all(seconds);
+});

@@ -1,3 +1,0 @@
-import { keepsWebhookLaws } from './kept-laws.ts';
-
-keepsWebhookLaws('PostgreSQL');

@@ -1,0 +1,94 @@
+import t from 'tap';
+import { present } from '../../../../adapters/contract/assertions.ts';
+import { sampleExporter } from '../../../../adapters/contract/webhooks/fixture.ts';
+import { migrate, type PoolLike, postgresWebhooks } from '../../../../adapters/postgres/index.ts';
+import { healths } from '../../../../adapters/postgres/webhooks/exporter-health.ts';
+import { MAX_COUNTED } from '../../../../lib/webhooks/exporters/exporter-health.ts';
+import { databases } from '../databases.ts';
+
+const EXPORTERS = 20;
+const IN_FLIGHT = 1_000;
+
+/** Of a plan with what it did. */
+interface Node {
+    readonly 'Node Type': string;
+    readonly 'Actual Rows': number;
+    readonly 'Actual Loops': number;
+    readonly 'Rows Removed by Filter'?: number;
+    readonly Plans?: readonly Node[];
+}
+
+for (const { name, open } of databases) {
+    t.test(`looks at a bounded part of a long backlog on ${name}`, async (t) => {
+        const { pool, stop } = await open();
+        t.after(stop);
+        await migrate(pool);
+        const store = postgresWebhooks({ pool });
+        const { id } = sampleExporter();
+        await store.exporters.insert(sampleExporter({ id }));
+
+        const add = (count: number, state: string, priority: number, age: string) =>
+            pool.query(
+                `with added as (
+                    insert into scanwire.events (id, kind, body, created_at)
+                    select gen_random_uuid(), 'kind', '{}', scanwire.now() - $4::interval from generate_series(1, $1) returning id, created_at
+                )
+                insert into scanwire.deliveries (event_id, exporter_id, due_at, priority, collector, state)
+                select id, $5, created_at, $3, 'default', $2 from added`,
+                [count, state, priority, age, id],
+            );
+        await add(20_000, 'delivered', 1, '2 minutes');
+        await add(MAX_COUNTED + 2_000, 'pending', 1, '2 hours');
+        await add(300, 'pending', 1, '2 minutes');
+
+        const { backlog } = present(await store.exporters.health(id));
+        t.match(backlog, { more: true, waiting: MAX_COUNTED + 300, ages: { tenMinutes: 300, day: MAX_COUNTED, older: 0 } });
+        await add(MAX_COUNTED + 2_000, 'pending', 2, '30 minutes');
+        t.match(await store.exporters.health(id), { backlog: { more: true, waiting: 2 * MAX_COUNTED + 300 } });
+
+        const read = await readFor(pool, [id]);
+        t.ok(read <= 4 * MAX_COUNTED, `${read} rows read of ${20_000 + 2 * MAX_COUNTED + 4_300}`);
+    });
+
+    t.test(`reads what is in flight once for many exporters on ${name}`, async (t) => {
+        const { pool, stop } = await open();
+        t.after(stop);
+        await migrate(pool);
+        const store = postgresWebhooks({ pool });
+        const ids: string[] = [];
+        for (let number = 0; number < EXPORTERS; number += 1) {
+            const exporter = sampleExporter();
+            await store.exporters.insert(exporter);
+            ids.push(exporter.id);
+        }
+        await pool.query(
+            `insert into scanwire.deliveries (event_id, exporter_id, due_at, priority, collector, state)
+            select gen_random_uuid(), e.id, scanwire.now(), 1, 'default', 'queued' from scanwire.exporters e cross join generate_series(1, $1)`,
+            [IN_FLIGHT / EXPORTERS],
+        );
+        const read = await readFor(pool, ids);
+        t.ok(read <= 2 * IN_FLIGHT, `${read} rows read of ${IN_FLIGHT} in flight`);
+        for (const id of ids) {
+            t.match(await store.exporters.health(id), { inFlight: IN_FLIGHT / EXPORTERS });
+        }
+    });
+}
+
+/** How many rows are read to tell how these fare. */
+async function readFor(pool: PoolLike, ids: readonly string[]): Promise<number> {
+    const plan: { rows: readonly { 'QUERY PLAN': readonly [{ Plan: Node }] }[] } = { rows: [] };
+    const explaining = {
+        query: async <Row>(sql: string, values?: unknown[]) => {
+            Object.assign(plan, await pool.query(`explain (analyze, format json) ${sql}`, values));
+            return { rows: [] as Row[], rowCount: 0 };
+        },
+    };
+    await healths(explaining, ids);
+    return rowsRead(present(plan.rows[0])['QUERY PLAN'][0].Plan);
+}
+
+function rowsRead(node: Node): number {
+    const own = /Scan/.test(node['Node Type']) && !/CTE|Subquery|Function/.test(node['Node Type']);
+    const rows = own ? (node['Actual Rows'] + (node['Rows Removed by Filter'] ?? 0)) * node['Actual Loops'] : 0;
+    return rows + (node.Plans ?? []).reduce((sum, child) => sum + rowsRead(child), 0);
+}

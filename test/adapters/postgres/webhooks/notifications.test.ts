@@ -1,0 +1,255 @@
+import { randomUUID } from 'node:crypto';
+import pg from 'pg';
+import t, { type Test } from 'tap';
+import { present, until } from '../../../../adapters/contract/assertions.ts';
+import { forAll, sampleEvent, sampleExporter } from '../../../../adapters/contract/webhooks/fixture.ts';
+import { patiently } from '../../../../adapters/postgres/database.ts';
+import { migrate, type PoolLike, postgresWebhooks } from '../../../../adapters/postgres/index.ts';
+import { deliveries } from '../../../../adapters/postgres/webhooks/deliveries.ts';
+import { notifications, type Watch } from '../../../../adapters/postgres/webhooks/notifications.ts';
+import type { DeliveryStore } from '../../../../lib/webhooks/deliveries/delivery-store.ts';
+import { tcpProxy } from '../../../support/tcp-proxy.ts';
+import { testDatabase } from '../../../support/test-database.ts';
+
+const QUICK: Watch = { connect: 400, statement: 400, probeEvery: 50, retries: { first: 50, max: 200 } };
+
+/** A database with an exporter, and a way to it that may fall silent. */
+async function database(t: Test) {
+    const { url, drop } = await testDatabase();
+    const at = new URL(url);
+    const proxy = await tcpProxy({ host: at.hostname, port: Number(at.port || 5432) });
+    at.hostname = '127.0.0.1';
+    at.port = String(proxy.port);
+    const pool = new pg.Pool({ connectionString: url });
+    const proxied = new pg.Pool({ connectionString: at.href });
+    for (const one of [pool, proxied]) {
+        one.on('error', () => undefined);
+    }
+    await migrate(pool);
+    await postgresWebhooks({ pool }).exporters.insert(sampleExporter());
+    t.teardown(async () => {
+        proxy.reset();
+        await Promise.all([pool.end(), proxied.end()]);
+        await proxy.close();
+        await drop();
+    });
+    return { url, pool, proxied, proxy };
+}
+
+/** The store of a process, with pool and listening connection of its own. */
+function storeOf(pool: pg.Pool, watch: Watch = QUICK): DeliveryStore {
+    return deliveries(patiently(pool), notifications(pool, watch));
+}
+
+function listening(t: Test, store: DeliveryStore) {
+    let heard = 0;
+    const errors: Error[] = [];
+    const hear = (): void => {
+        heard += 1;
+    };
+    const { ready, close } = present(present(store.listen)(hear, (error) => errors.push(error)));
+    t.teardown(close);
+    return { ready, close, errors, heard: () => heard };
+}
+
+async function publish(pool: pg.Pool, store: DeliveryStore): Promise<void> {
+    const client = await pool.connect();
+    await client.query('begin');
+    await store.accept([forAll(sampleEvent())], { tx: client });
+    await client.query('commit');
+    client.release();
+}
+
+/** Whoever listens, by what each of their connections did last. */
+async function listeners(pool: pg.Pool): Promise<readonly { pid: number }[]> {
+    const { rows } = await pool.query<{ pid: number }>(
+        `select pid from pg_stat_activity where datname = current_database() and query ~ '^listen|^select case when' and pid <> pg_backend_pid()`,
+    );
+    return rows;
+}
+
+t.test('a process hears of its own commits, and no other does', async (t) => {
+    const { pool } = await database(t);
+    // Patient: what passes for silence on a busy machine would be looked for, and heard.
+    const stores = Array.from({ length: 8 }, () => storeOf(pool, {}));
+    const all = stores.map((store) => listening(t, store));
+    await Promise.all(all.map(({ ready }) => ready));
+    for (const [index, store] of stores.entries()) {
+        const before = all.map(({ heard }) => heard());
+        await publish(pool, store);
+        await until(() => present(all[index]).heard() > present(before[index]));
+        t.same(
+            all.map(({ heard }, of) => heard() - present(before[of])),
+            stores.map((_, of) => (of === index ? 1 : 0)),
+        );
+    }
+});
+
+t.test('one of many hears of the commits of a process that does not listen, and another one when it has gone', async (t) => {
+    const { pool } = await database(t);
+    const all = Array.from({ length: 8 }, () => listening(t, storeOf(pool)));
+    await Promise.all(all.map(({ ready }) => ready));
+    const publisher = storeOf(pool);
+    const heardBy = async () => {
+        const before = all.map(({ heard }) => heard());
+        const hearing = () => all.filter(({ heard }, index) => heard() > present(before[index]));
+        await publish(pool, publisher);
+        await until(() => hearing().length > 0);
+        return hearing();
+    };
+    const first = await heardBy();
+    t.equal(first.length, 1);
+    const left = all.filter((one) => !first.includes(one));
+    const before = left.map(({ heard }) => heard());
+    await first[0]?.close();
+    // Who takes it over may have missed some, and looks.
+    await until(() => left.some(({ heard }, index) => heard() > present(before[index])));
+    const second = await heardBy();
+    t.equal(second.length, 1);
+    t.not(second[0], first[0]);
+});
+
+t.test('a connection that falls silent is noticed, reported once, and replaced', async (t) => {
+    const { pool, proxied, proxy } = await database(t);
+    const store = storeOf(proxied);
+    const { ready, heard, errors } = listening(t, store);
+    await ready;
+    proxy.silenceAll();
+    await publish(pool, store);
+    await until(() => errors.length > 0);
+    // Each try to connect fails for a while.
+    await until(() => proxy.connections() > 2);
+    t.match(errors, [
+        {
+            code: 'UNAVAILABLE',
+            message:
+                'Commits are not heard now, only found within a second: The database cannot be used now: it has not answered within 400 ms',
+        },
+    ]);
+    const before = heard();
+    proxy.recover();
+    await until(() => heard() > before);
+    t.pass('what was missed is looked for');
+    const again = heard();
+    await publish(pool, store);
+    await until(() => heard() > again);
+    t.equal(errors.length, 1);
+});
+
+t.test('a connection that the server ends is replaced, and its loss reported each time that it had answered before', async (t) => {
+    const { pool } = await database(t);
+    const store = storeOf(pool);
+    const { ready, heard, errors } = listening(t, store);
+    await ready;
+    for (const round of [1, 2]) {
+        const [{ pid } = { pid: 0 }] = await listeners(pool);
+        // It has answered to a probe: this is one.
+        const asked = async () => (await pool.query('select query_start from pg_stat_activity where pid = $1', [pid])).rows[0]?.query_start;
+        const since = await asked();
+        await until(async () => (await asked()) > since);
+        await until(async () => (await asked()) > since);
+        const before = heard();
+        await pool.query('select pg_terminate_backend($1)', [pid]);
+        await until(() => errors.length === round && heard() > before);
+        t.match(errors.at(-1), { code: 'UNAVAILABLE', cause: { code: 'UNAVAILABLE' } });
+    }
+});
+
+t.test('closing waits for nothing that is silent', async (t) => {
+    const { proxied, proxy } = await database(t);
+    const patient: Watch = { connect: 60_000, statement: 60_000, probeEvery: 10 };
+    const begun = listening(t, storeOf(proxied, patient));
+    await begun.ready;
+    proxy.silenceAll();
+    const connecting = listening(t, storeOf(proxied, patient));
+    const startedAt = performance.now();
+    await Promise.all([begun.close(), connecting.close()]);
+    await connecting.ready;
+    t.ok(performance.now() - startedAt < 5_000);
+    t.same([begun.errors, connecting.errors], [[], []]);
+});
+
+t.test('a process whose connections are used up starts all the same', async (t) => {
+    const { pool, url } = await database(t);
+    const role = `scanwire_${randomUUID().slice(0, 8)}`;
+    await pool.query(`create role ${role} login connection limit 0`);
+    const as = new URL(url);
+    as.username = role;
+    const refused = new pg.Pool({ connectionString: as.href });
+    const { ready, close, errors } = listening(t, storeOf(refused));
+    await ready;
+    await close();
+    await pool.query(`drop role ${role}`);
+    t.match(errors, [{ code: 'UNAVAILABLE', message: /only found within a second: .* \(53300\)/ }]);
+    await refused.end();
+});
+
+t.test('a process that publishes much looks by itself, and does not notify of each', async (t) => {
+    const { pool } = await database(t);
+    let now = 0;
+    const ticking = new Map<() => void, number>();
+    const tick = (): void => {
+        for (const task of ticking.keys()) {
+            task();
+        }
+    };
+    const ticker = (task: () => void, milliseconds: number) => {
+        ticking.set(task, milliseconds);
+        return () => void ticking.delete(task);
+    };
+    const store = storeOf(pool, { ...QUICK, probeEvery: 60_000, monotonic: () => now, ticker });
+    const { ready, heard } = listening(t, store);
+    await ready;
+    const start = heard();
+    for (let count = 1; count <= 100; count += 1) {
+        await publish(pool, store);
+    }
+    await until(() => heard() === start + 100);
+    await publish(pool, store);
+    await publish(pool, store);
+    t.same([...ticking.values()], [10]);
+    t.equal(heard(), start + 100, 'too many for this second');
+    tick();
+    t.equal(heard(), start + 101, 'are looked for');
+
+    now = 1_001;
+    tick();
+    t.equal(heard(), start + 102);
+    t.equal(ticking.size, 0, 'for a second, by which they have been committed');
+    await publish(pool, store);
+    await until(() => heard() === start + 103);
+});
+
+t.test('switched off, nothing is notified and nobody listens', async (t) => {
+    const { pool } = await database(t);
+    const statements: string[] = [];
+    const client = await pool.connect();
+    const tx: PoolLike['query'] extends infer Query ? { query: Query } : never = {
+        query: (text: string, values?: unknown[]) => {
+            statements.push(text);
+            return client.query(text, values) as never;
+        },
+    };
+    await client.query('begin');
+    for (const notify of [true, false]) {
+        statements.length = 0;
+        const store = postgresWebhooks({ pool, notify }).deliveries;
+        await store.accept([forAll(sampleEvent())], { tx });
+        t.equal(statements.filter((text) => text.includes('pg_notify')).length, notify ? 1 : 0);
+        t.equal(store.listen !== undefined, notify);
+    }
+    await client.query('rollback');
+    client.release();
+});
+
+t.test('a pool that is none of node-postgres can be told of, but not heard', async (t) => {
+    const { pool } = await database(t);
+    const plain: PoolLike = { query: (text, values) => pool.query(text, values) as never, connect: () => pool.connect() as never };
+    const store = postgresWebhooks({ pool: plain }).deliveries;
+    t.equal(store.listen, undefined);
+    const { ready, heard } = listening(t, storeOf(pool));
+    await ready;
+    const before = heard();
+    await publish(pool, store);
+    await until(() => heard() > before);
+});

@@ -1,0 +1,234 @@
+import pg from 'pg';
+import t from 'tap';
+import { only, present, until } from '../../../../adapters/contract/assertions.ts';
+import {
+    at,
+    BEGIN_WITHIN,
+    forAll,
+    holderOf,
+    RULES,
+    sampleEvent,
+    success,
+    WebhookBench,
+} from '../../../../adapters/contract/webhooks/fixture.ts';
+import { migrate } from '../../../../adapters/postgres/migrate.ts';
+import { deliveries } from '../../../../adapters/postgres/webhooks/deliveries.ts';
+import type { Acceptance } from '../../../../lib/webhooks/deliveries/delivery-store.ts';
+import type { NewEvent } from '../../../../lib/webhooks/events/new-event.ts';
+import { seeded } from '../../../support/seeded.ts';
+import { testDatabase } from '../../../support/test-database.ts';
+import { emptyWebhookStores } from './empty-webhook-stores.ts';
+
+const { url, drop } = await testDatabase();
+const pool = new pg.Pool({ connectionString: url, max: 20 });
+pool.on('error', () => {}); // the pool has ended before its connections have
+await migrate(pool);
+t.teardown(async () => {
+    await pool.end();
+    await drop();
+});
+
+const HAND_OUT = { window: 10, breakerAfter: RULES.after, beginWithin: BEGIN_WITHIN };
+
+async function orderedBench(): Promise<WebhookBench> {
+    const empty = emptyWebhookStores(pool);
+    await empty.start();
+    const bench = new WebhookBench(empty);
+    await bench.addExporter({ ordered: true });
+    await bench.setTime(at(0));
+    return bench;
+}
+
+function keyed(orderKey: string): NewEvent {
+    return { ...forAll(sampleEvent()), orderKey };
+}
+
+async function acceptOne(bench: WebhookBench, key = 'a'): Promise<Acceptance> {
+    return only(await bench.deliveries.accept([keyed(key)], { handOut: HAND_OUT }));
+}
+
+async function someoneWaits(): Promise<boolean> {
+    const { rows } = await pool.query(
+        'select from pg_locks l join pg_stat_activity a using (pid) where a.datname = current_database() and not l.granted',
+    );
+    return rows.length > 0;
+}
+
+/** Runs what is to be done in a transaction, then what others do meanwhile, and commits once these wait or are done. */
+async function meanwhile<T>(
+    first: (client: pg.PoolClient) => Promise<unknown>,
+    others: () => Promise<T>,
+    isolation = 'read committed',
+): Promise<T> {
+    const client = await pool.connect();
+    try {
+        await client.query(`begin isolation level ${isolation}`);
+        await first(client);
+        let done = false;
+        const result = others().finally(() => {
+            done = true;
+        });
+        result.catch(() => {});
+        await until(async () => done || (await someoneWaits()));
+        await client.query('commit');
+        return await result;
+    } finally {
+        client.release();
+    }
+}
+
+t.test('puts what is accepted while a transaction has its key after what that accepts', async (t) => {
+    const bench = await orderedBench();
+    let first: readonly string[] = [];
+    const second = await meanwhile(
+        async (tx) => {
+            first = only(await bench.deliveries.accept([keyed('a')], { tx })).deliveries;
+        },
+        async () => {
+            t.equal((await acceptOne(bench, 'b')).handedOut.length, 1, 'another key waits for nobody');
+            t.equal(only(await bench.deliveries.accept([forAll(sampleEvent())])).deliveries.length, 1, 'nor does what has no key');
+            return await acceptOne(bench);
+        },
+    );
+    t.same(second.handedOut, []);
+    t.ok((await bench.dispatchedIds()).includes(present(first[0])));
+    t.notOk((await bench.dispatchedIds()).includes(present(second.deliveries[0])));
+});
+
+t.test('sees that nobody would wait without the locks', async (t) => {
+    const bench = await orderedBench();
+    const declaration = 'scanwire.enter_order(keys text[], deciding boolean) returns void';
+    const { rows } = await pool.query("select pg_get_functiondef('scanwire.enter_order'::regproc) as sound");
+    await pool.query(`create or replace function ${declaration} language plpgsql as 'begin end'`);
+    const second = await meanwhile(
+        (tx) => bench.deliveries.accept([keyed('a')], { tx }),
+        () => acceptOne(bench),
+    );
+    await pool.query(rows[0].sound);
+    t.equal(second.handedOut.length, 1, 'before what was accepted first');
+});
+
+for (const keys of [1, 150]) {
+    t.test(`waits for a transaction that has accepted events of ${keys} keys`, async (t) => {
+        const bench = await orderedBench();
+        const names = Array.from({ length: keys }, (_, number) => `key ${number}`);
+        const second = await meanwhile(
+            (tx) => bench.deliveries.accept(names.map(keyed), { tx }),
+            () => acceptOne(bench, 'key 0'),
+        );
+        t.same(second.handedOut, []);
+    });
+}
+
+for (const isolation of ['read committed', 'repeatable read', 'serializable']) {
+    t.test(`lets none wait behind another that ends before a transaction does, ${isolation}`, async (t) => {
+        const bench = await orderedBench();
+        const first = holderOf(only((await acceptOne(bench)).handedOut));
+        let second: readonly string[] = [];
+        await meanwhile(
+            async (tx) => {
+                second = only(await bench.deliveries.accept([keyed('a')], { tx })).deliveries;
+            },
+            async () => {
+                await bench.record([success(first, { begunAt: at(1) })], at(10));
+                t.same(await bench.dispatchedIds({ now: at(20) }), []);
+            },
+            isolation,
+        );
+        t.same(await bench.dispatchedIds({ now: at(20) }), second);
+    });
+}
+
+t.test('gives the turn to what is accepted while the one before it ends', async (t) => {
+    const bench = await orderedBench();
+    const first = holderOf(only((await acceptOne(bench)).handedOut));
+    await bench.setTime(at(10));
+    const second = await meanwhile(
+        (client) => deliveries(client).recordOutcomes([success(first, { begunAt: at(1) })], RULES),
+        () => acceptOne(bench),
+    );
+    const late = await bench.dispatchedIds({ now: at(20) });
+    t.same([...second.handedOut.map(({ deliveryId }) => deliveryId), ...late], second.deliveries);
+});
+
+t.test('gives the turn to what would be handed out while the one before it ends', async (t) => {
+    const bench = await orderedBench();
+    const first = holderOf(only((await acceptOne(bench)).handedOut));
+    const { deliveries: second } = only(await bench.deliveries.accept([keyed('a')]));
+    await bench.setTime(at(10));
+    const handedOut = await meanwhile(
+        (client) => deliveries(client).recordOutcomes([success(first, { begunAt: at(1) })], RULES),
+        () => bench.dispatchedIds({ now: at(10) }),
+    );
+    t.same([...handedOut, ...(await bench.dispatchedIds({ now: at(20) }))], second);
+});
+
+/** Delivers what is due until nothing has been for a while; what fails is due again at once. */
+async function work(bench: WebhookBench, sent: string[], random: () => number, isOver: () => boolean): Promise<void> {
+    const flying = new Set<string>();
+    for (let idle = 0; idle < 20 || !isOver(); ) {
+        const { handedOut } = await bench.deliveries.dispatch({ ...HAND_OUT, window: 20, breakerAfter: 1_000_000, limit: 20 });
+        idle = handedOut.length === 0 ? idle + 1 : 0;
+        for (const one of handedOut) {
+            flying.add(one.deliveryId);
+        }
+        const outcomes = handedOut.map((one) => {
+            const fails = random() < 0.2;
+            if (!fails) {
+                sent.push(one.deliveryId);
+            }
+            const overrides = { begunAt: at(0), ...(fails && { next: { state: 'pending', delay: 0 } as const, health: 'none' as const }) };
+            return success(holderOf(one), overrides);
+        });
+        await bench.deliveries.recordOutcomes(outcomes, { ...RULES, after: 1_000_000 });
+    }
+}
+
+t.test('delivers each key in the order of acceptance, whoever publishes and dispatches at once', async (t) => {
+    const bench = await orderedBench();
+    const random = seeded(11);
+    const sent: string[] = [];
+    let publishers = 6;
+    const publish = async (): Promise<void> => {
+        for (let round = 0; round < 15; round += 1) {
+            const keys = Array.from({ length: 1 + Math.floor(random() * 4) }, () => `key ${Math.floor(random() * 5)}`);
+            if (random() < 0.5) {
+                const accepted = await bench.deliveries.accept(keys.map(keyed), { handOut: HAND_OUT });
+                const handedOut = accepted.flatMap((one) => one.handedOut);
+                sent.push(...handedOut.map(({ deliveryId }) => deliveryId));
+                await bench.deliveries.recordOutcomes(
+                    handedOut.map((one) => success(holderOf(one), { begunAt: at(0) })),
+                    RULES,
+                );
+                continue;
+            }
+            const tx = await pool.connect();
+            await tx.query('begin');
+            await bench.deliveries.accept(keys.map(keyed), { tx });
+            await tx.query('select pg_sleep($1)', [random() / 100]);
+            await tx.query(random() < 0.2 ? 'rollback' : 'commit');
+            tx.release();
+        }
+        publishers -= 1;
+    };
+    const isOver = (): boolean => publishers === 0;
+    await Promise.all([
+        ...Array.from({ length: publishers }, publish),
+        work(bench, sent, random, isOver),
+        work(bench, sent, random, isOver),
+    ]);
+
+    const { rows } = await pool.query<{ id: string; order_key: string; state: string }>(
+        'select id, order_key, state from scanwire.deliveries order by seq',
+    );
+    t.same(new Set(rows.map(({ state }) => state)), new Set(['delivered']));
+    for (const key of new Set(rows.map(({ order_key }) => order_key))) {
+        const accepted = rows.filter(({ order_key }) => order_key === key).map(({ id }) => id);
+        t.same(
+            sent.filter((id) => accepted.includes(id)),
+            accepted,
+            key,
+        );
+    }
+    t.same((await pool.query('select from scanwire.order_places')).rows.length, 0);
+});

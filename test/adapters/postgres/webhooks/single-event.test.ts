@@ -1,0 +1,91 @@
+import pg from 'pg';
+import t from 'tap';
+import { at, RULES, WebhookBench } from '../../../../adapters/contract/webhooks/fixture.ts';
+import { migrate } from '../../../../adapters/postgres/migrate.ts';
+import { SHARES } from '../../../../lib/webhooks/dispatching/shares.ts';
+import { seeded } from '../../../support/seeded.ts';
+import { testDatabase } from '../../../support/test-database.ts';
+import { emptyWebhookStores } from './empty-webhook-stores.ts';
+
+const { url, drop } = await testDatabase();
+const pool = new pg.Pool({ connectionString: url, max: 4 });
+pool.on('error', () => {}); // the pool has ended before its connections have
+await migrate(pool);
+t.teardown(async () => {
+    await pool.end();
+    await drop();
+});
+
+const [ROUNDS, EVENTS] = [80, 8];
+
+/** The exporters that have places, by the rule of dispatch. */
+async function withPlaces(window: number, now: Date): Promise<readonly string[]> {
+    const { rows } = await pool.query<{ id: string }>(
+        `select exporter_id as id from scanwire.rooms_of((select array_agg(id) from scanwire.exporters), $1, $2, $3, $4, $5)
+        where steady and share > flying and pool_room > 0 order by exporter_id`,
+        [now, window, RULES.after, SHARES.defaultSlots, SHARES.slowAfter],
+    );
+    return rows.map(({ id }) => id);
+}
+
+t.test('an event that is accepted alone is handed out to just those who have places by the rule of dispatch', async (t) => {
+    const random = seeded(11);
+    const oneOf = (most: number): number => 1 + Math.floor(random() * most);
+    const empty = emptyWebhookStores(pool);
+    const bench = new WebhookBench(empty);
+    let [given, refused] = [0, 0];
+    for (let round = 0; round < ROUNDS; round += 1) {
+        await empty.start();
+        await bench.setTime(at(0));
+        const [window, slots, count] = [oneOf(8), oneOf(random() < 0.6 ? 4 : 60), oneOf(3)];
+        await Promise.all(Array.from({ length: count }, () => bench.addExporter()));
+        await pool.query('update scanwire.exporters set answers_slowly = seq % $1 = 0', [random() < 0.5 ? 1_000 : 2]);
+        await bench.deliveries.keepAlive({ id: crypto.randomUUID(), process: '{}', slots: { default: slots } }, 60_000_000);
+        for (let event = 0; event < EVENTS; event += 1) {
+            // In some rounds those in flight become late.
+            const now = at(round % 2 === 0 ? event * 2 * SHARES.slowAfter : 0);
+            const expected = await withPlaces(window, now);
+            const [accepted] = await bench.acceptAtOnce(1, { now, window });
+            const handedOut = (accepted?.handedOut ?? []).map(({ exporterId }) => exporterId).sort();
+            t.strictSame(handedOut, expected, `window ${window}, ${slots} slots, event ${event}`);
+            given += handedOut.length;
+            refused += count - handedOut.length;
+            // Else nothing more would be handed out to them at all.
+            await pool.query(`delete from scanwire.deliveries where state = 'pending'`);
+            if (round % 2 === 0) {
+                await pool.query(`update scanwire.deliveries set state = 'sending', claimed_at = $1 where state = 'queued'`, [now]);
+            }
+        }
+    }
+    t.ok(given > EVENTS && refused > EVENTS, `${given} handed out, ${refused} not`);
+});
+
+t.test('counts what is in flight to its end, however much there are slots for', async (t) => {
+    const empty = emptyWebhookStores(pool);
+    await empty.start();
+    const bench = new WebhookBench(empty);
+    await bench.addExporter();
+    await bench.setTime(at(0));
+    await pool.query('update scanwire.exporters set answers_slowly = false');
+    await bench.deliveries.keepAlive({ id: crypto.randomUUID(), process: '{}', slots: { default: 50_000 } }, 60_000_000);
+    const window = 150;
+    await bench.acceptAtOnce(window, { window });
+    const [accepted] = await bench.acceptAtOnce(1, { window });
+    t.strictSame(accepted?.handedOut, []);
+});
+
+t.test('is not handed out before what has waited for longer, nor at the last place beside a retry', async (t) => {
+    for (const [priority, window] of [
+        [1, 10],
+        [2, 1],
+    ] as const) {
+        const empty = emptyWebhookStores(pool);
+        await empty.start();
+        const bench = new WebhookBench(empty);
+        await bench.addExporter();
+        await bench.publish();
+        await pool.query('update scanwire.deliveries set priority = $1', [priority]);
+        const [accepted] = await bench.acceptAtOnce(1, { window });
+        t.strictSame([accepted?.deliveries.length, accepted?.handedOut], [1, []]);
+    }
+});

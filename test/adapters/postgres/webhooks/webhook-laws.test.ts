@@ -1,0 +1,3 @@
+import { keepsWebhookLaws } from '../kept-laws.ts';
+
+keepsWebhookLaws('PostgreSQL');

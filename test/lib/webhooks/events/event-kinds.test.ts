@@ -1,0 +1,21 @@
+import Joi from 'joi';
+import t from 'tap';
+import { type EventKind, eventKinds, investigationCreated, testEvent, typesFor } from '../../../../lib/webhooks/events/event-kinds.ts';
+
+t.test('opens the event table to the host', async (t) => {
+    const own: EventKind = { name: 'scan.finished', schema: Joi.object() };
+    t.strictSame(
+        [...eventKinds([own]).keys()],
+        [...['test', 'idr_investigation_created', 'exporter_failing', 'exporter_stopped', 'exporter_recovered'], 'scan.finished'],
+    );
+    t.throws(() => eventKinds([own, own]), { code: 'MISCONFIGURED', field: 'kinds[1].name' });
+    t.throws(() => eventKinds([{ ...own, name: 'a b' }]), { code: 'MISCONFIGURED' });
+    t.throws(() => eventKinds([{ ...own, name: 'test' }]), { code: 'MISCONFIGURED' });
+});
+
+t.test('sends library investigations to all types but the legacy one', async (t) => {
+    t.strictSame(typesFor(investigationCreated, 'library'), ['investigation', 'investigation_legacy_and_library']);
+    t.equal(typesFor(investigationCreated, 'legacy').length, 3);
+    t.equal(typesFor(investigationCreated, null).length, 3);
+    t.equal(typesFor(testEvent, null).length, 3);
+});

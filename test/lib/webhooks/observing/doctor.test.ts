@@ -1,0 +1,221 @@
+import { randomBytes, randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import t, { type Test } from 'tap';
+import { memoryQueue, memoryWebhooks } from '../../../../adapters/memory/index.ts';
+import { ScanwireError } from '../../../../lib/errors.ts';
+import { keyRing } from '../../../../lib/keys/key-ring.ts';
+import { type WebhookExporterOptions, webhooksOf } from '../../../../plugins/webhook-exporter/options.ts';
+import { certificate } from '../../../support/certificates.ts';
+import { countingReceiver } from '../../../support/counting-receiver.ts';
+import { recordingProcess } from '../../../support/recording-process.ts';
+
+const options = (): WebhookExporterOptions => ({
+    stores: memoryWebhooks(),
+    queue: memoryQueue(),
+    keyRing: keyRing({ current: 'k', keys: { k: randomBytes(32) } }),
+    egress: { allow: ['127.0.0.0/8'] },
+});
+
+async function running(t: Test, given: WebhookExporterOptions = options(), collectors = ['default']) {
+    const { webhooks } = webhooksOf(given, { onError: () => {} });
+    await webhooks.start();
+    await webhooks.work(collectors);
+    t.teardown(() => webhooks.close({ timeout: 100 }));
+    return webhooks;
+}
+
+/** The parts that were found, each with its state. */
+function statesOf({ findings }: { readonly findings: readonly { readonly part: string; readonly state: string }[] }): string {
+    return findings.map(({ part, state }) => `${part} ${state}`).join(', ');
+}
+
+const WELL = 'store ok, clock ok, keys ok, queue ok, workers ok, names ok, exporters ok';
+
+t.test('finds nothing wrong where all is well, down to what the receiver answers', async (t) => {
+    const receiver = await countingReceiver(t, (response) => response.writeHead(204).end());
+    const { doctor, exporters } = await running(t);
+    t.match(await doctor(), { healthy: true, findings: { length: 7 } });
+    const { exporter } = await exporters.create({ url: receiver.url });
+    const stopped = await doctor(exporter.id);
+    const steps = 'resolve ok, connect ok, tls ok, first byte ok, answer ok';
+    t.equal(statesOf(stopped), `${WELL}, exporter warning, ${steps}`);
+    t.equal(stopped.healthy, true);
+    await exporters.start(exporter.id);
+    t.equal(statesOf(await doctor(exporter.id)), `${WELL}, exporter ok, ${steps}`);
+    await t.rejects(doctor(randomUUID()), { code: 'NOT_FOUND' });
+});
+
+t.test('names the step at which a receiver cannot be reached', async (t) => {
+    const { doctor, exporters } = await running(t);
+    const { exporter } = await exporters.create({ url: 'http://127.0.0.1:9/' });
+    const { healthy, findings } = await doctor(exporter.id);
+    t.equal(healthy, false);
+    t.match(findings.at(-1), { part: 'connect', state: 'wrong', text: /refused/, advice: /connect_refused/ });
+});
+
+t.test('names a name that nobody knows', async (t) => {
+    const { doctor, exporters } = await running(t);
+    const { exporter } = await exporters.create({ url: 'https://receiver.example.invalid/' });
+    t.match((await doctor(exporter.id)).findings.at(-1), { part: 'resolve', state: 'wrong', advice: /dns_/ });
+});
+
+t.test('names a handshake that fails', async (t) => {
+    const receiver = await countingReceiver(t, (response) => response.writeHead(204).end());
+    const { doctor, exporters } = await running(t);
+    const { exporter } = await exporters.create({ url: receiver.url.replace('http:', 'https:') });
+    t.match((await doctor(exporter.id)).findings.at(-1), { part: 'tls', state: 'wrong', advice: /tls_failed|protocol/ });
+});
+
+t.test('warns of a certificate that ends soon, and says who issued it', async (t) => {
+    for (const [to, state] of [
+        [new Date(Date.now() + 3 * 86_400_000), 'warning'],
+        [new Date(Date.now() + 90 * 86_400_000), 'ok'],
+    ] as const) {
+        const server = createTlsServer(await certificate({ to: to.toISOString() }), (request, response) => {
+            request.resume();
+            response.writeHead(204).end();
+        }).listen(0, '127.0.0.1');
+        await once(server, 'listening');
+        t.teardown(() => server.close().closeAllConnections());
+        const { doctor, exporters } = await running(t);
+        const url = `https://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+        const { exporter } = await exporters.create({ url, trust: 'all' });
+        const { findings, healthy } = await doctor(exporter.id);
+        const text = new RegExp(`issued by CN=good.test, until ${to.toISOString().slice(0, 10)}`);
+        t.match(
+            findings.find(({ part }) => part === 'tls'),
+            { state, text },
+        );
+        t.equal(healthy, true);
+    }
+});
+
+t.test('names an answer that is no 2xx', async (t) => {
+    const server = createServer((request, response) => {
+        request.resume();
+        response.writeHead(404).end();
+    }).listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    t.teardown(() => {
+        server.closeAllConnections();
+        server.close();
+    });
+    const { doctor, exporters } = await running(t);
+    const { exporter } = await exporters.create({ url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/` });
+    const { findings } = await doctor(exporter.id);
+    t.match(findings.slice(-2), [
+        { part: 'first byte', state: 'ok' },
+        { part: 'answer', state: 'wrong', text: /404/, advice: /client_error/ },
+    ]);
+});
+
+t.test('says that nobody sends', async (t) => {
+    const { webhooks } = webhooksOf(options(), { onError: () => {} });
+    t.match((await webhooks.doctor()).findings, { 4: { part: 'workers', state: 'wrong', text: 'No process sends' } });
+});
+
+t.test('says who sends for each collector, and for which one nobody does', async (t) => {
+    const given = options();
+    const { doctor, exporters } = await running(t, given, ['default', 'urgent']);
+    const workers = async () => (await doctor()).findings.find(({ part }) => part === 'workers');
+    t.match(await workers(), {
+        state: 'ok',
+        text: /^Collectors that are sent for: default \(1 process, \d+ attempts at once\), urgent \(1 process, \d+ attempts at once\)$/,
+    });
+    const other = webhooksOf(given, { onError: () => {} }).webhooks;
+    await other.start();
+    await other.work(['urgent'], { concurrency: 3 });
+    t.teardown(() => other.close({ timeout: 100 }));
+    t.match((await workers())?.text, /urgent \(2 processes, /);
+
+    const { exporter } = await exporters.create({ url: 'http://127.0.0.1:9/', collector: 'elsewhere' });
+    t.equal((await workers())?.state, 'ok', 'one that is stopped needs nobody');
+    await given.stores.exporters.update(exporter.id, { state: 'running' });
+    t.match(await workers(), { state: 'wrong', text: /No process sends for the collector elsewhere/, advice: /--collector elsewhere/ });
+});
+
+t.test('names what keeps rows and jobs', async (t) => {
+    const { findings } = await (await running(t)).doctor();
+    t.match(findings, { 0: { text: 'The memory of this process answers' }, 3: { text: /^The queue in this process has taken/ } });
+});
+
+t.test('looks no further than a store that is away', async (t) => {
+    const given = options();
+    const now = () => Promise.reject(new ScanwireError('UNAVAILABLE', 'The database cannot be used now'));
+    const stores = { ...given.stores, deliveries: { ...given.stores.deliveries, now } };
+    const { webhooks } = webhooksOf({ ...given, stores }, { onError: () => {} });
+    t.match(await webhooks.doctor(), {
+        healthy: false,
+        findings: [{ part: 'store', state: 'wrong', text: /The database cannot be used now/, advice: String }],
+    });
+});
+
+t.test('says that the test was not sent where nobody sends for the collector', async (t) => {
+    const { exporters, doctor } = recordingProcess(t, memoryWebhooks());
+    const { exporter } = await exporters.create({ url: 'https://receiver.example/', collector: 'elsewhere' });
+    t.match((await doctor(exporter.id)).findings.at(-1), {
+        part: 'answer',
+        state: 'wrong',
+        text: 'The test was not sent in time',
+        advice: /process that sends for the collector elsewhere/,
+    });
+});
+
+t.test('blames no key for a store that fails while it looks', async (t) => {
+    const stores = memoryWebhooks();
+    let looks = 0;
+    const list = async () => {
+        looks += 1;
+        return looks === 1 ? await stores.exporters.list() : Promise.reject(new ScanwireError('UNAVAILABLE', 'away'));
+    };
+    const { doctor } = recordingProcess(t, { ...stores, exporters: { ...stores.exporters, list } });
+    await t.rejects(doctor(), { code: 'UNAVAILABLE', message: 'away' });
+});
+
+t.test('warns of a clock that differs', async (t) => {
+    const given = options();
+    const now = async () => new Date(Date.now() + 60_000);
+    const stores = { ...given.stores, deliveries: { ...given.stores.deliveries, now } };
+    const { webhooks } = webhooksOf({ ...given, stores }, { onError: () => {} });
+    t.match((await webhooks.doctor()).findings[1], { part: 'clock', state: 'warning', text: /behind/ });
+});
+
+t.test('says that the key ring does not fit, and that the queue is away', async (t) => {
+    const given = options();
+    const { exporters, doctor } = webhooksOf(given, { onError: () => {} }).webhooks;
+    await exporters.create({ url: 'http://127.0.0.1:9/' });
+    t.equal((await doctor()).findings[2]?.state, 'ok');
+    const other = keyRing({ current: 'other', keys: { other: randomBytes(32) } });
+    const { webhooks } = webhooksOf({ ...given, keyRing: other }, { onError: () => {} });
+    t.match((await webhooks.doctor()).findings[2], { part: 'keys', state: 'wrong', text: /Missing key k/ });
+
+    const queue = { ...memoryQueue(), ready: () => Promise.reject(new ScanwireError('UNAVAILABLE', 'away')) };
+    const without = webhooksOf({ ...options(), queue }, { onError: () => {} }).webhooks;
+    await without.start().catch(() => {});
+    t.teardown(() => without.close({ timeout: 100 }));
+    t.match((await without.doctor()).findings[3], { part: 'queue', state: 'wrong' });
+});
+
+t.test('looks up the names of receivers that are sent to', async (t) => {
+    const given = options();
+    const { exporters, doctor } = webhooksOf(given, { onError: () => {} }).webhooks;
+    const named = async (name: string): Promise<void> => {
+        const { exporter } = await exporters.create({ url: `https://${name}/` });
+        await given.stores.exporters.update(exporter.id, { state: 'running' });
+    };
+    await named('first.example.invalid');
+    t.match((await doctor()).findings[5], { part: 'names', state: 'wrong', text: 'No addresses for first.example.invalid' });
+    await given.stores.exporters.list().then((all) => Promise.all(all.map(({ id }) => given.stores.exporters.remove(id))));
+    t.match((await doctor()).findings[5], { part: 'names', state: 'ok' });
+});
+
+t.test('warns of exporters that their receivers have stopped', async (t) => {
+    const given = options();
+    const { exporters, doctor } = webhooksOf(given, { onError: () => {} }).webhooks;
+    const { exporter } = await exporters.create({ url: 'http://127.0.0.1:9/' });
+    await given.stores.exporters.update(exporter.id, { state: 'stopped', stopReason: 'The receiver answered 410 Gone' });
+    t.match((await doctor()).findings[6], { part: 'exporters', state: 'warning', text: /410 Gone/ });
+});

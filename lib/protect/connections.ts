@@ -1,10 +1,10 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Server as TlsListener } from 'node:https';
-import { Server as NetServer, type Socket } from 'node:net';
+import type { Socket } from 'node:net';
 import Joi from 'joi';
 import { parseAddress, unmapped } from '../addresses.ts';
 import { checked } from '../checked.ts';
-import { ScanwireError } from '../errors.ts';
+import { assertListener, secureOnFirstBytes, whenUpgraded } from './listener.ts';
 import { answerLongHeads } from './long-head.ts';
 import { ReaderWatch } from './reader-watch.ts';
 
@@ -67,7 +67,9 @@ export interface Protection {
     connections(): number;
 }
 
+/** How long it takes until all are looked at, in so many steps: to end hundreds in one go keeps everybody else waiting. */
 const SWEEP_MS = 1_000;
+const SWEEP_STEPS = 10;
 
 /**
  * Keeps the connections of a listener within limits: what exceeds them is destroyed, and a request whose head is too long answered with a 431. To be called once, before the server listens. Takes
@@ -89,42 +91,18 @@ export function protect(listener: Server | TlsListener, limits: ConnectionLimits
     listener.keepAliveTimeout = settings.idleTimeout;
 
     const isTls = 'setSecureContext' in listener;
+    if (isTls) {
+        secureOnFirstBytes(listener);
+    }
     listener.prependListener('connection', (socket: Socket) => connections.open(socket, isTls));
     listener.prependListener('secureConnection', (socket: Socket) => connections.secure(socket));
     listener.prependListener('request', (request: IncomingMessage, response: ServerResponse) => connections.request(request, response));
-    for (const event of ['upgrade', 'connect']) {
-        whenHeard(listener, event, () => listener.prependListener(event, ({ socket }: IncomingMessage) => connections.forget(socket)));
-    }
-
+    whenUpgraded(listener, (socket) => connections.forget(socket));
     answerLongHeads(listener, (socket) => connections.isAnswering(socket as Socket));
 
-    const timer = setInterval(() => connections.sweep(), SWEEP_MS).unref();
+    const timer = setInterval(() => connections.goOn(), SWEEP_MS / SWEEP_STEPS).unref();
     listener.once('close', () => clearInterval(timer));
     return { sweep: () => connections.sweep(), connections: () => connections.size };
-}
-
-/** Not the server of a framework, which has the listener in it. */
-function assertListener(listener: unknown): void {
-    if (!(listener instanceof NetServer && 'requestTimeout' in listener)) {
-        const message = 'protect: listener must be the listener of node:http or node:https, such as server.listener of hapi';
-        throw new ScanwireError('MISCONFIGURED', message, { field: 'listener' });
-    }
-}
-
-/** With a listener of ours alone, Node would take a request to upgrade for one that is understood. */
-function whenHeard(listener: Server | TlsListener, event: string, act: () => void): void {
-    if (listener.listenerCount(event) > 0) {
-        act();
-        return;
-    }
-
-    const onNew = (added: string): void => {
-        if (added === event) {
-            listener.off('newListener', onNew);
-            act();
-        }
-    };
-    listener.on('newListener', onNew);
 }
 
 interface Connection {
@@ -153,6 +131,8 @@ class Connections {
     /** Those without a request, the one that has waited longest first. */
     readonly #waiting = new Set<Connection>();
     readonly #perAddress = new Map<string, number>();
+    /** Where the look at all of them has come to. */
+    #round = this.#all.values();
 
     constructor(limits: CheckedLimits) {
         this.#limits = { isLong: () => false, now: () => performance.now(), ...limits };
@@ -234,9 +214,26 @@ class Connections {
     sweep(): void {
         const now = this.#limits.now();
         for (const connection of this.#all) {
-            if (this.#isOver(connection, now)) {
-                connection.socket.destroy();
+            this.#endIfOver(connection, now);
+        }
+    }
+
+    /** Looks at the next ones. */
+    goOn(): void {
+        const now = this.#limits.now();
+        for (let left = Math.ceil(this.#all.size / SWEEP_STEPS); left > 0; left -= 1) {
+            const { value, done } = this.#round.next();
+            if (done) {
+                this.#round = this.#all.values();
+                return;
             }
+            this.#endIfOver(value, now);
+        }
+    }
+
+    #endIfOver(connection: Connection, now: number): void {
+        if (this.#isOver(connection, now)) {
+            connection.socket.destroy();
         }
     }
 

@@ -1,10 +1,11 @@
+import { AsyncResource } from 'node:async_hooks';
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Server as TlsListener } from 'node:https';
 import type { Socket } from 'node:net';
 import Joi from 'joi';
-import { parseAddress, unmapped } from '../addresses.ts';
+import { addressBlock } from '../addresses.ts';
 import { checked } from '../checked.ts';
-import { assertListener, secureOnFirstBytes, whenUpgraded } from './listener.ts';
+import { assertListener, secureOnFirstBytes, standBefore, whenUpgraded } from './listener.ts';
 import { answerLongHeads } from './long-head.ts';
 import { ReaderWatch } from './reader-watch.ts';
 
@@ -14,7 +15,7 @@ export interface ConnectionLimits {
     readonly maxConnections?: number | undefined;
     /** Connections at once of one address, IPv6 by the first 64 bits; for servers that clients reach without a proxy. No limit by default. */
     readonly maxPerAddress?: number | undefined;
-    /** Requests of one connection that have no answer yet. 32 by default. */
+    /** Requests of one connection that have no answer yet; they are handled one after the other. 32 by default. */
     readonly maxUnanswered?: number | undefined;
     /** How long a TLS handshake may take. 10 s by default. */
     readonly handshakeTimeout?: number | undefined;
@@ -96,7 +97,9 @@ export function protect(listener: Server | TlsListener, limits: ConnectionLimits
     }
     listener.prependListener('connection', (socket: Socket) => connections.open(socket, isTls));
     listener.prependListener('secureConnection', (socket: Socket) => connections.secure(socket));
-    listener.prependListener('request', (request: IncomingMessage, response: ServerResponse) => connections.request(request, response));
+    standBefore(listener, 'request', (handle, request: IncomingMessage, response: ServerResponse) =>
+        connections.request(request, response, handle),
+    );
     whenUpgraded(listener, (socket) => connections.forget(socket));
     answerLongHeads(listener, (socket) => connections.isAnswering(socket as Socket));
 
@@ -115,6 +118,8 @@ interface Connection {
     /** Bytes that had come when the stage, or the window of a body, began. */
     bytesRead: number;
     unanswered: number;
+    /** Begin the requests behind the one that is handled. */
+    readonly begin: (() => void)[];
     /** The last request, while its body comes. */
     receiving: IncomingMessage | null;
     receivingSince: number;
@@ -154,7 +159,7 @@ class Connections {
         const now = this.#limits.now();
         const at = { since: now, receivingSince: now, windowSince: now, reader: new ReaderWatch(socket, now) };
         const stage = isTls ? 'handshake' : 'head';
-        const connection: Connection = { socket, address, stage, ...at, bytesRead: 0, unanswered: 0, receiving: null };
+        const connection: Connection = { socket, address, stage, ...at, bytesRead: 0, unanswered: 0, begin: [], receiving: null };
         this.#all.add(connection);
         this.#waiting.add(connection);
         this.#perAddress.set(address, others + 1);
@@ -180,9 +185,11 @@ class Connections {
         }
     }
 
-    request(request: IncomingMessage, response: ServerResponse): void {
+    /** Requests of a connection are handled one after the other, as their answers go: who sends many at once takes no more than others. */
+    request(request: IncomingMessage, response: ServerResponse, handle: () => void): void {
         const connection = this.#ofSocket.get(request.socket);
         if (connection === undefined) {
+            handle();
             return;
         }
 
@@ -196,6 +203,8 @@ class Connections {
         const now = this.#limits.now();
         Object.assign(connection, { receiving: request, receivingSince: now, windowSince: now });
         response.once('close', () => this.#answered(connection));
+        // What is traced of a request is not part of the one before.
+        connection.unanswered === 1 ? handle() : connection.begin.push(AsyncResource.bind(handle));
     }
 
     /** Whether a request of the connection has no whole answer yet. */
@@ -242,6 +251,9 @@ class Connections {
         Object.assign(connection, { stage: 'idle', since: this.#limits.now(), bytesRead: connection.socket.bytesRead });
         if (connection.unanswered === 0 && this.#all.has(connection)) {
             this.#waiting.add(connection);
+        }
+        if (!connection.socket.destroyed) {
+            connection.begin.shift()?.();
         }
     }
 
@@ -322,20 +334,4 @@ class Connections {
 
 function portsOf({ remoteAddress, remotePort, localPort }: Socket): string {
     return `${remoteAddress} ${remotePort} ${localPort}`;
-}
-
-/** What one client has for itself: an IPv4 address, or the first 64 bits of an IPv6 address. */
-export function addressBlock(text: string): string {
-    const address = parseAddress(text.replace(/%.*$/s, ''));
-    if (address === null) {
-        return text;
-    }
-
-    const real = unmapped(address);
-    return 'octets' in real
-        ? real.toString()
-        : real.parts
-              .slice(0, 4)
-              .map((part) => part.toString(16))
-              .join(':');
 }

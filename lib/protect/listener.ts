@@ -42,26 +42,37 @@ function whenHeard(listener: Server | TlsListener, event: string, act: () => voi
 }
 
 /**
+ * Takes the place of those who listen to an event by now.
+ *
+ * @param act Is given what lets them know of it, at once or later.
+ */
+export function standBefore<Args extends readonly unknown[]>(
+    listener: Server | TlsListener,
+    event: 'connection' | 'request',
+    act: (letKnow: () => void, ...args: Args) => void,
+): void {
+    const others = listener.rawListeners(event);
+    const letAllKnow = (args: Args): void => {
+        for (const other of others) {
+            other.apply(listener, args);
+        }
+    };
+    listener.removeAllListeners(event);
+    listener.on(event as string, (...args: unknown[]) => act(() => letAllKnow(args as unknown as Args), ...(args as unknown as Args)));
+}
+
+/**
  * Begins TLS on a connection when its first bytes have come. What is silent costs a socket then and no more: to make a session for it and to
  * end that takes ten times as long as the rest, which thousands of such connections take from everybody else.
  */
 export function secureOnFirstBytes(listener: TlsListener): void {
-    const others = listener.rawListeners('connection');
     const ignored = (): void => {};
-    listener.removeAllListeners('connection');
-    listener.on('connection', (socket: Socket) => {
+    standBefore(listener, 'connection', (begin, socket: Socket) => {
         // A connection that breaks before is closed, and that is all there is to say of it.
         socket.on('error', ignored);
         socket.once('readable', () => {
             socket.off('error', ignored);
-            if (socket.readableLength === 0) {
-                socket.destroy();
-                return;
-            }
-
-            for (const other of others) {
-                other.call(listener, socket);
-            }
+            socket.readableLength > 0 ? begin() : socket.destroy();
         });
     });
 }

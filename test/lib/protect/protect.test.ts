@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { once } from 'node:events';
 import { createServer, type RequestListener, type Server } from 'node:http';
 import { createServer as createSecureServer, type Server as SecureServer } from 'node:https';
@@ -8,7 +9,8 @@ import { connect as connectTls } from 'node:tls';
 import Hapi from '@hapi/hapi';
 import t, { type Test } from 'tap';
 import { until } from '../../../adapters/contract/assertions.ts';
-import { addressBlock, type ConnectionLimits, type Protection, protect } from '../../../lib/protect/connections.ts';
+import { addressBlock } from '../../../lib/addresses.ts';
+import { type ConnectionLimits, type Protection, protect } from '../../../lib/protect/connections.ts';
 import { certificate } from '../../support/certificates.ts';
 
 interface Protected {
@@ -215,6 +217,39 @@ t.test('destroys a connection with more requests than may wait', async (t) => {
     many.write(HEAD.repeat(33));
     await once(many.resume(), 'close');
     t.notOk(few.closed);
+});
+
+t.test('handles the requests of a connection one after the other, each in a context of its own', async (t) => {
+    const contexts = new AsyncLocalStorage<string | undefined>();
+    const handled: { readonly url: string | undefined; readonly context: string | undefined; end(): void }[] = [];
+    const { connect, server } = await protectedServer(t, {}, ({ url }, response) => {
+        handled.push({ url, context: contexts.getStore(), end: () => contexts.run(`of ${url}`, () => response.end(url)) });
+    });
+    const [first, second] = [await connect(), await connect()];
+    first.write(['/a', '/b', '/c'].map((path) => HEAD.replace('/', path)).join(''));
+    await once(server, 'request');
+    second.write(HEAD.replace('/', '/d'));
+    await once(server, 'request');
+    t.same(
+        handled.map(({ url }) => url),
+        ['/a', '/d'],
+    );
+    for (const [index, next] of [
+        [0, '/b'],
+        [2, '/c'],
+    ] as const) {
+        handled[index]?.end();
+        await until(() => handled.at(-1)?.url === next);
+    }
+    t.same(
+        handled.map(({ context }) => context),
+        [undefined, undefined, undefined, undefined],
+    );
+
+    first.destroy();
+    handled.at(-1)?.end();
+    handled[1]?.end();
+    await once(second, 'data');
 });
 
 t.test('counts connections in all and of an address; a new one takes the place of one that waits', async (t) => {

@@ -1,9 +1,9 @@
 import { createHash, randomBytes } from 'node:crypto';
 import cookie from '@hapi/cookie';
 import type { Lifecycle, Request, ResponseToolkit, RouteOptions, Server } from '@hapi/hapi';
+import { addressBlock } from '../lib/addresses.ts';
 import type { Clock } from '../lib/clock.ts';
 import { isInstalled } from '../lib/errors.ts';
-import { addressBlock } from '../lib/protect/connections.ts';
 import { OPERATOR } from '../plugins/admin-console/audit.ts';
 import { plugin as adminConsole } from '../plugins/admin-console/index.ts';
 import { texts } from '../plugins/admin-console/screens/texts.ts';

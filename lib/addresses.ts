@@ -147,3 +147,19 @@ export const NAME_PATTERN: RegExp = new RegExp(`^${NAME}$`);
 
 /** A host name or an address. Names come first, since most hosts are. */
 export const HOST_PATTERN: RegExp = new RegExp(`^(?:${NAME}|${IPV4}|${IPV6})$`);
+
+/** What one client has for itself: an IPv4 address, or the first 64 bits of an IPv6 address. */
+export function addressBlock(text: string): string {
+    const address = parseAddress(text.replace(/%.*$/s, ''));
+    if (address === null) {
+        return text;
+    }
+
+    const real = unmapped(address);
+    return 'octets' in real
+        ? real.toString()
+        : real.parts
+              .slice(0, 4)
+              .map((part) => part.toString(16))
+              .join(':');
+}

@@ -1,4 +1,5 @@
 import { execFileSync } from 'node:child_process';
+import { pathToFileURL } from 'node:url';
 import t from 'tap';
 
 const HEAVY = ['bullmq', 'ioredis', 'pg', '@electric-sql/pglite', 'undici', 'sax'];
@@ -44,6 +45,17 @@ t.test('a start makes neither the schema of preferences of Joi nor those of reco
     const own = ['scanwire/token-auth', 'scanwire/rest-api-v2', 'scanwire/license', 'scanwire/memory'];
     t.same(loadedScripts(...own).filter(isCostly), []);
     t.equal(loadedScripts('scanwire/records').filter(isCostly).length, 2, 'it is seen where it is');
+    t.end();
+});
+
+/** Each costs a search, some reads and a step of linking, however small it is. */
+const MOST_FILES = 30;
+
+t.test('a host with the REST API and its keys reads few files of ours', (t) => {
+    const own = ['scanwire/token-auth', 'scanwire/rest-api-v2', 'scanwire/keys', 'scanwire/license', 'scanwire/memory'];
+    const files = loadedScripts(...own).filter((url) => url.startsWith(pathToFileURL('dist').href));
+    t.ok(files.length <= MOST_FILES, `${files.length} files of ours: ${files.join(' ')}`);
+    t.ok(files.length > own.length, 'they are seen');
     t.end();
 });
 

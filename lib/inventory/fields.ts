@@ -6,31 +6,39 @@ export const PROTOCOLS = ['tcp', 'udp'] as const;
 /** What a scan finds of a port. */
 export const SERVICE_STATES = ['open', 'closed', 'filtered', 'unknown'] as const;
 
-/** The kinds of fields, and how each is checked. In a row every field is there; what is not known is null or empty. */
+const id: Joi.NumberSchema = Joi.number().integer().required();
+const time: Joi.DateSchema = Joi.date().required();
+const text: Joi.StringSchema = Joi.string().allow('').required();
+const filledText: Joi.StringSchema = Joi.string().required();
+const flag: Joi.BooleanSchema = Joi.boolean().required();
+const port: Joi.NumberSchema = Joi.number().integer().min(1).max(65535).required();
+
+/**
+ * The kinds of fields, and how each is checked. In a row every field is there; what is not known is null or empty. One schema for all fields
+ * of a kind: to make one for each of them is felt at every start.
+ */
 export const FIELD_SCHEMAS = {
-    id: (): Joi.NumberSchema => Joi.number().integer().required(),
-    nullableId: (): Joi.NumberSchema<number | null> => FIELD_SCHEMAS.id().allow(null),
-    time: (): Joi.DateSchema => Joi.date().required(),
-    nullableTime: (): Joi.DateSchema<Date | null> => FIELD_SCHEMAS.time().allow(null),
-    count: (): Joi.NumberSchema => Joi.number().integer().min(0).required(),
-    text: (): Joi.StringSchema => Joi.string().allow('').required(),
-    nullableText: (): Joi.StringSchema<string | null> => FIELD_SCHEMAS.text().allow(null),
-    filledText: (): Joi.StringSchema => Joi.string().required(),
-    nullableFilledText: (): Joi.StringSchema<string | null> => FIELD_SCHEMAS.filledText().allow(null),
-    flag: (): Joi.BooleanSchema => Joi.boolean().required(),
-    nullableFlag: (): Joi.BooleanSchema<boolean | null> => FIELD_SCHEMAS.flag().allow(null),
-    port: (): Joi.NumberSchema => Joi.number().integer().min(1).max(65535).required(),
-    nullablePort: (): Joi.NumberSchema<number | null> => FIELD_SCHEMAS.port().allow(null),
-    object: (): Joi.ObjectSchema<Readonly<Record<string, unknown>>> => Joi.object().required(),
-    protocol: (): Joi.StringSchema<Protocol> =>
-        Joi.string<Protocol>()
-            .valid(...PROTOCOLS)
-            .required(),
-    serviceState: (): Joi.StringSchema<ServiceState> =>
-        Joi.string<ServiceState>()
-            .valid(...SERVICE_STATES)
-            .required(),
-    vulnName: (): Joi.StringSchema => FIELD_SCHEMAS.filledText().max(255),
+    id: id as Joi.NumberSchema,
+    nullableId: id.allow(null) as Joi.NumberSchema<number | null>,
+    time: time as Joi.DateSchema,
+    nullableTime: time.allow(null) as Joi.DateSchema<Date | null>,
+    count: Joi.number().integer().min(0).required() as Joi.NumberSchema,
+    text: text as Joi.StringSchema,
+    nullableText: text.allow(null) as Joi.StringSchema<string | null>,
+    filledText: filledText as Joi.StringSchema,
+    nullableFilledText: filledText.allow(null) as Joi.StringSchema<string | null>,
+    flag: flag as Joi.BooleanSchema,
+    nullableFlag: flag.allow(null) as Joi.BooleanSchema<boolean | null>,
+    port: port as Joi.NumberSchema,
+    nullablePort: port.allow(null) as Joi.NumberSchema<number | null>,
+    object: Joi.object().required() as Joi.ObjectSchema<Readonly<Record<string, unknown>>>,
+    protocol: Joi.string<Protocol>()
+        .valid(...PROTOCOLS)
+        .required() as Joi.StringSchema<Protocol>,
+    serviceState: Joi.string<ServiceState>()
+        .valid(...SERVICE_STATES)
+        .required() as Joi.StringSchema<ServiceState>,
+    vulnName: filledText.max(255) as Joi.StringSchema,
 };
 
 type Protocol = (typeof PROTOCOLS)[number];
@@ -38,7 +46,7 @@ type ServiceState = (typeof SERVICE_STATES)[number];
 
 /** What the kinds of fields hold. */
 export type FieldTypes = {
-    readonly [Kind in keyof typeof FIELD_SCHEMAS]: ReturnType<(typeof FIELD_SCHEMAS)[Kind]> extends Joi.Schema<infer Value> ? Value : never;
+    readonly [Kind in keyof typeof FIELD_SCHEMAS]: (typeof FIELD_SCHEMAS)[Kind] extends Joi.Schema<infer Value> ? Value : never;
 };
 
 /** The largest id of a row; a path with a larger one leads nowhere. */

@@ -60,7 +60,7 @@ export function findingSchemas(
         ...Object.fromEntries(
             ['id', 'workspace_id', 'host_id', 'service_id', 'created_at', 'updated_at'].map((key) => [key, serverOwned()]),
         ),
-        port: FIELD_SCHEMAS.port().optional(),
+        port: FIELD_SCHEMAS.port.optional(),
         proto: Joi.string().valid(...PROTOCOLS),
     };
     const number = (): Joi.NumberSchema => Joi.number().integer().min(0).max(MAX_ID);

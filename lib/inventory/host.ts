@@ -73,16 +73,18 @@ export function byHostField<T>(byKind: Readonly<Partial<Record<HostFieldKind, (f
     );
 }
 
-const SCHEMAS: Readonly<Record<HostFieldKind, () => Joi.Schema>> = {
+const SCHEMAS: Readonly<Record<HostFieldKind, Joi.Schema>> = {
     ...FIELD_SCHEMAS,
     address: FIELD_SCHEMAS.filledText,
     name: FIELD_SCHEMAS.text,
-    state: () => FIELD_SCHEMAS.filledText().valid(...HOST_STATES),
+    state: FIELD_SCHEMAS.filledText.valid(...HOST_STATES),
     foreignId: FIELD_SCHEMAS.nullableId,
 };
 
 /** See {@link Host}. */
-export const hostSchema: Joi.ObjectSchema<Host> = Joi.object(byHostField(SCHEMAS));
+export const hostSchema: Joi.ObjectSchema<Host> = Joi.object(
+    Object.fromEntries(Object.entries(HOST_FIELDS).map(([field, kind]) => [field, SCHEMAS[kind]])),
+);
 
 /** What a host without a name is called, and how one is whose state nobody gives. */
 export const HOST_FALLBACKS: Readonly<Record<'name' | 'state', (host: Readonly<Record<string, unknown>>) => unknown>> = {

@@ -10,7 +10,7 @@ import { FIELD_SCHEMAS, type FieldTypes } from './fields.ts';
 type Row<Fields extends Readonly<Record<string, keyof FieldTypes>>> = { readonly [Field in keyof Fields]: FieldTypes[Fields[Field]] };
 
 function rowSchema<Fields extends Readonly<Record<string, keyof FieldTypes>>>(fields: Fields): Joi.ObjectSchema<Row<Fields>> {
-    return Joi.object(Object.fromEntries(Object.entries(fields).map(([field, kind]) => [field, FIELD_SCHEMAS[kind]()])));
+    return Joi.object(Object.fromEntries(Object.entries(fields).map(([field, kind]) => [field, FIELD_SCHEMAS[kind]])));
 }
 
 /** The fields of a service in the order in which they go out, with their kinds. */

@@ -1,10 +1,11 @@
+import { AsyncResource } from 'node:async_hooks';
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Server as TlsListener } from 'node:https';
-import { Server as NetServer, type Socket } from 'node:net';
+import type { Socket } from 'node:net';
 import Joi from 'joi';
-import { parseAddress, unmapped } from '../addresses.ts';
-import { ScanwireError } from '../errors.ts';
+import { addressBlock } from '../addresses.ts';
 import { checked } from '../schema-validation.ts';
+import { assertListener, secureOnFirstBytes, standBefore, whenUpgraded } from './listener.ts';
 import { answerLongHeads } from './long-head.ts';
 import { ReaderWatch } from './reader-watch.ts';
 
@@ -14,7 +15,7 @@ export interface ConnectionLimits {
     readonly maxConnections?: number | undefined;
     /** Connections at once of one address, IPv6 by the first 64 bits; for servers that clients reach without a proxy. No limit by default. */
     readonly maxPerAddress?: number | undefined;
-    /** Requests of one connection that have no answer yet. 32 by default. */
+    /** Requests of one connection that have no answer yet; they are handled one after the other. 32 by default. */
     readonly maxUnanswered?: number | undefined;
     /** How long a TLS handshake may take. 10 s by default. */
     readonly handshakeTimeout?: number | undefined;
@@ -67,7 +68,9 @@ export interface Protection {
     connections(): number;
 }
 
+/** How long it takes until all are looked at, in so many steps: to end hundreds in one go keeps everybody else waiting. */
 const SWEEP_MS = 1_000;
+const SWEEP_STEPS = 10;
 
 /**
  * Keeps the connections of a listener within limits: what exceeds them is destroyed, and a request whose head is too long answered with a 431. To be called once, before the server listens. Takes
@@ -89,42 +92,20 @@ export function protect(listener: Server | TlsListener, limits: ConnectionLimits
     listener.keepAliveTimeout = settings.idleTimeout;
 
     const isTls = 'setSecureContext' in listener;
+    if (isTls) {
+        secureOnFirstBytes(listener);
+    }
     listener.prependListener('connection', (socket: Socket) => connections.open(socket, isTls));
     listener.prependListener('secureConnection', (socket: Socket) => connections.secure(socket));
-    listener.prependListener('request', (request: IncomingMessage, response: ServerResponse) => connections.request(request, response));
-    for (const event of ['upgrade', 'connect']) {
-        whenHeard(listener, event, () => listener.prependListener(event, ({ socket }: IncomingMessage) => connections.forget(socket)));
-    }
-
+    standBefore(listener, 'request', (handle, request: IncomingMessage, response: ServerResponse) =>
+        connections.request(request, response, handle),
+    );
+    whenUpgraded(listener, (socket) => connections.forget(socket));
     answerLongHeads(listener, (socket) => connections.isAnswering(socket as Socket));
 
-    const timer = setInterval(() => connections.sweep(), SWEEP_MS).unref();
+    const timer = setInterval(() => connections.goOn(), SWEEP_MS / SWEEP_STEPS).unref();
     listener.once('close', () => clearInterval(timer));
     return { sweep: () => connections.sweep(), connections: () => connections.size };
-}
-
-/** Not the server of a framework, which has the listener in it. */
-function assertListener(listener: unknown): void {
-    if (!(listener instanceof NetServer && 'requestTimeout' in listener)) {
-        const message = 'protect: listener must be the listener of node:http or node:https, such as server.listener of hapi';
-        throw new ScanwireError('MISCONFIGURED', message, { field: 'listener' });
-    }
-}
-
-/** With a listener of ours alone, Node would take a request to upgrade for one that is understood. */
-function whenHeard(listener: Server | TlsListener, event: string, act: () => void): void {
-    if (listener.listenerCount(event) > 0) {
-        act();
-        return;
-    }
-
-    const onNew = (added: string): void => {
-        if (added === event) {
-            listener.off('newListener', onNew);
-            act();
-        }
-    };
-    listener.on('newListener', onNew);
 }
 
 interface Connection {
@@ -137,6 +118,8 @@ interface Connection {
     /** Bytes that had come when the stage, or the window of a body, began. */
     bytesRead: number;
     unanswered: number;
+    /** Begin the requests behind the one that is handled. */
+    readonly begin: (() => void)[];
     /** The last request, while its body comes. */
     receiving: IncomingMessage | null;
     receivingSince: number;
@@ -153,6 +136,8 @@ class Connections {
     /** Those without a request, the one that has waited longest first. */
     readonly #waiting = new Set<Connection>();
     readonly #perAddress = new Map<string, number>();
+    /** Where the look at all of them has come to. */
+    #round = this.#all.values();
 
     constructor(limits: CheckedLimits) {
         this.#limits = { isLong: () => false, now: () => performance.now(), ...limits };
@@ -174,7 +159,7 @@ class Connections {
         const now = this.#limits.now();
         const at = { since: now, receivingSince: now, windowSince: now, reader: new ReaderWatch(socket, now) };
         const stage = isTls ? 'handshake' : 'head';
-        const connection: Connection = { socket, address, stage, ...at, bytesRead: 0, unanswered: 0, receiving: null };
+        const connection: Connection = { socket, address, stage, ...at, bytesRead: 0, unanswered: 0, begin: [], receiving: null };
         this.#all.add(connection);
         this.#waiting.add(connection);
         this.#perAddress.set(address, others + 1);
@@ -200,9 +185,11 @@ class Connections {
         }
     }
 
-    request(request: IncomingMessage, response: ServerResponse): void {
+    /** Requests of a connection are handled one after the other, as their answers go: who sends many at once takes no more than others. */
+    request(request: IncomingMessage, response: ServerResponse, handle: () => void): void {
         const connection = this.#ofSocket.get(request.socket);
         if (connection === undefined) {
+            handle();
             return;
         }
 
@@ -216,6 +203,8 @@ class Connections {
         const now = this.#limits.now();
         Object.assign(connection, { receiving: request, receivingSince: now, windowSince: now });
         response.once('close', () => this.#answered(connection));
+        // What is traced of a request is not part of the one before.
+        connection.unanswered === 1 ? handle() : connection.begin.push(AsyncResource.bind(handle));
     }
 
     /** Whether a request of the connection has no whole answer yet. */
@@ -234,9 +223,26 @@ class Connections {
     sweep(): void {
         const now = this.#limits.now();
         for (const connection of this.#all) {
-            if (this.#isOver(connection, now)) {
-                connection.socket.destroy();
+            this.#endIfOver(connection, now);
+        }
+    }
+
+    /** Looks at the next ones. */
+    goOn(): void {
+        const now = this.#limits.now();
+        for (let left = Math.ceil(this.#all.size / SWEEP_STEPS); left > 0; left -= 1) {
+            const { value, done } = this.#round.next();
+            if (done) {
+                this.#round = this.#all.values();
+                return;
             }
+            this.#endIfOver(value, now);
+        }
+    }
+
+    #endIfOver(connection: Connection, now: number): void {
+        if (this.#isOver(connection, now)) {
+            connection.socket.destroy();
         }
     }
 
@@ -245,6 +251,9 @@ class Connections {
         Object.assign(connection, { stage: 'idle', since: this.#limits.now(), bytesRead: connection.socket.bytesRead });
         if (connection.unanswered === 0 && this.#all.has(connection)) {
             this.#waiting.add(connection);
+        }
+        if (!connection.socket.destroyed) {
+            connection.begin.shift()?.();
         }
     }
 
@@ -325,20 +334,4 @@ class Connections {
 
 function portsOf({ remoteAddress, remotePort, localPort }: Socket): string {
     return `${remoteAddress} ${remotePort} ${localPort}`;
-}
-
-/** What one client has for itself: an IPv4 address, or the first 64 bits of an IPv6 address. */
-export function addressBlock(text: string): string {
-    const address = parseAddress(text.replace(/%.*$/s, ''));
-    if (address === null) {
-        return text;
-    }
-
-    const real = unmapped(address);
-    return 'octets' in real
-        ? real.toString()
-        : real.parts
-              .slice(0, 4)
-              .map((part) => part.toString(16))
-              .join(':');
 }

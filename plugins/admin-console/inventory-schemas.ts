@@ -18,7 +18,7 @@ const anyHost: Joi.ObjectSchema = hostSchema;
 const addressSchema = hostsQuerySchema.extract('address').required();
 const byName = Joi.object({ name: nameSchema.trim().required().description('Its name') });
 const dryRunSchema = Joi.boolean().description('Only says how many hosts that would be');
-const removedHostsSchema = Joi.object({ hosts: count().description('How many were removed, or would be') });
+const removedHostsSchema = Joi.object({ hosts: count.description('How many were removed, or would be') });
 
 type InventoryOperation = Extract<OperationName, `${string}Workspace${string}` | `${string}Host${string}` | 'importScan'>;
 
@@ -51,7 +51,7 @@ export const inventorySchemas: Readonly<Record<InventoryOperation, OperationSche
         description: 'A workspace with how much it holds',
         params: byName,
         response: workspaceSchema
-            .keys(Object.fromEntries(['hosts', 'services', 'notes', 'vulns'].map((kind) => [kind, count().allow(null).required()])))
+            .keys(Object.fromEntries(['hosts', 'services', 'notes', 'vulns'].map((kind) => [kind, count.allow(null).required()])))
             .label('ShownWorkspace'),
     },
     updateWorkspace: {
@@ -72,7 +72,7 @@ export const inventorySchemas: Readonly<Record<InventoryOperation, OperationSche
             hosts: Joi.array()
                 .items(anyHost.keys({ services: Joi.array().items(serviceSchema) }))
                 .required(),
-            next: count().allow(null).description('`after` of the next page; null after the last'),
+            next: count.allow(null).description('`after` of the next page; null after the last'),
         }).label('HostsPage'),
     },
     showHost: {
@@ -90,7 +90,7 @@ export const inventorySchemas: Readonly<Record<InventoryOperation, OperationSche
     moveHosts: {
         description: 'Moves hosts into another workspace with all that is below them, all of them or none',
         payload: hostMoveSchema.required(),
-        response: Joi.object({ hosts: count().description('How many were moved') }),
+        response: Joi.object({ hosts: count.description('How many were moved') }),
     },
     removeHosts: {
         description: 'Removes the hosts of an address, a block or a range from a workspace',

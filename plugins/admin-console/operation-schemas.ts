@@ -60,7 +60,7 @@ export const errorSchema: Joi.ObjectSchema = Joi.object({
         field: Joi.string().description('Path of the field that is at fault').example('url'),
         message: Joi.string().required().description('One sentence for people'),
         problems: Joi.array()
-            .items(Joi.object({ line: FIELD_SCHEMAS.count(), field: Joi.string(), message: Joi.string().required() }))
+            .items(Joi.object({ line: FIELD_SCHEMAS.count, field: Joi.string(), message: Joi.string().required() }))
             .description('Of a file with bad lines the first 100 of them'),
     }).required(),
 }).label('Error');
@@ -147,13 +147,13 @@ export const schemas: Readonly<Record<OperationName, OperationSchemas>> = {
         description: 'Whether an exporter gets an event, and if not, why not',
         params: byId,
         payload: newEventSchema.keys({ kind: id() }),
-        response: Joi.object({ wanted: flag(), reason: text().optional() }).label('Choice'),
+        response: Joi.object({ wanted: flag(), reason: text.optional() }).label('Choice'),
     },
     previewExporter: {
         description: 'What would be sent of an event to an exporter',
         params: byId,
         payload: Joi.object({ kind: id(), body: newEventSchema.extract('body') }).required(),
-        response: Joi.object({ headers: maskedHeadersSchema.required(), body: text() }).label('Preview'),
+        response: Joi.object({ headers: maskedHeadersSchema.required(), body: text }).label('Preview'),
     },
 
     previewDraft: {
@@ -167,7 +167,7 @@ export const schemas: Readonly<Record<OperationName, OperationSchemas>> = {
             kind: id(),
             body: newEventSchema.extract('body'),
         }).required(),
-        response: Joi.object({ wanted: flag(), reason: text().optional(), headers: maskedHeadersSchema.required(), body: text() }).label(
+        response: Joi.object({ wanted: flag(), reason: text.optional(), headers: maskedHeadersSchema.required(), body: text }).label(
             'DraftPreview',
         ),
     },
@@ -176,7 +176,7 @@ export const schemas: Readonly<Record<OperationName, OperationSchemas>> = {
     eraseEvent: {
         description: 'Erases the body of an event for good; its unfinished deliveries end as `erased`',
         params: byId,
-        response: eventSchema.keys({ ended: count().description('Deliveries that have ended by this') }).label('ErasedEvent'),
+        response: eventSchema.keys({ ended: count.description('Deliveries that have ended by this') }).label('ErasedEvent'),
     },
     listDeliveries: {
         description: 'Deliveries, newest first',
@@ -187,7 +187,7 @@ export const schemas: Readonly<Record<OperationName, OperationSchemas>> = {
         description: 'How many deliveries there are of those that a list would have',
         query: deliveryFilterSchema,
         response: Joi.object({
-            count: count().max(MAX_COUNTED),
+            count: count.max(MAX_COUNTED),
             more: flag().description('Whether there are more than were counted'),
         }).label('DeliveryCount'),
     },
@@ -245,9 +245,9 @@ export const schemas: Readonly<Record<OperationName, OperationSchemas>> = {
             after: Joi.string().description('`next` of the batch before; from the beginning when absent'),
         }),
         response: Joi.object({
-            sealed: count().description('Keys or exporters that were sealed again'),
+            sealed: count.description('Keys or exporters that were sealed again'),
             unopened: Joi.array().items(Joi.string()).required().description('What cannot be opened, by what it is sealed for'),
-            next: text().allow(null).description('Where the next batch goes on; null when this was the last'),
+            next: text.allow(null).description('Where the next batch goes on; null when this was the last'),
         }).label('SealedAnew'),
     },
     migrate: {

@@ -17,10 +17,10 @@ import { EXPORT_TYPES, RULE_SETS } from '../../lib/webhooks/setting-values.ts';
 /** An id, or another text that is not empty. */
 export const id = (): Joi.StringSchema => Joi.string().required();
 const { count, time: date, text, nullableText } = FIELD_SCHEMAS;
-const nullableCount = (): Joi.NumberSchema => count().allow(null);
+const nullableCount = (): Joi.NumberSchema => count.allow(null);
 /** True or false. */
 export const flag = (): Joi.BooleanSchema => Joi.boolean().required();
-const nullableDate = (): Joi.DateSchema => date().allow(null);
+const nullableDate = (): Joi.DateSchema => date.allow(null);
 /** True. */
 export const yes = (): Joi.BooleanSchema => flag().valid(true);
 
@@ -40,18 +40,18 @@ export const withWait = (settings: Joi.ObjectSchema): Joi.ObjectSchema => settin
 
 export const revealedKeySchema: Joi.ObjectSchema = Joi.object({
     id: id(),
-    name: text(),
+    name: text,
     key: id().description('The key itself, for the header `token`').example('scw_QfO4IXtQ…'),
 }).label('RevealedApiKey');
 
 export const keySummarySchema: Joi.ObjectSchema = Joi.object({
     id: id(),
-    name: text(),
+    name: text,
     start: id().description('First characters of the key'),
     revealable: flag().description('Whether the key can be shown again'),
     scopes: scopesSchema.required().description('What the key may do'),
     workspaces: workspacesSchema.required().allow(null).description('Ids of the only workspaces that it sees; null for all'),
-    createdAt: date(),
+    createdAt: date,
     expiresAt: nullableDate().description('From when on it is refused; null for never'),
     expired: flag(),
     lastUsedAt: nullableDate().description('Exact to a minute'),
@@ -63,32 +63,32 @@ const timingsSchema = Joi.object({
     connect: nullableCount(),
     tls: nullableCount(),
     firstByte: nullableCount(),
-    total: count(),
+    total: count,
 }).description('Milliseconds; null for a phase that was not reached or not needed');
 
 const responseBodySchema = Joi.object({
-    text: nullableText().description(
+    text: nullableText.description(
         'At most 1,024 bytes, what was secret in the message masked; null for what is no text, or is compressed',
     ),
-    bytes: count().description('How many were read of it'),
+    bytes: count.description('How many were read of it'),
     truncated: flag().description('Whether it goes on'),
 }).description('What the receiver answered, where that was no 2xx and is kept: text from outside');
 
 const attemptSchema = Joi.object({
-    number: count().description('From 1'),
-    startedAt: date(),
+    number: count.description('From 1'),
+    startedAt: date,
     finishedAt: nullableDate().description('Null, like all below, while it is under way'),
     code: Joi.string()
         .valid(...OUTCOME_CODES)
         .allow(null)
         .required(),
     status: nullableCount().description('HTTP status of the receiver'),
-    detail: nullableText().description('One sentence for people'),
+    detail: nullableText.description('One sentence for people'),
     retryAfter: nullableCount().description('Milliseconds that the receiver asked to wait'),
     timings: timingsSchema.allow(null).required(),
-    address: nullableText().description('Address that was called'),
-    fingerprint: nullableText().description('SHA-256 fingerprint of the certificate that was presented'),
-    certificate: Joi.object({ issuer: text(), expiresAt: date() })
+    address: nullableText.description('Address that was called'),
+    fingerprint: nullableText.description('SHA-256 fingerprint of the certificate that was presented'),
+    certificate: Joi.object({ issuer: text, expiresAt: date })
         .allow(null)
         .required()
         .description('Of the certificate that was presented, where the attempt has made its connection'),
@@ -115,8 +115,8 @@ export const diagnosisSchema: Joi.ObjectSchema = Joi.object({
                 state: Joi.string()
                     .valid(...FINDING_STATES)
                     .required(),
-                text: text().description('One sentence for people'),
-                advice: nullableText().description('What to do about it'),
+                text: text.description('One sentence for people'),
+                advice: nullableText.description('What to do about it'),
             }).label('Finding'),
         )
         .required(),
@@ -130,18 +130,18 @@ export const exporterSchema: Joi.ObjectSchema = Joi.object({
         .valid(...EXPORT_TYPES)
         .required(),
     legacy: flag(),
-    owner: nullableText().description('Whose it is: it gets events of this owner only'),
+    owner: nullableText.description('Whose it is: it gets events of this owner only'),
     headerNames: Joi.array().items(Joi.string()).required().description('Names of its additional headers; their values are not shown'),
     authentication: Joi.array()
         .items(Joi.string().valid(...AUTHENTICATION_PARTS))
         .required()
         .description('What it authenticates by besides; the credentials are not shown'),
     state: Joi.string().valid('running', 'stopped').required(),
-    stopReason: nullableText().description('Why it stopped by itself'),
+    stopReason: nullableText.description('Why it stopped by itself'),
     pausedAt: nullableDate().description('Since when somebody has it paused; null unless it is'),
-    consecutiveFailures: count(),
-    createdAt: date(),
-    updatedAt: date(),
+    consecutiveFailures: count,
+    createdAt: date,
+    updatedAt: date,
 }).label('Exporter');
 
 const SUMMARIZED = ['id', 'name', 'collector', 'owner', 'state', 'stopReason', 'pausedAt', 'consecutiveFailures'] as const;
@@ -151,16 +151,16 @@ export const exporterSummarySchema: Joi.ObjectSchema = Joi.object(
 ).label('ExporterSummary');
 
 const backlogSchema = Joi.object({
-    waiting: count(),
+    waiting: count,
     more: flag().description('Whether more wait than were counted'),
     oldest: nullableDate().description('Since when the oldest of those counted waits'),
-    ages: Joi.object(Object.fromEntries(BACKLOG_AGES.map(([age]) => [age, count()])))
+    ages: Joi.object(Object.fromEntries(BACKLOG_AGES.map(([age]) => [age, count])))
         .required()
         .description('How many of those counted are of each age'),
 }).description('Deliveries that wait for their time or for room');
 
 const healthSchema = Joi.object({
-    at: date(),
+    at: date,
     breaker: Joi.string()
         .valid(...BREAKERS)
         .required()
@@ -169,11 +169,11 @@ const healthSchema = Joi.object({
     nextProbe: nullableDate().description('From when on it gets a probe; null when it gets more than that'),
     pausedUntil: nullableDate().description('Until when it wants to be left alone'),
     stopsAt: nullableDate().description('A failure from then on stops it'),
-    lastOutcome: Joi.object({ code: attemptSchema.extract('code'), detail: text(), at: date() })
+    lastOutcome: Joi.object({ code: attemptSchema.extract('code'), detail: text, at: date })
         .allow(null)
         .required()
         .description('What the receiver did last, exact to a second'),
-    inFlight: count().description('Deliveries in the queue or being sent'),
+    inFlight: count.description('Deliveries in the queue or being sent'),
     backlog: backlogSchema.required(),
 })
     .required()
@@ -183,7 +183,7 @@ const healthSchema = Joi.object({
 export const shownExporterSchema: Joi.ObjectSchema = exporterSchema.keys({ health: healthSchema }).label('ShownExporter');
 
 export const warningsSchema: Joi.ArraySchema = Joi.array()
-    .items(Joi.object({ code: Joi.string().required().example('plain_http'), message: text() }).label('ReceiverWarning'))
+    .items(Joi.object({ code: Joi.string().required().example('plain_http'), message: text }).label('ReceiverWarning'))
     .required()
     .description('What is doubtful about its receiver');
 
@@ -198,9 +198,9 @@ export const deliverySchema: Joi.ObjectSchema = Joi.object({
     exporterId: id(),
     collector: id(),
     state: deliveryQuerySchema.extract('state').required(),
-    attempts: count().description('Number of attempts so far'),
-    dueAt: date(),
-    createdAt: date(),
+    attempts: count.description('Number of attempts so far'),
+    dueAt: date,
+    createdAt: date,
     finishedAt: nullableDate(),
     lastCode: attemptSchema.extract('code').description('Outcome of the last attempt that has one'),
 }).label('Delivery');
@@ -208,12 +208,12 @@ export const deliverySchema: Joi.ObjectSchema = Joi.object({
 const latency = (): Joi.NumberSchema => Joi.number().min(0).required();
 
 const sliceFields = (max: number): Joi.SchemaMap => ({
-    since: date(),
-    until: date(),
-    deliveries: count().max(max).description('Those that were accepted in it, the newest where there are more'),
+    since: date,
+    until: date,
+    deliveries: count.max(max).description('Those that were accepted in it, the newest where there are more'),
     more: flag().description('Whether there may be more than were looked at'),
-    delivered: count().description('Of these'),
-    failed: count().description('Of these, those whose last attempt came to anything but `delivered`'),
+    delivered: count.description('Of these'),
+    failed: count.description('Of these, those whose last attempt came to anything but `delivered`'),
 });
 
 export const pagedExporterSchema: Joi.ObjectSchema = shownExporterSchema
@@ -227,7 +227,7 @@ export const pagedExporterSchema: Joi.ObjectSchema = shownExporterSchema
     .label('PagedExporter');
 
 export const activitySchema: Joi.ObjectSchema = Joi.object({
-    at: date(),
+    at: date,
     slices: Joi.array()
         .items(
             Joi.object({
@@ -248,11 +248,11 @@ export const replayViewSchema: Joi.ObjectSchema = Joi.object({
     id: id(),
     exporterId: id(),
     failedSince: nullableDate().description('Null for a replay of what was held'),
-    rate: count().description('Deliveries a second'),
-    total: count().description('How many there were when it was planned'),
-    done: count(),
+    rate: count.description('Deliveries a second'),
+    total: count.description('How many there were when it was planned'),
+    done: count,
     state: Joi.string().valid('running', 'done', 'cancelled').required(),
-    createdAt: date(),
+    createdAt: date,
     finishedAt: nullableDate(),
 }).label('Replay');
 
@@ -262,7 +262,7 @@ export const UNPLANNED: string[] = ['id', 'exporterId', 'failedSince', 'rate', '
 export const eventSchema: Joi.ObjectSchema = Joi.object({
     id: id(),
     kind: id(),
-    createdAt: date(),
+    createdAt: date,
     erasedAt: nullableDate().description('When its body was erased; null while it is there'),
 }).label('Event');
 
@@ -278,7 +278,7 @@ export const maskedHeadersSchema: Joi.ArraySchema = Joi.array()
     .description('Pairs of name and value; what is secret in them is masked');
 
 export const messageSchema: Joi.ObjectSchema = Joi.object({
-    body: nullableText().description(
+    body: nullableText.description(
         'As it is sent, but for the secret of a format, which is masked; null once it was erased or where it could not be made',
     ),
     bytes: nullableCount().description('How many are sent; null where `body` is'),
@@ -287,15 +287,15 @@ export const messageSchema: Joi.ObjectSchema = Joi.object({
         .required()
         .description('As the last attempt sends them with the settings that its exporter has now; null where nothing is sent'),
     erasedAt: nullableDate().description('When its body was erased'),
-    failure: nullableText().description('Why it could not be made'),
+    failure: nullableText.description('Why it could not be made'),
 }).label('Message');
 
 export const licenseSchema: Joi.ObjectSchema = Joi.object({
-    holder: nullableText().description('Null, like the times, unless the signature is right'),
+    holder: nullableText.description('Null, like the times, unless the signature is right'),
     notBefore: nullableDate(),
     expires: nullableDate(),
     valid: flag(),
-    reason: nullableText().description('Why it is not valid'),
+    reason: nullableText.description('Why it is not valid'),
 }).label('License');
 
 export const newEventSchema: Joi.ObjectSchema = Joi.object({
@@ -306,15 +306,15 @@ export const newEventSchema: Joi.ObjectSchema = Joi.object({
     owner: ownerSchema.description("Whose event it is; the deployment's own when absent"),
 }).required();
 
-export const countsSchema: Joi.ObjectSchema = Joi.object(Object.fromEntries(VERDICTS.map((verdict) => [verdict, count()]))).required();
+export const countsSchema: Joi.ObjectSchema = Joi.object(Object.fromEntries(VERDICTS.map((verdict) => [verdict, count]))).required();
 
 export const auditEntrySchema: Joi.ObjectSchema = Joi.object({
     id: id(),
-    at: date().description('When it began'),
-    actor: text().description('Who'),
+    at: date.description('When it began'),
+    actor: text.description('Who'),
     operation: id().example('revokeKey'),
-    subject: nullableText().description('What it was done to: an id, or the name of a workspace'),
-    outcome: nullableText().description(
+    subject: nullableText.description('What it was done to: an id, or the name of a workspace'),
+    outcome: nullableText.description(
         '`done`, else the code of the error; null while it is under way, and where that could not be written',
     ),
 }).label('AuditEntry');

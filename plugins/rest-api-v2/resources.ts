@@ -71,7 +71,7 @@ function once<T>(make: () => T): () => T {
 }
 
 function extrasOf({ extras = [] }: Collection<ResourceRow>): SchemaDescription {
-    return Joi.object(Object.fromEntries(extras.map((field) => [field, FIELD_SCHEMAS[EXTRA_FIELDS[field]]()]))).describe();
+    return Joi.object(Object.fromEntries(extras.map((field) => [field, FIELD_SCHEMAS[EXTRA_FIELDS[field]]]))).describe();
 }
 
 /** `/workspaces/{workspace_id}/hosts` has rows with a `host_id`. */

@@ -1,14 +1,20 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { once } from 'node:events';
 import { createServer, type RequestListener, type Server } from 'node:http';
+import { createServer as createSecureServer, type Server as SecureServer } from 'node:https';
 import { type AddressInfo, connect, type Socket } from 'node:net';
+import { mock } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
+import { connect as connectTls } from 'node:tls';
 import Hapi from '@hapi/hapi';
 import t, { type Test } from 'tap';
 import { until } from '../../../adapters/contract/assertions.ts';
-import { addressBlock, type ConnectionLimits, type Protection, protect } from '../../../lib/protect/connections.ts';
+import { addressBlock } from '../../../lib/addresses.ts';
+import { type ConnectionLimits, type Protection, protect } from '../../../lib/protect/connections.ts';
+import { certificate } from '../../support/certificates.ts';
 
 interface Protected {
-    readonly server: Server;
+    readonly server: Server | SecureServer;
     readonly protection: Protection;
     connect(): Promise<Socket>;
     /** Lets so many milliseconds pass, and looks at the connections. */
@@ -20,7 +26,7 @@ async function protectedServer(
     t: Test,
     limits: ConnectionLimits,
     answer: RequestListener,
-    server: Server = createServer(answer),
+    server: Server | SecureServer = createServer(answer),
 ): Promise<Protected> {
     let time = 0;
     const protection = protect(server, { now: () => time, ...limits });
@@ -213,6 +219,39 @@ t.test('destroys a connection with more requests than may wait', async (t) => {
     t.notOk(few.closed);
 });
 
+t.test('handles the requests of a connection one after the other, each in a context of its own', async (t) => {
+    const contexts = new AsyncLocalStorage<string | undefined>();
+    const handled: { readonly url: string | undefined; readonly context: string | undefined; end(): void }[] = [];
+    const { connect, server } = await protectedServer(t, {}, ({ url }, response) => {
+        handled.push({ url, context: contexts.getStore(), end: () => contexts.run(`of ${url}`, () => response.end(url)) });
+    });
+    const [first, second] = [await connect(), await connect()];
+    first.write(['/a', '/b', '/c'].map((path) => HEAD.replace('/', path)).join(''));
+    await once(server, 'request');
+    second.write(HEAD.replace('/', '/d'));
+    await once(server, 'request');
+    t.same(
+        handled.map(({ url }) => url),
+        ['/a', '/d'],
+    );
+    for (const [index, next] of [
+        [0, '/b'],
+        [2, '/c'],
+    ] as const) {
+        handled[index]?.end();
+        await until(() => handled.at(-1)?.url === next);
+    }
+    t.same(
+        handled.map(({ context }) => context),
+        [undefined, undefined, undefined, undefined],
+    );
+
+    first.destroy();
+    handled.at(-1)?.end();
+    handled[1]?.end();
+    await once(second, 'data');
+});
+
 t.test('counts connections in all and of an address; a new one takes the place of one that waits', async (t) => {
     const all = await protectedServer(t, { maxConnections: 2 }, () => {});
     const [busy, waits] = [await all.connect(), await all.connect()];
@@ -259,6 +298,48 @@ t.test('answers over a connection that was there before it', async (t) => {
     const { connections } = protect(server, { maxUnanswered: 1 });
     await answered(early, HEAD);
     t.equal(connections(), 0);
+});
+
+t.test('begins TLS on a connection with its first bytes, and ends what sends none', async (t) => {
+    let sessions = 0;
+    const secure = createSecureServer(await certificate(), ok).on('connection', () => {
+        sessions += 1;
+    });
+    const { connect, pass, protection } = await protectedServer(t, { handshakeTimeout: 1000 }, ok, secure);
+    const [silent, broken, leaving] = [await connect(), await connect(), await connect()];
+    broken.resetAndDestroy();
+    leaving.end();
+    await until(() => protection.connections() === 1);
+    t.equal(sessions, 0);
+
+    const speaking = connectTls({ socket: await connect(), rejectUnauthorized: false });
+    await answered(speaking, HEAD);
+    t.equal(sessions, 1);
+    t.equal(protection.connections(), 2);
+    pass(999);
+    t.notOk(silent.readableEnded);
+    const closed = once(silent.resume(), 'close');
+    pass(1);
+    await closed;
+    await answered(speaking, HEAD);
+});
+
+t.test('looks at all connections in a second by itself, not at all of them at once', async (t) => {
+    mock.timers.enable({ apis: ['setInterval'] });
+    t.teardown(() => mock.timers.reset());
+    let time = 0;
+    const { connect, protection } = await protectedServer(t, { headTimeout: 1000, now: () => time }, ok);
+    const silent: Socket[] = [];
+    while (silent.length < 20) {
+        silent.push(await connect());
+    }
+    const closed = silent.map((socket) => once(socket.resume(), 'close'));
+    time = 1000;
+    mock.timers.tick(100);
+    await Promise.race(closed);
+    t.ok(protection.connections() >= 18, `${protection.connections()} are left`);
+    mock.timers.tick(2000);
+    await Promise.all(closed);
 });
 
 t.test('takes IPv6 addresses by their first 64 bits', (t) => {

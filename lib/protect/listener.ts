@@ -1,0 +1,78 @@
+/** What is changed at a listener itself so that its connections can be kept within limits. */
+import type { IncomingMessage, Server } from 'node:http';
+import type { Server as TlsListener } from 'node:https';
+import { Server as NetServer, type Socket } from 'node:net';
+import { ScanwireError } from '../errors.ts';
+
+/**
+ * Not the server of a framework, which has the listener in it.
+ *
+ * @throws ScanwireError `MISCONFIGURED`, field `listener`.
+ */
+export function assertListener(listener: unknown): void {
+    if (!(listener instanceof NetServer && 'requestTimeout' in listener)) {
+        const message = 'protect: listener must be the listener of node:http or node:https, such as server.listener of hapi';
+        throw new ScanwireError('MISCONFIGURED', message, { field: 'listener' });
+    }
+}
+
+/**
+ * Calls back for each connection that its host upgrades, once the host listens for that: with a listener of ours alone, Node would take a
+ * request to upgrade for one that is understood.
+ */
+export function whenUpgraded(listener: Server | TlsListener, act: (socket: Socket) => void): void {
+    for (const event of ['upgrade', 'connect']) {
+        whenHeard(listener, event, () => listener.prependListener(event, ({ socket }: IncomingMessage) => act(socket)));
+    }
+}
+
+function whenHeard(listener: Server | TlsListener, event: string, act: () => void): void {
+    if (listener.listenerCount(event) > 0) {
+        act();
+        return;
+    }
+
+    const onNew = (added: string): void => {
+        if (added === event) {
+            listener.off('newListener', onNew);
+            act();
+        }
+    };
+    listener.on('newListener', onNew);
+}
+
+/**
+ * Takes the place of those who listen to an event by now.
+ *
+ * @param act Is given what lets them know of it, at once or later.
+ */
+export function standBefore<Args extends readonly unknown[]>(
+    listener: Server | TlsListener,
+    event: 'connection' | 'request',
+    act: (letKnow: () => void, ...args: Args) => void,
+): void {
+    const others = listener.rawListeners(event);
+    const letAllKnow = (args: Args): void => {
+        for (const other of others) {
+            other.apply(listener, args);
+        }
+    };
+    listener.removeAllListeners(event);
+    listener.on(event as string, (...args: unknown[]) => act(() => letAllKnow(args as unknown as Args), ...(args as unknown as Args)));
+}
+
+/**
+ * Begins TLS on a connection when its first bytes have come. What is silent costs a socket then and no more: to make a session for it and to
+ * end that takes ten times as long as the rest, which thousands of such connections take from everybody else.
+ */
+export function secureOnFirstBytes(listener: TlsListener): void {
+    const ignored = (): void => {};
+    standBefore(listener, 'connection', (begin, socket: Socket) => {
+        // A connection that breaks before is closed, and that is all there is to say of it.
+        socket.on('error', ignored);
+        socket.once('readable', () => {
+            socket.off('error', ignored);
+            socket.readableLength > 0 ? begin() : socket.destroy();
+        });
+    });
+}

@@ -8,7 +8,7 @@ import { ScanwireError } from '../lib/errors.ts';
 import { apiKeys } from '../lib/keys/api-keys.ts';
 import { assertOpens, type KeyRing } from '../lib/keys/key-ring.ts';
 import { sealedKeys } from '../lib/keys/sealed-keys.ts';
-import { type Doctor, diagnosis, type Finding } from '../lib/webhooks/doctor.ts';
+import { type Doctor, diagnosis, type Finding, found } from '../lib/webhooks/doctor.ts';
 import { DEFAULT_COLLECTOR } from '../lib/webhooks/exporter.ts';
 import { httpSender } from '../lib/webhooks/http-sender.ts';
 import type { WebhookStores, WebhooksOptions } from '../lib/webhooks/options.ts';
@@ -136,16 +136,10 @@ const [TOO_LITTLE, LITTLE] = [256 * 2 ** 20, 2 * 2 ** 30];
 async function diskFinding({ path }: DataFolder): Promise<Finding> {
     const { bavail, bsize } = await statfs(path);
     const free = bavail * bsize;
-    const text = `${(free / 2 ** 30).toFixed(1)} GiB are free at ${path}`;
-    if (free >= LITTLE) {
-        return { part: 'disk', state: 'ok', text, advice: null };
-    }
-    return {
-        part: 'disk',
-        state: free < TOO_LITTLE ? 'wrong' : 'warning',
-        text,
-        advice: 'Make room: without any nothing is accepted any more',
-    };
+    const values = [(free / 2 ** 30).toFixed(1), path];
+    return free >= LITTLE
+        ? found('disk', 'ok', 'disk_free', values)
+        : found('disk', free < TOO_LITTLE ? 'wrong' : 'warning', 'disk_full', values);
 }
 
 /** What the environment says of receivers: only what is set in it. */

@@ -14,6 +14,8 @@ export { redact } from '../instance.ts';
 export type { HostSystem, InstalledLicense, System } from './handlers.ts';
 export type { AttemptView, DeliveryView, Input, OperationName, Operations, Output, TestedExporter, TestView } from './operations.ts';
 export type { AdminConsoleOptions, ScreenOptions } from './options.ts';
+export type { Forms, Texts } from './screens/languages.ts';
+export { texts } from './screens/texts.ts';
 
 /** Registers the routes by which people and programs administer a system, behind the application's own authentication. */
 export const plugin: NamedPlugin<AdminConsoleOptions> = {

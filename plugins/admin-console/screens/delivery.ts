@@ -3,9 +3,9 @@ import type { DeliveryMessage } from '../../../lib/webhooks/deliveries.ts';
 import type { Delivery, DeliveryState } from '../../../lib/webhooks/store.ts';
 import { DISCARDABLE, isReplayable, waitsAgain } from '../../../lib/webhooks/store-refusals.ts';
 import { attemptShown, attemptTemplates, outcomeShown } from './attempt.ts';
+import { errorText, filled, type Texts } from './languages.ts';
 import type { Page, Templates } from './renderer.ts';
 import type { Redirect, ScreenRoute, Visit } from './screen.ts';
-import { texts } from './texts.ts';
 
 const SHOW = `{% layout 'layout' %}{% block content %}
 {% if notice %}<p role="status">{{ notice }}</p>{% endif %}
@@ -26,7 +26,7 @@ const SHOW = `{% layout 'layout' %}{% block content %}
 <thead><tr><th scope="col">{{ t.deliveries.number }}</th><th scope="col">{{ t.deliveries.started }}</th><th scope="col">{{ t.deliveries.cameTo }}</th><th scope="col">{{ t.deliveries.times }}</th><th scope="col">{{ t.deliveries.response }}</th></tr></thead>
 <tbody>{% for attempt in attempts %}<tr><th scope="row">{{ attempt.number }}</th>
 <td data-label="{{ t.deliveries.started }}">{% render 'time', at: attempt.startedAt %}</td>
-<td data-label="{{ t.deliveries.cameTo }}">{% if attempt.code %}{% render 'outcome', code: attempt.code %} {{ attempt.detail }}{% if attempt.late %} {{ t.deliveries.late }}{% endif %}{% render 'outcome-words', words: attempt.words %}{% else %}{{ t.deliveries.underWay }}{% endif %}</td>
+<td data-label="{{ t.deliveries.cameTo }}">{% if attempt.code %}{% render 'outcome', code: attempt.code %} {{ t.said.detail | fill: attempt.detail }}{% if attempt.late %} {{ t.deliveries.late }}{% endif %}{% render 'outcome-words', words: attempt.words %}{% else %}{{ t.deliveries.underWay }}{% endif %}</td>
 <td data-label="{{ t.deliveries.times }}">{% if attempt.bar %}<svg class="bar" viewBox="0 0 100 8" preserveAspectRatio="none" role="img" aria-label="{{ attempt.took | join: ', ' }}">{% for part in attempt.bar %}<rect class="{{ part.phase }}" x="{{ part.from }}" width="{{ part.width }}" height="8"></rect>{% endfor %}</svg><small>{% for part in attempt.took %}<span class="whole">{{ part }}{% unless forloop.last %},{% endunless %}</span> {% endfor %}</small>{% else %}{{ t.none }}{% endif %}</td>
 <td data-label="{{ t.deliveries.response }}">{% if attempt.response.length == 0 %}{{ t.none }}{% else %}{% for fact in attempt.response %}<div><small>{{ fact[0] }}</small> {{ fact[1] }}</div>{% endfor %}{% endif %}</td></tr>
 {% if attempt.answer %}<tr class="answer"><td colspan="5">{% render 'answer', answer: attempt.answer %}</td></tr>{% endif %}
@@ -93,7 +93,7 @@ export interface StateShown {
 }
 
 /** The state of a delivery in words, and whether it failed; of one that is tried again, when. */
-export function stateShown(delivery: Delivery, now: Date): StateShown {
+export function stateShown(delivery: Delivery, now: Date, texts: Texts): StateShown {
     const { states, waits } = texts.deliveries;
     if (!waitsAgain(delivery)) {
         return { text: states[delivery.state], failed: GIVEN_UP.includes(delivery.state), nextTry: null };
@@ -107,7 +107,7 @@ export function stateShown(delivery: Delivery, now: Date): StateShown {
 const AT_ONCE = 5_000;
 
 async function shown(visit: Visit): Promise<Page> {
-    const { params, query, now, perform, offers } = visit;
+    const { params, query, now, perform, offers, texts } = visit;
     const delivery = await perform('showDelivery', { id: params.id ?? '' });
     const [message, exporters] = await Promise.all([
         messageOf(visit, delivery.id),
@@ -115,32 +115,32 @@ async function shown(visit: Visit): Promise<Page> {
     ]);
     const last = delivery.history.findLast(({ code }) => code !== null) ?? null;
     const attempts = delivery.history.map((attempt, index, all) => ({
-        ...attemptShown(attempt, all[index + 1]),
+        ...attemptShown(attempt, texts, all[index + 1]),
         // Said above already.
         ...(attempt === last && { words: null, answer: null }),
     }));
     return {
         template: 'delivery',
-        title: texts.deliveries.one.replace('%', () => delivery.kind),
+        title: filled(texts.deliveries.one, [delivery.kind]),
         data: {
             delivery,
             attempts,
-            last: last && outcomeShown(last),
+            last: last && outcomeShown(last, texts),
             mends: exporters.length > 0 ? delivery.exporterId : null,
             message,
             exporter: nameOf(exporters, delivery.exporterId),
             replayable: delivery.finishedAt !== null && isReplayable(delivery),
-            state: stateShown(delivery, now),
+            state: stateShown(delivery, now, texts),
             waits: waitsAgain(delivery),
             isLater: delivery.dueAt.getTime() > now.getTime(),
             discardable: offers('discardDelivery') && DISCARDABLE.includes(delivery.state),
-            notice: noticeOf(query),
+            notice: noticeOf(visit),
             follows: query.has('replayed') && delivery.finishedAt === null && delivery.dueAt.getTime() < now.getTime() + AT_ONCE,
         },
     };
 }
 
-function noticeOf(query: Visit['query']): string | null {
+function noticeOf({ query, texts }: Visit): string | null {
     if (query.has('discarded')) {
         return texts.deliveries.discard.done;
     }
@@ -159,12 +159,16 @@ interface MessageShown extends Omit<DeliveryMessage, 'bytes' | 'failure'> {
 }
 
 /** A message that cannot be shown, for example because the key ring lacks a key, leaves the rest of the page as it is. */
-async function messageOf({ perform }: Visit, id: string): Promise<MessageShown> {
+async function messageOf({ perform, texts }: Visit, id: string): Promise<MessageShown> {
     const nothing = { body: null, headers: null, erasedAt: null, size: '', cut: null };
     try {
         const { body, bytes, headers, erasedAt, failure } = await perform('showMessage', { id });
         if (body === null) {
-            return { ...nothing, erasedAt, trouble: failure === null ? null : texts.deliveries.notSent.replace('%', () => failure) };
+            return {
+                ...nothing,
+                erasedAt,
+                trouble: failure === null ? null : filled(texts.deliveries.notSent, [filled(texts.said.unsent, [failure])]),
+            };
         }
 
         const pretty = indented(body, MAX_SHOWN);
@@ -173,7 +177,7 @@ async function messageOf({ perform }: Visit, id: string): Promise<MessageShown> 
         return { body: pretty.slice(0, MAX_SHOWN), headers, erasedAt, size, cut, trouble: null };
     } catch (error) {
         if (error instanceof ScanwireError && error.code !== 'UNAVAILABLE') {
-            return { ...nothing, trouble: error.message };
+            return { ...nothing, trouble: errorText(error, texts) };
         }
         throw error;
     }

@@ -1,4 +1,3 @@
-import { ScanwireError } from '../../../lib/errors.ts';
 import {
     DEFAULT_COLLECTOR,
     type Exporter,
@@ -25,6 +24,7 @@ import {
     type TypedAuthentication,
     typedAuthentication,
 } from './authentication-form.ts';
+import { FormFault, filled } from './languages.ts';
 import type { Templates } from './renderer.ts';
 
 /*
@@ -209,7 +209,7 @@ function jsonIn(field: string, text: string): unknown {
     try {
         return text === '' ? null : JSON.parse(text);
     } catch (cause) {
-        throw new ScanwireError('INVALID_INPUT', `${field} must be JSON`, { field, cause });
+        throw new FormFault(({ exporters }) => filled(exporters.mustBeJson, [field]), { field, cause });
     }
 }
 

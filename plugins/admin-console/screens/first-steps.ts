@@ -2,7 +2,6 @@ import { ScanwireError } from '../../../lib/errors.ts';
 import type { ExporterSummary } from '../../../lib/webhooks/exporter-page.ts';
 import { SAMPLE } from './exporter-preview.ts';
 import type { Redirect, Visit } from './screen.ts';
-import { texts } from './texts.ts';
 
 /** Below the base: the page that has all the steps. */
 export const OVERVIEW_PATH = '/overview';
@@ -42,7 +41,7 @@ export function nextStep(): (visit: Visit) => Promise<FirstStep | null> {
 }
 
 /** Publishes an event that can be told from others by its title. */
-export async function publishedSample({ now, perform }: Visit): Promise<Redirect> {
+export async function publishedSample({ now, perform, texts }: Visit): Promise<Redirect> {
     const { title, description } = texts.overview.sample;
     await perform('publishEvent', { kind: SAMPLE.kind, body: { ...SAMPLE.body, timestamp: now.toISOString(), title, description } });
     return { to: '/deliveries?published' };
@@ -74,7 +73,11 @@ async function anyPublished({ perform }: Visit): Promise<boolean> {
     return newest.some(({ kind }) => kind !== 'test');
 }
 
-async function stepsAmong({ perform }: Visit, exporters: readonly ExporterSummary[], isPublished: boolean): Promise<readonly FirstStep[]> {
+async function stepsAmong(
+    { perform, texts }: Visit,
+    exporters: readonly ExporterSummary[],
+    isPublished: boolean,
+): Promise<readonly FirstStep[]> {
     const keys = await unlessAbsent(() => perform('listKeys', {}));
     const [first] = exporters;
     const isIdle = exporters.every(({ state }) => state === 'stopped');

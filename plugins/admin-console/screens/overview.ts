@@ -3,9 +3,9 @@ import type { Diagnosis, Finding } from '../../../lib/webhooks/doctor.ts';
 import type { ExporterSummary } from '../../../lib/webhooks/exporter-page.ts';
 import { within } from '../../../lib/within.ts';
 import { firstSteps, OVERVIEW_PATH, pathOf, publishedSample, SAMPLE_PATH, unlessAbsent } from './first-steps.ts';
+import { counted, filled, findingShown, type Texts } from './languages.ts';
 import type { Page } from './renderer.ts';
 import type { Screen, Visit } from './screen.ts';
-import { counted, filled, texts } from './texts.ts';
 
 const OVERVIEW = `{% layout 'layout' %}{% block content %}
 {% if steps.length > 0 %}<section aria-labelledby="first"><h2 id="first">{{ t.overview.first }}</h2><ol>
@@ -45,7 +45,7 @@ export function overviewScreen(): Screen {
     const look = looking();
     return {
         path: OVERVIEW_PATH,
-        title: texts.overview.title,
+        title: (texts) => texts.overview.title,
         templates: { overview: OVERVIEW },
         routes: [
             { method: 'GET', path: OVERVIEW_PATH, answer: (visit) => overview(visit, look) },
@@ -89,7 +89,7 @@ function looking(): (visit: Visit) => Promise<{ readonly diagnosis: Diagnosis | 
 }
 
 async function overview(visit: Visit, look: ReturnType<typeof looking>): Promise<Page> {
-    const { perform } = visit;
+    const { perform, texts } = visit;
     const { diagnosis, late } = await look(visit);
     const findings = diagnosis?.findings ?? [];
     // Without a store nothing else can be asked; the doctor has said so.
@@ -98,28 +98,33 @@ async function overview(visit: Visit, look: ReturnType<typeof looking>): Promise
         ? [null, null]
         : await Promise.all([perform('summarizeExporters', {}), unlessAbsent(() => perform('showLicense', {}))]);
     const attention: readonly Attention[] = [
-        ...findings.filter(({ state }) => state === 'wrong').map(seenTo),
-        ...(exporters ?? []).flatMap(stopped),
-        ...(license !== null && !license.valid ? [unlicensed(license.reason)] : []),
-        ...(exporters ?? []).flatMap(failing),
-        ...findings.filter(({ state, part }) => state === 'warning' && part !== 'exporters').map(seenTo),
+        ...findings.filter(({ state }) => state === 'wrong').map((finding) => seenTo(finding, texts)),
+        ...(exporters ?? []).flatMap((exporter) => stopped(exporter, texts)),
+        ...(license !== null && !license.valid ? [unlicensed(license.reason, texts)] : []),
+        ...(exporters ?? []).flatMap((exporter) => failing(exporter, texts)),
+        ...findings.filter(({ state, part }) => state === 'warning' && part !== 'exporters').map((finding) => seenTo(finding, texts)),
     ];
     const data = {
         attention,
         late,
         steps: exporters === null ? [] : await firstSteps(visit, exporters),
         version: filled(texts.overview.version, [VERSION, process.versions.node]),
-        well: findings.filter(({ state }) => state === 'ok'),
+        well: findings.filter(({ state }) => state === 'ok').map((finding) => findingShown(finding, texts)),
     };
     return { template: 'overview', title: texts.overview.title, data };
 }
 
-function seenTo({ state, text, advice }: Finding): Attention {
-    return { state: state === 'wrong' ? 'wrong' : 'warning', text, advice };
+function seenTo(finding: Finding, texts: Texts): Attention {
+    return { state: finding.state === 'wrong' ? 'wrong' : 'warning', ...findingShown(finding, texts) };
 }
 
-function unlicensed(reason: string | null): Attention {
-    return { state: 'wrong', text: texts.overview.license, advice: reason, command: 'scanwire license install FILE' };
+function unlicensed(reason: string | null, { overview, said }: Texts): Attention {
+    return {
+        state: 'wrong',
+        text: overview.license,
+        advice: reason === null ? null : filled(said.license, [reason]),
+        command: 'scanwire license install FILE',
+    };
 }
 
 function linkTo(exporter: ExporterSummary): Required<Pick<Attention, 'to' | 'link'>> {
@@ -127,29 +132,29 @@ function linkTo(exporter: ExporterSummary): Required<Pick<Attention, 'to' | 'lin
 }
 
 /** One that was stopped by what its receiver did. */
-function stopped(exporter: ExporterSummary): readonly Attention[] {
+function stopped(exporter: ExporterSummary, { overview, said }: Texts): readonly Attention[] {
     const { stopReason } = exporter;
     return stopReason === null
         ? []
         : [
               {
                   state: 'wrong',
-                  text: texts.overview.stopped.replace('%', () => stopReason),
-                  advice: texts.overview.stoppedAdvice,
+                  text: filled(overview.stopped, [filled(said.stopped, [stopReason])]),
+                  advice: overview.stoppedAdvice,
                   action: 'start',
                   ...linkTo(exporter),
               },
           ];
 }
 
-function failing(exporter: ExporterSummary): readonly Attention[] {
+function failing(exporter: ExporterSummary, texts: Texts): readonly Attention[] {
     const { consecutiveFailures, stopReason } = exporter;
     return consecutiveFailures === 0 || stopReason !== null
         ? []
         : [
               {
                   state: 'warning',
-                  text: counted(texts.exporters.failing, consecutiveFailures),
+                  text: counted(texts, texts.exporters.failing, consecutiveFailures),
                   advice: texts.overview.failingAdvice,
                   action: 'test',
                   ...linkTo(exporter),

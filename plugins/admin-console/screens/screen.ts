@@ -1,5 +1,6 @@
 import type { HandledOperation } from '../handlers.ts';
 import type { OperationName } from '../operations.ts';
+import type { Texts } from './languages.ts';
 import type { LivePart } from './live.ts';
 import type { Page, Templates } from './renderer.ts';
 
@@ -11,6 +12,8 @@ export interface Visit {
     /** What a form has sent; empty for a GET. */
     readonly form: URLSearchParams;
     readonly now: Date;
+    /** What pages say to whoever asks, in their language. */
+    readonly texts: Texts;
     /** Whether the page is asked for by a script, which can look at what goes on by itself. */
     readonly scripted: boolean;
     /** Whose exporters and deliveries alone there are; null for those of all. */
@@ -55,7 +58,7 @@ export interface ScreenRoute {
 export interface Screen {
     /** Of its first page, below the base. */
     readonly path: string;
-    readonly title: string;
+    readonly title: (texts: Texts) => string;
     readonly templates: Templates;
     readonly routes: readonly ScreenRoute[];
     readonly live?: readonly LivePart[];

@@ -1,5 +1,6 @@
 import { ScanwireError } from '../../../lib/errors.ts';
 import type { Exporter } from '../../../lib/webhooks/exporter.ts';
+import type { ReceiverWarning } from '../../../lib/webhooks/receiver-url.ts';
 import { generateSecret } from '../../../lib/webhooks/signature.ts';
 import type { Output } from '../operations.ts';
 import {
@@ -220,7 +221,8 @@ async function exporterPage(visit: Visit, error: Fault | null = null): Promise<P
     const { query, perform, texts } = visit;
     const exporter = await perform('showExporter', { id: idOf(visit) });
     const notices: Readonly<Record<string, string>> = texts.exporters.done;
-    const warnings: Readonly<Record<string, string>> = texts.exporters.warnings;
+    const byCode: Readonly<Record<ReceiverWarning['code'], string>> = texts.exporters.warnings;
+    const warnings: Readonly<Record<string, string>> = byCode;
     const said = (query.get('warning') ?? '').split(' ').flatMap((code) => (Object.hasOwn(warnings, code) ? [warnings[code]] : []));
     const done = query.get('done') ?? '';
     const shown = query.has('test') ? await testOf(visit, exporter.id) : null;

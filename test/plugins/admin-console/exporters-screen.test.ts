@@ -8,6 +8,7 @@ import { until } from '../../../adapters/contract/assertions.ts';
 import { ScanwireError } from '../../../lib/errors.ts';
 import { OPERATOR } from '../../../plugins/admin-console/audit.ts';
 import { performerOf } from '../../../plugins/admin-console/handlers.ts';
+import { texts } from '../../../plugins/admin-console/screens/texts.ts';
 import { admin, host, investigation, receiver, register, systemOf } from './host.ts';
 import { fieldsOf, Visitor } from './visitor.ts';
 
@@ -54,6 +55,71 @@ t.test('adds an exporter by the fields of the specification and shows its test',
     });
     t.notMatch(page.html, 'Bearer x');
     t.match(page.html, `href="/admin/deliveries?exporterId=${id}"`);
+});
+
+/** Fields of the form that are shown at once, and those that are folded away, in their order. */
+function fieldsShown(html: string): { readonly shown: readonly string[]; readonly more: readonly string[] } {
+    const namesIn = (part: string): readonly string[] => [
+        ...new Set([...part.matchAll(/<(?:input|select|textarea)[^>]* name="([^"]+)"|<(?:select|textarea) name="([^"]+)"/g)].map((found) => found[1] ?? found[2] ?? '')),
+    ];
+    const [, form = ''] = html.split('action="/admin/exporters"');
+    const [before = '', rest = ''] = form.split(/<details[^>]*><summary>More/);
+    const after = rest.slice(rest.lastIndexOf('</details>'), rest.indexOf('</form>'));
+    return {
+        shown: [...namesIn(before), ...namesIn(after)].filter((name) => name !== 'formToken'),
+        more: namesIn(rest.slice(0, rest.lastIndexOf('</details>'))),
+    };
+}
+
+t.test('asks at once for the fields of the specification and no other, and folds what we add away', async (t) => {
+    const { visitor } = await visited(t);
+    const { html } = await visitor.get('/admin/exporters/new');
+    const { shown, more } = fieldsShown(html);
+    t.same(shown, [
+        'kind',
+        'collector',
+        'name',
+        'url',
+        'secret',
+        'headerName',
+        'headerValue',
+        'type',
+        'trustAll',
+        'trustSelfSigned',
+        'start',
+    ]);
+    for (const name of ['kinds', 'filter', 'sampleKind', 'sampleBody', 'format', 'basic.username', 'oauth.tokenUrl', 'proxy.url', 'ordered', 'rate']) {
+        t.ok(more.includes(name), name);
+    }
+    t.match(html, /<details><summary>More, all of it optional/, 'it is folded');
+});
+
+t.test('has a text for each warning of the library', async (t) => {
+    const { visitor, at } = await added(t, { url: 'https://127.0.0.1:80/#part', trustAll: 'on', start: null });
+    const codes = Object.keys(texts.exporters.warnings);
+    const { html } = await visitor.get(`${at}?warning=${codes.join('+')}`);
+    t.equal(html.match(/<strong>Warning:<\/strong>/g)?.length, codes.length);
+    const made = await visitor.send(await visitor.get('/admin/exporters/new'), '/admin/exporters', { url: 'https://127.0.0.1:80/#part', start: null });
+    t.match(made.html, 'the URL is https on a port that is for plain http.');
+    t.match(made.html, 'the fragment of the URL');
+    t.match(made.html, 'another exporter has the same URL, so each event goes there twice');
+});
+
+t.test('says of a receiver that fails when it is probed next', async (t) => {
+    const server = await host();
+    const { webhooks } = systemOf(server);
+    const failing = { breaker: 'open' as const, nextProbe: new Date(Date.now() + 600_000) };
+    const show: typeof webhooks.exporters.show = async (...asked) => {
+        const exporter = await webhooks.exporters.show(...asked);
+        return { ...exporter, consecutiveFailures: 7, health: { ...exporter.health, ...failing } };
+    };
+    const page: typeof webhooks.exporters.page = async (query) =>
+        (await webhooks.exporters.page(query)).map((exporter) => ({ ...exporter, health: { ...exporter.health, ...failing } }));
+    await register(server, { system: { webhooks: { ...webhooks, exporters: { ...webhooks.exporters, show, page } } }, screens: {} });
+    const { exporter } = await webhooks.exporters.create({ url: await receiver(t) });
+    for (const path of ['/admin/exporters', `/admin/exporters/${exporter.id}`]) {
+        t.match((await new Visitor(server).get(path)).html, /, breaker open, next probe <time [^>]*>in (?:9|10) minutes<\/time>/, path);
+    }
 });
 
 t.test('says beside the field what is wrong with an exporter, and adds rows for headers', async (t) => {

@@ -28,7 +28,8 @@ t.test('shows the first steps until they are done', async (t) => {
     t.match(first, /Wrong:<\/strong> There is no valid licence/);
     t.match(first, /scanwire \d\S* on Node\.js \d/);
     t.match(first, '<code>scanwire license install FILE</code>');
-    t.match(first, /The memory of this process answers/);
+    t.match(first, /What runs[\s\S]*The memory of this process answers[\s\S]*The queue in this process has taken what it was given last/);
+    t.match(first, /Collectors that are sent for: default \(processes: 1, attempts at once: \d+\)/);
 
     await server.plugins['token-auth'].create('ci');
     await system.license.install(VALID_LICENSE);

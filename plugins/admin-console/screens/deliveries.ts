@@ -2,7 +2,7 @@ import type { DeliveryCount, DeliveryFilter } from '../../../lib/webhooks/delive
 import { OUTCOME_CODES } from '../../../lib/webhooks/outcome.ts';
 import { DELIVERY_STATES, type Delivery } from '../../../lib/webhooks/store.ts';
 import { activityRoute, activityTemplates } from './activity.ts';
-import { deliveryRoutes, deliveryTemplates, type Named, namedExporters, nameOf, stateShown } from './delivery.ts';
+import { deliveryLive, deliveryRoutes, deliveryTemplates, type Named, namedExporters, nameOf, stateShown } from './delivery.ts';
 import { counted, type Texts } from './languages.ts';
 import type { View } from './live.ts';
 import { type Fault, faultOf, type Page } from './renderer.ts';
@@ -92,7 +92,7 @@ export const deliveriesScreen: Screen = {
         replays: REPLAYS,
         'replay-asked': REPLAY_ASKED,
     },
-    live: [{ path: '/deliveries/live', look }],
+    live: [{ path: '/deliveries/live', look }, deliveryLive],
     routes: [
         { method: 'GET', path: '/deliveries', answer: listed },
         activityRoute,

@@ -1,15 +1,19 @@
+import { createHash } from 'node:crypto';
 import { ScanwireError } from '../../../lib/errors.ts';
 import type { DeliveryMessage } from '../../../lib/webhooks/deliveries.ts';
 import type { Delivery, DeliveryState } from '../../../lib/webhooks/store.ts';
 import { DISCARDABLE, isReplayable, waitsAgain } from '../../../lib/webhooks/store-refusals.ts';
+import type { Output } from '../operations.ts';
 import { attemptShown, attemptTemplates, outcomeShown } from './attempt.ts';
 import { errorText, filled, type Texts } from './languages.ts';
+import type { LivePart } from './live.ts';
 import type { Page, Templates } from './renderer.ts';
-import type { Redirect, ScreenRoute, Visit } from './screen.ts';
+import { type Redirect, type ScreenRoute, unlessAbsent, type Visit } from './screen.ts';
 
 const SHOW = `{% layout 'layout' %}{% block content %}
 {% if notice %}<p role="status">{{ notice }}</p>{% endif %}
-<div id="delivery">{% if follows %}{% assign path = '/deliveries/' | append: delivery.id | append: '?replayed' %}{% render 'follow', path: path, part: '#delivery' %}{% endif %}
+<p class="actions" data-live="{{ base }}/deliveries/{{ delivery.id }}/live" data-seen="{{ seen }}" data-part="#delivery" data-texts="{{ t.deliveries.live | json }}" hidden><span role="status"></span> <button type="button" class="outline"></button></p>
+<div id="delivery">{% assign path = '/deliveries/' | append: delivery.id %}{% render 'follow', path: path, part: '#delivery', when: 'changed' %}
 <dl><dt>{{ t.state }}</dt><dd>{% render 'delivery-state', state: state %}</dd>
 {% if last %}<dt>{{ t.deliveries.outcome }}</dt><dd>{% render 'attempt-outcome', attempt: last, exporterId: mends %}</dd>{% endif %}
 <dt>{{ t.deliveries.exporter }}</dt><dd><a href="{{ base }}/exporters/{{ delivery.exporterId }}">{{ exporter }}</a></dd>
@@ -44,7 +48,10 @@ const SHOW = `{% layout 'layout' %}{% block content %}
 
 const STATE = `{% if state.failed %}<span class="failed">{{ state.text }}{% if state.nextTry %} {% render 'time', at: state.nextTry %}{% endif %}</span>{% else %}{{ state.text }}{% endif %}`;
 
-export const deliveryTemplates: Templates = { delivery: SHOW, 'delivery-state': STATE, ...attemptTemplates };
+/** What is said to a page that shows it. */
+const SEEN = '{{ seen }}';
+
+export const deliveryTemplates: Templates = { delivery: SHOW, 'delivery-seen': SEEN, 'delivery-state': STATE, ...attemptTemplates };
 
 /** One delivery: what it sends and what came of it, to send it once more, and to end it. */
 export const deliveryRoutes: readonly ScreenRoute[] = [
@@ -103,11 +110,8 @@ export function stateShown(delivery: Delivery, now: Date, texts: Texts): StateSh
     return { text: isLater ? waits.later : waits.due, failed: true, nextTry: isLater ? delivery.dueAt : null };
 }
 
-/** What is due by then is about to be sent, in milliseconds from now: the store's clock may be another one. */
-const AT_ONCE = 5_000;
-
 async function shown(visit: Visit): Promise<Page> {
-    const { params, query, now, perform, offers, texts } = visit;
+    const { params, now, perform, offers, texts } = visit;
     const delivery = await perform('showDelivery', { id: params.id ?? '' });
     const [message, exporters] = await Promise.all([
         messageOf(visit, delivery.id),
@@ -135,10 +139,25 @@ async function shown(visit: Visit): Promise<Page> {
             isLater: delivery.dueAt.getTime() > now.getTime(),
             discardable: offers('discardDelivery') && DISCARDABLE.includes(delivery.state),
             notice: noticeOf(visit),
-            follows: query.has('replayed') && delivery.finishedAt === null && delivery.dueAt.getTime() < now.getTime() + AT_ONCE,
+            seen: seenOf(delivery),
         },
     };
 }
+
+/** Differs where there is something else to see. */
+function seenOf(delivery: Output<'showDelivery'>): string {
+    return createHash('sha256').update(JSON.stringify(delivery)).digest('base64url');
+}
+
+/** Whether a delivery is another one than was seen: a page fetches it itself, with forms of its own. One that is gone has no more to see. */
+export const deliveryLive: LivePart = {
+    path: '/deliveries/{id}/live',
+    async look({ params, perform }, seen) {
+        const delivery = await unlessAbsent(() => perform('showDelivery', { id: params.id ?? '' }));
+        const now = delivery === null ? seen : seenOf(delivery);
+        return now === seen || now === null ? null : { seen: now, template: 'delivery-seen', data: { seen: now } };
+    },
+};
 
 function noticeOf({ query, texts }: Visit): string | null {
     if (query.has('discarded')) {

@@ -3,7 +3,7 @@ import type { Exporter } from '../../../lib/webhooks/exporter.ts';
 import { DRAFTED } from '../../../lib/webhooks/exporter-questions.ts';
 import type { Output } from '../operations.ts';
 import { indented } from './delivery.ts';
-import { type ExporterValues, newSettings } from './exporter-form.ts';
+import { type ExporterValues, headersIn, newSettings } from './exporter-form.ts';
 import { errorText, FormFault } from './languages.ts';
 import type { Templates } from './renderer.ts';
 import type { Visit } from './screen.ts';
@@ -83,9 +83,10 @@ function draftOf(values: ExporterValues, before?: Exporter) {
     if (before === undefined) {
         return { ...chosen, ...(owner !== undefined && { owner }), ...(legacy !== undefined && { legacy }) };
     }
-    const { secret: __, headers = [], ...others } = chosen as typeof settings;
+    const { secret: __, headers: ___, ...others } = chosen as typeof settings;
+    const headers = headersIn(values, before.headerNames);
     const type = values.type === before.type ? {} : { type: values.type as Exporter['type'] };
-    return { id: before.id, ...others, ...type, ...((headers.length > 0 || values.dropHeaders) && { headers }) };
+    return { id: before.id, ...others, ...type, ...(headers !== undefined && { headers }) };
 }
 
 const NOTHING: ExporterValues['authentication'] = { texts: new Map(), dropped: [], missing: [] };

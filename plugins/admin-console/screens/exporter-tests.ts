@@ -1,3 +1,4 @@
+import type { ExporterSummary } from '../../../lib/webhooks/exporter-page.ts';
 import type { OutcomeCode, Timings } from '../../../lib/webhooks/outcome.ts';
 import type { Delivery } from '../../../lib/webhooks/store.ts';
 import { waitsAgain } from '../../../lib/webhooks/store-refusals.ts';
@@ -76,6 +77,36 @@ export async function lastTestOf(
     const { lastCode: code = null, finishedAt: at = null } = test ?? {};
     const isNewer = at !== null && (health.lastOutcome === null || at >= health.lastOutcome.at);
     return isNewer && code !== null ? { code, at } : null;
+}
+
+/** An exporter whose last test has failed. */
+export interface FailedTest {
+    readonly exporter: ExporterSummary;
+    readonly code: OutcomeCode;
+}
+
+/** So many of the newest tests of all exporters are looked at, and so many exporters that these name. */
+const NEWEST_TESTS = 50;
+const MAX_ASKED = 10;
+
+/** Exporters that run and whose last test has failed, where their receivers have taken nothing since: those that fail otherwise say so themselves. */
+export async function failedTests({ perform }: Visit, exporters: readonly ExporterSummary[]): Promise<readonly FailedTest[]> {
+    const tests = await perform('listDeliveries', { kind: 'test', limit: NEWEST_TESTS });
+    const last = new Map(tests.toReversed().map((test) => [test.exporterId, test]));
+    const asked = exporters
+        .filter(({ id, state, consecutiveFailures }) => state === 'running' && consecutiveFailures === 0 && hasFailed(last.get(id)))
+        .slice(0, MAX_ASKED);
+    const failed = await Promise.all(
+        asked.map(async (exporter) => {
+            const { code } = (await lastTestOf({ perform }, await perform('showExporter', { id: exporter.id }))) ?? {};
+            return code === undefined || code === 'delivered' ? [] : [{ exporter, code }];
+        }),
+    );
+    return failed.flat();
+}
+
+function hasFailed(test: Delivery | undefined): boolean {
+    return test !== undefined && test.finishedAt !== null && test.lastCode !== 'delivered';
 }
 
 const STEPS = ['dns', 'connect', 'tls', 'firstByte', 'total'] as const;

@@ -1,7 +1,6 @@
-import { ScanwireError } from '../../../lib/errors.ts';
 import type { ExporterSummary } from '../../../lib/webhooks/exporter-page.ts';
 import { SAMPLE } from './exporter-preview.ts';
-import type { Redirect, Visit } from './screen.ts';
+import { type Redirect, unlessAbsent, type Visit } from './screen.ts';
 
 /** Below the base: the page that has all the steps. */
 export const OVERVIEW_PATH = '/overview';
@@ -45,18 +44,6 @@ export async function publishedSample({ now, perform, texts }: Visit): Promise<R
     const { title, description } = texts.overview.sample;
     await perform('publishEvent', { kind: SAMPLE.kind, body: { ...SAMPLE.body, timestamp: now.toISOString(), title, description } });
     return { to: '/deliveries?published' };
-}
-
-/** What an operation answers; null where the application has left out its part. */
-export async function unlessAbsent<T>(ask: () => Promise<T>): Promise<T | null> {
-    try {
-        return await ask();
-    } catch (error) {
-        if (error instanceof ScanwireError && error.code === 'NOT_FOUND') {
-            return null;
-        }
-        throw error;
-    }
 }
 
 /** Of the page of an exporter, below the base. */

@@ -137,7 +137,7 @@ class Screens {
         return async (request, h) => {
             const visit = await this.#visit(request, new URLSearchParams());
             const topic = {
-                key: JSON.stringify([part.path, visit.owner, String(visit.query), visit.texts.locale]),
+                key: JSON.stringify([part.path, visit.params, visit.owner, String(visit.query), visit.texts.locale]),
                 owner: visit.owner,
                 look: async (seen: string | null) => {
                     const now = systemClock();
@@ -197,7 +197,7 @@ class Screens {
             scripted: request.headers['hx-request'] === 'true',
             owner: caller.owner ?? null,
             offers: (operation) => this.#operations.includes(operation),
-            perform: performerOf(this.#settings.system, caller),
+            perform: performerOf(this.#settings.system, { ...caller, byHand: true }),
         };
     }
 

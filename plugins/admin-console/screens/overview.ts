@@ -2,10 +2,11 @@ import { VERSION } from '../../../lib/version.ts';
 import type { Diagnosis, Finding } from '../../../lib/webhooks/doctor.ts';
 import type { ExporterSummary } from '../../../lib/webhooks/exporter-page.ts';
 import { within } from '../../../lib/within.ts';
-import { firstSteps, OVERVIEW_PATH, pathOf, publishedSample, SAMPLE_PATH, unlessAbsent } from './first-steps.ts';
-import { counted, filled, findingShown, type Texts } from './languages.ts';
+import { type FailedTest, failedTests } from './exporter-tests.ts';
+import { firstSteps, OVERVIEW_PATH, pathOf, publishedSample, SAMPLE_PATH } from './first-steps.ts';
+import { counted, filled, findingShown, type Texts, wordsOf } from './languages.ts';
 import type { Page } from './renderer.ts';
-import type { Screen, Visit } from './screen.ts';
+import { type Screen, unlessAbsent, type Visit } from './screen.ts';
 
 const OVERVIEW = `{% layout 'layout' %}{% block content %}
 {% if steps.length > 0 %}<section aria-labelledby="first"><h2 id="first">{{ t.overview.first }}</h2><ol>
@@ -20,7 +21,8 @@ const OVERVIEW = `{% layout 'layout' %}{% block content %}
 <section aria-labelledby="runs"><h2 id="runs">{{ t.overview.runs }}</h2><ul>
 <li>{{ version }}</li>
 {% for finding in well %}<li>{{ finding.text }}</li>
-{% endfor %}</ul></section>
+{% endfor %}</ul>{% if publishes %}<details><summary>{{ t.overview.sample.button }}</summary><p><small id="sample">{{ t.overview.sample.hint }}</small></p>
+{% render 'form', action: publishes %}<button class="secondary" aria-describedby="sample">{{ t.overview.sample.now }}</button></form></details>{% endif %}</section>
 {% endblock %}`;
 
 /** How long a page waits for the doctor, who may have to wait for name servers, in milliseconds. */
@@ -102,12 +104,17 @@ async function overview(visit: Visit, look: ReturnType<typeof looking>): Promise
         ...(exporters ?? []).flatMap((exporter) => stopped(exporter, texts)),
         ...(license !== null && !license.valid ? [unlicensed(license.reason, texts)] : []),
         ...(exporters ?? []).flatMap((exporter) => failing(exporter, texts)),
+        ...(exporters === null ? [] : (await failedTests(visit, exporters)).map((failed) => testFailed(failed, texts))),
         ...findings.filter(({ state, part }) => state === 'warning' && part !== 'exporters').map((finding) => seenTo(finding, texts)),
     ];
+    const steps = exporters === null ? [] : await firstSteps(visit, exporters);
+    const isSent = exporters?.some(({ state }) => state === 'running') === true;
     const data = {
         attention,
         late,
-        steps: exporters === null ? [] : await firstSteps(visit, exporters),
+        steps,
+        // A step says it itself.
+        publishes: isSent && !steps.some(({ action }) => action !== undefined) ? SAMPLE_PATH : null,
         version: filled(texts.overview.version, [VERSION, process.versions.node]),
         well: findings.filter(({ state }) => state === 'ok').map((finding) => findingShown(finding, texts)),
     };
@@ -160,4 +167,14 @@ function failing(exporter: ExporterSummary, texts: Texts): readonly Attention[] 
                   ...linkTo(exporter),
               },
           ];
+}
+
+function testFailed({ exporter, code }: FailedTest, texts: Texts): Attention {
+    return {
+        state: 'warning',
+        text: filled(texts.overview.testFailed, [code]),
+        advice: wordsOf(texts, code)?.advice ?? null,
+        action: 'test',
+        ...linkTo(exporter),
+    };
 }

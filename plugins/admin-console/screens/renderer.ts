@@ -76,8 +76,8 @@ const PARTS: Templates = {
 <input type="hidden" name="formToken" value="{{ action | token }}">
 `,
     time: `{% if at %}<time datetime="{{ at | iso }}" title="{{ at | utc }}">{{ at | relative }}</time>{% else %}{{ t.never }}{% endif %}`,
-    /** With scripts, loads the part of the page again in which it stands, until that has it no more. */
-    follow: `<span hx-get="{{ base }}{{ path }}" hx-trigger="every {{ every | default: '1s' }}" hx-target="{{ part }}" hx-select="{{ part }}" hx-swap="outerMorph"></span>`,
+    /** With scripts, loads the part of the page again in which it stands, until that has it no more: at times, or when an event says so. */
+    follow: `<span hx-get="{{ base }}{{ path }}" hx-trigger="{% if when %}{{ when }}{% else %}every {{ every | default: '1s' }}{% endif %}" hx-target="{{ part }}" hx-select="{{ part }}" hx-swap="outerMorph"></span>`,
     /** What is said of a field: what is wrong with it, else what it is. */
     said: `{% assign fault = error | fault: field %}{% if fault %}<small id="{{ field }}-said" class="fault">{{ fault }}</small>{% elsif again %}<small id="{{ field }}-said" class="fault">{{ t.again }}</small>{% elsif hint %}<small id="{{ field }}-said">{{ hint }}</small>{% endif %}`,
     /** How a field is called, and whether it must have something in it. */
@@ -143,6 +143,7 @@ const OPTIONAL = Object.fromEntries(
         'shown',
         'type',
         'typeHint',
+        'when',
     ].map((name) => [name, null]),
 );
 

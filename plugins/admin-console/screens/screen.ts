@@ -1,3 +1,4 @@
+import { ScanwireError } from '../../../lib/errors.ts';
 import type { HandledOperation } from '../handlers.ts';
 import type { OperationName } from '../operations.ts';
 import type { Texts } from './languages.ts';
@@ -28,6 +29,18 @@ export interface Visit {
 export function timeIn(text: string): Date {
     const time = new Date(`${text}Z`);
     return Number.isNaN(time.getTime()) ? (text as unknown as Date) : time;
+}
+
+/** What an operation answers; null where the application has left out its part. */
+export async function unlessAbsent<T>(ask: () => Promise<T>): Promise<T | null> {
+    try {
+        return await ask();
+    } catch (error) {
+        if (error instanceof ScanwireError && error.code === 'NOT_FOUND') {
+            return null;
+        }
+        throw error;
+    }
 }
 
 /** Path below the base that is shown next. */

@@ -55,6 +55,7 @@ export const texts = {
         publishOr: 'or let the application do it, or this command where the server runs:',
         sample: {
             button: 'Publish a sample event',
+            now: 'Publish it',
             hint: 'It goes to every exporter that runs and wants it.',
             later: 'A button for it appears here once an exporter runs.',
             done: 'The sample event was published.',
@@ -67,6 +68,7 @@ export const texts = {
         states: { wrong: 'Wrong:', warning: 'Warning:' },
         stopped: 'Stopped by its receiver (%)',
         stoppedAdvice: 'Mend the receiver and start the exporter again. What was held meanwhile can be replayed.',
+        testFailed: 'Its last test came to %',
         failingAdvice: 'Its page says what the receiver did last. Once that is mended, a test shows whether it is well.',
         license: 'There is no valid licence: the REST API refuses every key.',
         runs: 'What runs',
@@ -135,7 +137,8 @@ export const texts = {
         headers: 'Additional headers',
         headersHint:
             'What the receiver wants with each message. For X-Api-Key: 1234abcd the header is X-Api-Key, the value 1234abcd. Values are not shown again.',
-        headersKept: 'When all are empty, these stay: %. What you enter takes the place of all of them.',
+        headersKept: 'A header that is named without a value stays as it is; one whose name is emptied is dropped.',
+        headerStays: 'stays as it is',
         headerName: 'Header',
         headerValue: 'Value',
         headerExamples: { name: 'Header, such as X-Api-Key', value: 'Value, such as 1234abcd' },

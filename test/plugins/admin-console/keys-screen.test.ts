@@ -71,7 +71,10 @@ t.test('says when a key was used last, and that somebody has looked at it', asyn
     t.equal((await server.inject({ url: '/asked', headers: { token: key } })).statusCode, 200);
     await until(async () => /^<time datetime="/.test(String(await used())));
     await visitor.send(await visitor.get('/admin/keys'), `/admin/keys/${id}/reveal`);
-    t.match((await visitor.get('/admin/audit')).html, new RegExp(`>ada</td>[^\n]*<code>revealKey</code></td>\\s*<td[^>]*><code>${id}</code>`));
+    t.match(
+        (await visitor.get('/admin/audit')).html,
+        new RegExp(`>ada</td>[^\n]*<code>revealKey</code></td>\\s*<td[^>]*><code>${id}</code>`),
+    );
 });
 
 t.test('shows a key that is not kept sealed once, and offers no click for it', async (t) => {

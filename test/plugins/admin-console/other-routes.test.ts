@@ -11,7 +11,11 @@ async function hostWithRoutes(): Promise<Server> {
     const server = await host();
     server.state('own', { isSecure: false });
     server.route([
-        { method: 'GET', path: '/own', handler: (_, h) => h.response('<p style="color: red">own</p>').type('text/html').state('own', 'mine') },
+        {
+            method: 'GET',
+            path: '/own',
+            handler: (_, h) => h.response('<p style="color: red">own</p>').type('text/html').state('own', 'mine'),
+        },
         { method: 'POST', path: '/own', handler: ({ payload }) => ({ payload }) },
         { method: 'POST', path: '/admins/own', handler: ({ payload }) => ({ payload }) },
     ]);

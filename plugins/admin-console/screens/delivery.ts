@@ -12,8 +12,8 @@ import { type Redirect, type ScreenRoute, unlessAbsent, type Visit } from './scr
 
 const SHOW = `{% layout 'layout' %}{% block content %}
 {% if notice %}<p role="status">{{ notice }}</p>{% endif %}
-<p class="actions" data-live="{{ base }}/deliveries/{{ delivery.id }}/live" data-seen="{{ seen }}" data-part="#delivery" data-texts="{{ t.deliveries.live | json }}" hidden><span role="status"></span> <button type="button" class="outline"></button></p>
-<div id="delivery">{% assign path = '/deliveries/' | append: delivery.id %}{% render 'follow', path: path, part: '#delivery', when: 'changed' %}
+<p class="actions" data-live="{{ base }}{{ path }}/live" data-seen="{{ seen }}" data-part="#delivery" data-texts="{{ t.deliveries.live | json }}" hidden><span role="status"></span> <button type="button" class="outline"></button></p>
+<div id="delivery">{% render 'follow', path: path, part: '#delivery', when: 'changed' %}
 <dl><dt>{{ t.state }}</dt><dd>{% render 'delivery-state', state: state %}</dd>
 {% if last %}<dt>{{ t.deliveries.outcome }}</dt><dd>{% render 'attempt-outcome', attempt: last, exporterId: mends %}</dd>{% endif %}
 <dt>{{ t.deliveries.exporter }}</dt><dd><a href="{{ base }}/exporters/{{ delivery.exporterId }}">{{ exporter }}</a></dd>
@@ -139,6 +139,7 @@ async function shown(visit: Visit): Promise<Page> {
             isLater: delivery.dueAt.getTime() > now.getTime(),
             discardable: offers('discardDelivery') && DISCARDABLE.includes(delivery.state),
             notice: noticeOf(visit),
+            path: at(delivery.id),
             seen: seenOf(delivery),
         },
     };

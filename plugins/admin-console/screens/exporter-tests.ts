@@ -89,9 +89,21 @@ export interface FailedTest {
 const NEWEST_TESTS = 50;
 const MAX_ASKED = 10;
 
-/** Exporters that run and whose last test has failed, where their receivers have taken nothing since: those that fail otherwise say so themselves. */
-export async function failedTests({ perform }: Visit, exporters: readonly ExporterSummary[]): Promise<readonly FailedTest[]> {
-    const tests = await perform('listDeliveries', { kind: 'test', limit: NEWEST_TESTS });
+/** The newest tests of all exporters. */
+export async function newestTests({ perform }: Visit): Promise<readonly Delivery[]> {
+    return await perform('listDeliveries', { kind: 'test', limit: NEWEST_TESTS });
+}
+
+/**
+ * Exporters that run and whose last test has failed, where their receivers have taken nothing since: those that fail otherwise say so themselves.
+ *
+ * @param tests As {@link newestTests}.
+ */
+export async function failedTests(
+    { perform }: Visit,
+    exporters: readonly ExporterSummary[],
+    tests: readonly Delivery[],
+): Promise<readonly FailedTest[]> {
     const last = new Map(tests.toReversed().map((test) => [test.exporterId, test]));
     const asked = exporters
         .filter(({ id, state, consecutiveFailures }) => state === 'running' && consecutiveFailures === 0 && hasFailed(last.get(id)))

@@ -2,7 +2,7 @@ import { VERSION } from '../../../lib/version.ts';
 import type { Diagnosis, Finding } from '../../../lib/webhooks/doctor.ts';
 import type { ExporterSummary } from '../../../lib/webhooks/exporter-page.ts';
 import { within } from '../../../lib/within.ts';
-import { type FailedTest, failedTests } from './exporter-tests.ts';
+import { type FailedTest, failedTests, newestTests } from './exporter-tests.ts';
 import { firstSteps, OVERVIEW_PATH, pathOf, publishedSample, SAMPLE_PATH } from './first-steps.ts';
 import { counted, filled, findingShown, type Texts, wordsOf } from './languages.ts';
 import type { Page } from './renderer.ts';
@@ -96,15 +96,15 @@ async function overview(visit: Visit, look: ReturnType<typeof looking>): Promise
     const findings = diagnosis?.findings ?? [];
     // Without a store nothing else can be asked; the doctor has said so.
     const isAway = findings[0]?.state === 'wrong';
-    const [exporters, license] = isAway
-        ? [null, null]
-        : await Promise.all([perform('summarizeExporters', {}), unlessAbsent(() => perform('showLicense', {}))]);
+    const [exporters, license, tests] = isAway
+        ? [null, null, []]
+        : await Promise.all([perform('summarizeExporters', {}), unlessAbsent(() => perform('showLicense', {})), newestTests(visit)]);
     const attention: readonly Attention[] = [
         ...findings.filter(({ state }) => state === 'wrong').map((finding) => seenTo(finding, texts)),
         ...(exporters ?? []).flatMap((exporter) => stopped(exporter, texts)),
         ...(license !== null && !license.valid ? [unlicensed(license.reason, texts)] : []),
         ...(exporters ?? []).flatMap((exporter) => failing(exporter, texts)),
-        ...(exporters === null ? [] : (await failedTests(visit, exporters)).map((failed) => testFailed(failed, texts))),
+        ...(exporters === null ? [] : (await failedTests(visit, exporters, tests)).map((failed) => testFailed(failed, texts))),
         ...findings.filter(({ state, part }) => state === 'warning' && part !== 'exporters').map((finding) => seenTo(finding, texts)),
     ];
     const steps = exporters === null ? [] : await firstSteps(visit, exporters);

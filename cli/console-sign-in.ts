@@ -2,6 +2,7 @@ import { createHash, randomBytes } from 'node:crypto';
 import cookie from '@hapi/cookie';
 import type { Lifecycle, Request, ResponseToolkit, RouteOptions, Server } from '@hapi/hapi';
 import { addressBlock } from '../lib/addresses.ts';
+import type { AuditTrail } from '../lib/audit/audit-trail.ts';
 import type { Clock } from '../lib/clock.ts';
 import { isInstalled } from '../lib/errors.ts';
 import { OPERATOR } from '../plugins/admin-console/audit.ts';
@@ -76,7 +77,7 @@ export async function addConsole(server: Server, system: System, clock: Clock): 
             screens: { prefix: PREFIX, signOut: `${PREFIX}/sign-out` },
         },
     });
-    addSignIn(server, signIns);
+    addSignIn(server, signIns, system.audit);
     return {
         link() {
             const { token, expiresAt } = signIns.offer();
@@ -176,7 +177,7 @@ const TOKEN = /^[A-Za-z0-9_-]{43}$/;
 const MAX_FORM = 1024;
 
 /** To open the link shows a button: what looks at links before people do, such as a mail program, uses none up. */
-function addSignIn(server: Server, signIns: SignIns): void {
+function addSignIn(server: Server, signIns: SignIns, audit: AuditTrail): void {
     const open = { auth: false, cache: { otherwise: 'no-store' }, state: { parse: false, failAction: 'ignore' } } as const;
     const form = { parse: true, allow: 'application/x-www-form-urlencoded', maxBytes: MAX_FORM } as const;
     const signOut: Lifecycle.Method = (request, h) => {
@@ -191,14 +192,14 @@ function addSignIn(server: Server, signIns: SignIns): void {
             method: 'POST',
             path: `${PREFIX}/sign-in`,
             options: { ...open, payload: form },
-            handler: (request, h) => enter(request, h, signIns),
+            handler: (request, h) => enter(request, h, signIns, audit),
         },
         { method: 'GET', path: `${PREFIX}/sign-out`, options: signedIn, handler: (_, h) => signOutPage(h) },
         { method: 'POST', path: `${PREFIX}/sign-out`, options: { ...signedIn, payload: form }, handler: signOut },
     ]);
 }
 
-function enter(request: Request, h: ResponseToolkit, signIns: SignIns) {
+async function enter(request: Request, h: ResponseToolkit, signIns: SignIns, audit: AuditTrail) {
     const address = addressBlock(request.info.remoteAddress);
     if (signIns.isTiresome(address)) {
         return page(h, words.title, `<p role="alert">${words.tooMany}</p>`).code(429);
@@ -212,6 +213,9 @@ function enter(request: Request, h: ResponseToolkit, signIns: SignIns) {
     }
 
     request.cookieAuth.set({ id });
+    const deed = { actor: OPERATOR.actor, operation: 'signIn', subject: request.info.remoteAddress };
+    // Whoever looks why the store is away must be let in.
+    await audit.record(deed, async () => {}).catch((error: unknown) => request.log(['scanwire', 'error'], error as Error));
     return h.redirect(PREFIX).code(303);
 }
 

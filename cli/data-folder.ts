@@ -1,7 +1,6 @@
-import { chmod, link, lstat, mkdir, readdir, readFile, rm, statfs } from 'node:fs/promises';
+import { chmod, link, lstat, mkdir, readdir, readFile, rm } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import { ScanwireError } from '../lib/errors.ts';
-import type { Finding } from '../lib/webhooks/observing/doctor.ts';
 
 /** Where a deployment is when nothing else is said. */
 export const DEFAULT_DATA = './scanwire-data';
@@ -214,23 +213,4 @@ export async function replaceFile(path: string, text: string): Promise<void> {
     const { default: writeFileAtomic } = await import('write-file-atomic');
     await mkdir(dirname(path), { recursive: true, mode: 0o700 });
     await writeFileAtomic(path, text, { mode: 0o600 });
-}
-
-/** What the database and its log need before somebody can look, and what is worth a warning, in bytes. */
-const [TOO_LITTLE, LITTLE] = [256 * 2 ** 20, 2 * 2 ** 30];
-
-/** Whether there is room on the disk of the folder, as the doctor says it. */
-export async function diskFinding({ path }: DataFolder): Promise<Finding> {
-    const { bavail, bsize } = await statfs(path);
-    const free = bavail * bsize;
-    const text = `${(free / 2 ** 30).toFixed(1)} GiB are free at ${path}`;
-    if (free >= LITTLE) {
-        return { part: 'disk', state: 'ok', text, advice: null };
-    }
-    return {
-        part: 'disk',
-        state: free < TOO_LITTLE ? 'wrong' : 'warning',
-        text,
-        advice: 'Make room: without any nothing is accepted any more',
-    };
 }

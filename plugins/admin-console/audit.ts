@@ -8,6 +8,8 @@ export interface Caller {
     readonly actor: string;
     /** Whose exporters and deliveries alone there are for them; absent for those of all. */
     readonly owner?: string;
+    /** Whether a person asks, by a page. */
+    readonly byHand?: true;
 }
 
 /** Whoever runs commands on the data folder: it is theirs. */
@@ -16,7 +18,7 @@ export const OPERATOR: Caller = { actor: 'operator' };
 /** How an operation comes into the trail. */
 interface Rule<Name extends OperationName> {
     /** Which calls do; all by default. */
-    readonly when?: (input: Input<Name>) => boolean;
+    readonly when?: (input: Input<Name>, caller: Caller) => boolean;
     /** What it is done to. */
     readonly subject?: (input: Input<Name>) => string;
     /** The same where it is made by the operation. */
@@ -51,8 +53,8 @@ const RULES: { readonly [Name in OperationName]: Rule<Name> | null } = {
     explainExporter: null,
     previewExporter: null,
     previewDraft: null,
-    // What passes through, at any rate: the event is kept itself.
-    publishEvent: null,
+    // What passes through, at any rate: the event is kept itself. A sample one is somebody's doing.
+    publishEvent: { when: (_, { byHand }) => byHand === true, made: ({ eventId }) => eventId },
     showEvent: null,
     eraseEvent: byId,
     listDeliveries: null,
@@ -93,7 +95,7 @@ export function audited<Name extends OperationName>(
     operation: Name,
     handler: Handler<Name>,
     trail: AuditTrail | undefined,
-    { actor }: Caller,
+    caller: Caller,
 ): Handler<Name> {
     const rule: Rule<Name> | null = RULES[operation];
     if (rule === null || trail === undefined) {
@@ -102,10 +104,10 @@ export function audited<Name extends OperationName>(
 
     const { when = () => true, subject = () => null, made = () => null, afterwards } = rule;
     return async (input) => {
-        if (!when(input)) {
+        if (!when(input, caller)) {
             return await handler(input);
         }
-        const deed = { actor, operation, subject: subject(input), made };
+        const deed = { actor: caller.actor, operation, subject: subject(input), made };
         if (afterwards === true) {
             const output = await handler(input);
             return await trail.record(deed, async () => output);

@@ -13,6 +13,8 @@ export { type ErrorDetails, toBoom } from '../errors.ts';
 export { redact } from '../log-and-events.ts';
 export type { AttemptView, DeliveryView, Input, OperationName, Operations, Output, TestedExporter, TestView } from './operations.ts';
 export type { AdminConsoleOptions, ScreenOptions } from './options.ts';
+export type { Forms, Texts } from './screens/languages.ts';
+export { texts } from './screens/texts.ts';
 export type { HostSystem, InstalledLicense, System } from './system.ts';
 
 /** Registers the routes by which people and programs administer a system, behind the application's own authentication. */

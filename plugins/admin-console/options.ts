@@ -6,6 +6,7 @@ import { type InstanceOptions, instanceSchema } from '../instance.ts';
 import { type Caller, named, OPERATOR } from './audit.ts';
 import { handlersOf } from './handlers.ts';
 import type { OperationName } from './operations.ts';
+import type { Texts } from './screens/languages.ts';
 import type { HostSystem, InstalledLicense, System } from './system.ts';
 
 export interface AdminConsoleOptions extends InstanceOptions {
@@ -43,6 +44,11 @@ export interface ScreenOptions {
     readonly signOut?: string | undefined;
     /** Whether the cookie of the forms goes over https only. By default where the server itself speaks https. */
     readonly secure?: boolean | undefined;
+    /**
+     * What the pages say: another language than the English of `texts`, or several, of which a browser gets the one it wants most
+     * (`Accept-Language`), and the first where it wants none of them.
+     */
+    readonly texts?: Texts | readonly Texts[] | undefined;
 }
 
 /** The options with their defaults. */
@@ -106,6 +112,8 @@ export const optionsSchema: Joi.ObjectSchema<Settings> = Joi.object<Settings, tr
             .default("'none'"),
         signOut: Joi.string().pattern(LOCAL_PATH).messages({ 'string.pattern.base': '{{#label}} must look like /sign-out' }),
         secure: Joi.boolean(),
+        // What is missing is said where they are loaded, by its name.
+        texts: Joi.alternatives(Joi.object(), Joi.array().items(Joi.object())),
     }).when('auth', {
         is: false,
         // biome-ignore lint/suspicious/noThenProperty: the word of Joi

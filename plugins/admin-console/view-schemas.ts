@@ -115,6 +115,8 @@ export const diagnosisSchema: Joi.ObjectSchema = Joi.object({
                 state: Joi.string()
                     .valid(...FINDING_STATES)
                     .required(),
+                code: Joi.string().description('What it says, for programs; absent of a receiver'),
+                values: Joi.array().items(Joi.string().allow('')).description('What is filled into the words of the code'),
                 text: text.description('One sentence for people'),
                 advice: nullableText.description('What to do about it'),
             }).label('Finding'),

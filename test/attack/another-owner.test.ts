@@ -332,8 +332,8 @@ t.test('shows on every page what is an owner’s, and of others what there is of
 
 t.test('streams to nobody what is of another', async (t) => {
     const { server, belongings } = await served(t);
-    const follow = async (owner: string): Promise<{ text: string }> => {
-        const asked = get(`${server.info.uri}/admin/deliveries/live`, { headers: { ...admin, owner } });
+    const follow = async (owner: string, path = '/deliveries/live'): Promise<{ text: string }> => {
+        const asked = get(`${server.info.uri}/admin${path}`, { headers: { ...admin, owner } });
         const [response] = (await once(asked, 'response')) as [IncomingMessage];
         const all = { text: '' };
         response.on('data', (chunk) => {
@@ -348,6 +348,14 @@ t.test('streams to nobody what is of another', async (t) => {
     await until(async () => bob.text.match(/event: shown/g)?.length === 2 || bob.text.includes('2 deliveries'));
     t.notMatch(ann.text, exporter);
     t.notMatch(ann.text, /[1-9] deliveries/);
+
+    const { delivery } = await belongings('bob');
+    const one = `/deliveries/${delivery}/live`;
+    const [stranger, owner] = await Promise.all([follow('ann', one), follow('bob', one)]);
+    await until(() => owner.text.includes('event: shown'));
+    await server.plugins['webhook-exporter'].deliveries.replay(delivery);
+    await until(() => (owner.text.match(/event: shown/g)?.length ?? 0) > 1);
+    t.notMatch(stranger.text, 'event:', 'not even that there is one');
 });
 
 t.test('is there for what an owner can have only', async (t) => {

@@ -24,6 +24,8 @@ inBrowser('somebody signs in by a link of the command line, and out again', asyn
         await page.locator('#shown-key').waitFor();
 
         await page.getByRole('link', { name: 'Sign out' }).click();
+        await page.getByRole('button', { name: 'Sign out' }).waitFor();
+        await checked(t, page, `${way}: Sign out`, options);
         await page.getByRole('button', { name: 'Sign out' }).click();
         await page.getByText('A link signs you in').waitFor();
         await page.goto('/admin/keys');

@@ -4,6 +4,8 @@ import { join } from 'node:path';
 import { server as hapiServer, type Server } from '@hapi/hapi';
 import t, { type Test } from 'tap';
 import { addConsole, addSignInLinks, type SignIn } from '../../cli/console-sign-in.ts';
+import type { AuditTrail } from '../../lib/audit/audit-trail.ts';
+import { ScanwireError } from '../../lib/errors.ts';
 import { host, systemOf } from '../plugins/admin-console/host.ts';
 import { Visitor } from '../plugins/admin-console/visitor.ts';
 import { ENTRY, QUICK_NODE, scanwire, startScanwire } from '../support/scanwire.ts';
@@ -143,6 +145,29 @@ t.test('works with the pages: a key is made by whoever has signed in', async (t)
     t.equal(home.path, '/admin/overview');
     const made = await visitor.send(await visitor.get('/admin/keys'), '/admin/keys', { name: 'ci' });
     t.match(made.html, /id="shown-key"/);
+});
+
+t.test('tells in the trail who has signed in, and lets in whoever looks why that is away', async (t) => {
+    let refusal: ScanwireError | null = null;
+    const parts = await host();
+    const system = systemOf(parts);
+    const record: AuditTrail['record'] = (deed, act) => (refusal === null ? system.audit.record(deed, act) : Promise.reject(refusal));
+    const server = hapiServer({ host: '127.0.0.1', port: 0 });
+    const logged: unknown[] = [];
+    server.events.on({ name: 'request', channels: 'app' }, (_, { error }) => logged.push(error));
+    const signIn = (await addConsole(server, { ...system, audit: { ...system.audit, record } }, () => new Date())) as SignIn;
+    const enter = async (): Promise<number> => {
+        const link = new URL(signIn.link().url).searchParams.get('link');
+        return (await post(server, SIGN_IN, `link=${link}`)).statusCode;
+    };
+    t.equal((await post(server, SIGN_IN, `link=${'A'.repeat(43)}`)).statusCode, 403);
+    t.equal(await enter(), 303);
+    const expected = [{ actor: 'operator', operation: 'signIn', subject: '192.0.2.1', outcome: 'done' }];
+    t.match(await system.audit.list(), expected);
+    t.equal((await system.audit.list()).length, 1, 'a link that leads nowhere is nobody signing in');
+    refusal = new ScanwireError('UNAVAILABLE', 'The database cannot be reached');
+    t.equal(await enter(), 303);
+    t.same(logged, [refusal]);
 });
 
 t.test('gives no links where there are no pages', async (t) => {

@@ -65,6 +65,16 @@ t.test('README.md shows pictures that are there', (t) => {
     t.end();
 });
 
+t.test('docs/admin-console.md names the pages of which there are pictures, light, dark and as a phone shows them', (t) => {
+    const [, named = ''] = /are in `docs\/screenshots\/`[^:]*: ([^.]*)\./.exec(readFileSync('docs/admin-console.md', 'utf8')) ?? [];
+    const pages = Array.from(named.matchAll(/`([a-z-]+)`/g), ([, name = '']) => name);
+    t.same(
+        readdirSync('docs/screenshots').toSorted(),
+        pages.flatMap((name) => ['dark', 'light', 'phone'].map((look) => `${name}-${look}.webp`)).toSorted(),
+    );
+    t.end();
+});
+
 function markdownIn(folder: string): readonly string[] {
     return readdirSync(folder, { recursive: true, encoding: 'utf8' })
         .filter((name) => name.endsWith('.md'))

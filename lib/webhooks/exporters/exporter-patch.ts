@@ -5,7 +5,7 @@ import { checkSubscription, type Subscription } from '../events/subscription.ts'
 import { native } from '../formats/envelopes.ts';
 import { sealedFormatSecret, sealFormatSecret } from '../formats/format-secret.ts';
 import { checkFormat } from '../formats/format-table.ts';
-import { sealHeaders } from '../messages/message-headers.ts';
+import { changedHeaders, keepsHeaders, sealHeaders } from '../messages/message-headers.ts';
 import { changeSecret, checkSecret, sealSecret } from '../messages/signing-secret.ts';
 import type { WebhooksContext } from '../options.ts';
 import type { ExportType } from '../setting-values.ts';
@@ -16,7 +16,14 @@ import {
     storedAuthentication,
     unsettledCredential,
 } from './authentication.ts';
-import { type CheckedExporterSettings, type ExporterChanges, type ExporterPatch, newExporter, type StoredExporter } from './exporter.ts';
+import {
+    type CheckedExporterSettings,
+    type ExporterChanges,
+    type ExporterPatch,
+    type HeaderChanges,
+    newExporter,
+    type StoredExporter,
+} from './exporter.ts';
 import { assertCollector } from './owner-limits.ts';
 import { checkReceiverUrl } from './receiver-url.ts';
 import { knownUrl, urlToStore } from './sealed-url.ts';
@@ -60,7 +67,7 @@ export async function patchOf(before: StoredExporter, changes: ExporterChanges, 
         ...formatPatch(before, changes, context),
         ...(url !== undefined && (await urlPatch(before, { ...changes, url: checkReceiverUrl(url, guard) }, context))),
         ...authenticationPatch(before, authentication, context.keyRing),
-        ...(headers !== undefined && sealHeaders(before.id, headers, context)),
+        ...(headers !== undefined && headersPatch(before, headers, context)),
         ...(secret !== undefined && (await secretPatch(before, checkSecret(secret), overlap, context))),
         ...(type !== undefined && type !== before.type && typePatch(before, type)),
     };
@@ -71,6 +78,12 @@ export async function patchOf(before: StoredExporter, changes: ExporterChanges, 
     checkAuthentication(after, context);
     const choices = checkedChoices(after, context);
     return { ...patch, ...(stored.filter !== undefined && { filter: choices.filter }) };
+}
+
+/** A value that stays is one that has not been changed meanwhile. */
+function headersPatch(before: StoredExporter, headers: HeaderChanges, context: WebhooksContext): ExporterPatch {
+    const sealed = sealHeaders(before.id, changedHeaders(before, headers, context.keyRing), context);
+    return keepsHeaders(headers) ? { ...sealed, expectedHeaders: before.sealedHeaders } : sealed;
 }
 
 /** The secret of a format, and its template, end with it. */
@@ -120,7 +133,8 @@ async function urlPatch(
 
 /** What a receiver is sent that was sealed, and that the changes say nothing of. */
 function unsettled(before: StoredExporter, changes: ExporterChanges): keyof ExporterChanges | undefined {
-    if (changes.headers === undefined && before.sealedHeaders !== null) {
+    const { headers } = changes;
+    if ((headers === undefined || keepsHeaders(headers)) && before.sealedHeaders !== null) {
         return 'headers';
     }
 

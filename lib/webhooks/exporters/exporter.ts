@@ -110,6 +110,9 @@ export interface PreviousSecret {
 /** Additional headers, in the user's order. */
 export type HeaderPairs = readonly (readonly [name: string, value: string])[];
 
+/** The same in a change: null for the value of the header of that name which there is, whatever its case. */
+export type HeaderChanges = readonly (readonly [name: string, value: string | null])[];
+
 /** What a user configures. `docs/webhook-exporter.md` lists every setting with its default. */
 export interface ExporterSettings extends Partial<Omit<StoredSettings, 'url'>>, Pick<StoredSettings, 'url'>, AuthenticationSettings {
     /** Signing secret; made when absent. */
@@ -132,12 +135,14 @@ export interface NewExporterSettings extends ExporterSettings {
 }
 
 /** What may change of an exporter; what is absent stays. */
-export interface ExporterChanges extends Partial<ExporterSettings> {
+export interface ExporterChanges extends Partial<Omit<ExporterSettings, 'headers'>> {
+    /** All additional headers from then on; a value of null keeps the one that there is. */
+    readonly headers?: HeaderChanges;
     /** Only `investigation_legacy` can change, only to `investigation_legacy_and_library`, and never back. */
     readonly type?: ExportType;
     /**
      * Sends the additional headers, credentials and secret of the format that there are to the new URL, although it leads to another scheme, host
-     * or port than before. Else such a change needs `headers`, and `basic` and whatever else there is: they were given for the receiver of then.
+     * or port than before. Else such a change needs `headers` with all their values, and `basic` and whatever else there is: they were given for the receiver of then.
      */
     readonly keepHeaders?: boolean;
     /**
@@ -240,6 +245,9 @@ export const newExporterSchema: Joi.ObjectSchema<CheckedExporterSettings> = Joi.
 /** The rules of {@link ExporterChanges}. */
 export const exporterChangesSchema: Joi.ObjectSchema<ExporterChanges> = Joi.object({
     ...configurableSchemas,
+    headers: Joi.array()
+        .items(Joi.array().ordered(Joi.string().required(), Joi.string().allow('', null).required()))
+        .description('All additional headers from then on, pairs of name and value; null for the value that there is'),
     type: Joi.string()
         .valid(...EXPORT_TYPES)
         .description('Of a legacy exporter: from `investigation_legacy` to `investigation_legacy_and_library`, once'),

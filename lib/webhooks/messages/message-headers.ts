@@ -1,7 +1,7 @@
 import { ScanwireError } from '../../errors.ts';
 import type { KeyRing, SealedText } from '../../keys/key-ring.ts';
 import type { FormattedMessage } from '../events/new-event.ts';
-import type { HeaderPairs, StoredExporter } from '../exporters/exporter.ts';
+import type { HeaderChanges, HeaderPairs, StoredExporter } from '../exporters/exporter.ts';
 import { type Signing, signatureHeaders, type Vendor } from './signature.ts';
 
 /**
@@ -176,6 +176,31 @@ export function sealHeaders(
     const pairs = checkAdditionalHeaders(additional, vendor);
     const sealed = keyRing.seal(JSON.stringify(pairs), headersContext(exporterId));
     return { headerNames: pairs.map(([name]) => name), sealedHeaders: pairs.length === 0 ? null : sealed };
+}
+
+/**
+ * The additional headers that a change comes to, with the values that it keeps.
+ *
+ * @throws ScanwireError `INVALID_INPUT` for a value that is to be kept of a header that there is not.
+ */
+export function changedHeaders(before: StoredExporter, changes: HeaderChanges, keyRing: KeyRing): HeaderPairs {
+    if (!keepsHeaders(changes)) {
+        return changes as HeaderPairs;
+    }
+
+    const kept = new Map(unsealHeaders(before, keyRing).map(([name, value]) => [name.toLowerCase(), value]));
+    return changes.map(([name, value], index): readonly [string, string] => {
+        const given = value ?? kept.get(name.toLowerCase());
+        if (given === undefined) {
+            throw refused(`Header ${index + 1} has no value that could be kept`);
+        }
+        return [name, given];
+    });
+}
+
+/** Whether a value stays that was given before. */
+export function keepsHeaders(changes: HeaderChanges): boolean {
+    return changes.some(([, value]) => value === null);
 }
 
 /** The sealed headers of an exporter: one text, or none. */

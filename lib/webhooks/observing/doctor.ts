@@ -10,6 +10,7 @@ import { sealedForExporters } from '../exporters/exporter-resealing.ts';
 import type { WebhooksContext } from '../options.ts';
 import type { Outcome, Timings } from '../outcomes/outcome.ts';
 import { outcomeWords } from '../outcomes/outcome-words.ts';
+import { FINDING_WORDS, type FindingCode, filledFinding } from './finding-words.ts';
 import type { Readiness } from './readiness.ts';
 
 /** What was found of one part. */
@@ -17,6 +18,10 @@ export interface Finding {
     /** What was looked at. Only the command line adds `disk`. Of a receiver phase by phase: `resolve`, `connect`, `tls`, `first byte`, `answer`. */
     readonly part: FindingPart;
     readonly state: (typeof FINDING_STATES)[number];
+    /** What it says, for programs and for other languages; absent of a receiver. */
+    readonly code?: FindingCode;
+    /** What is filled into the words of the code. */
+    readonly values?: readonly string[];
     /** One sentence for people, without secrets. */
     readonly text: string;
     /** What to do about it; null where nothing is to be done. */
@@ -93,6 +98,11 @@ export function diagnosis(findings: readonly Finding[]): Diagnosis {
     return { healthy: findings.every(({ state }) => state !== 'wrong'), findings };
 }
 
+/** A finding that has a code. */
+export function found(part: FindingPart, state: Finding['state'], code: FindingCode, values: readonly string[] = []): Finding {
+    return { part, state, code, values, ...filledFinding(FINDING_WORDS[code], values) };
+}
+
 function ok(part: FindingPart, text: string): Finding {
     return { part, state: 'ok', text, advice: null };
 }
@@ -110,46 +120,38 @@ async function storeFinding({
     now,
 }: WebhooksContext['deliveries']): Promise<{ readonly now: Date | null; readonly finding: Finding }> {
     try {
-        return { now: await now(), finding: ok('store', `${name} answers`) };
+        return { now: await now(), finding: found('store', 'ok', 'store_answers', [name]) };
     } catch (error) {
-        const advice = 'Start the database, or correct where it is looked for; nothing else can be looked at before';
-        return { now: null, finding: wrong('store', `${name} cannot be used: ${(error as Error).message}`, advice) };
+        return { now: null, finding: found('store', 'wrong', 'store_unusable', [name, (error as Error).message]) };
     }
 }
 
 function clockFinding(now: Date): Finding {
     const difference = Date.now() - now.getTime();
-    const text = `The clock of this process is ${(Math.abs(difference) / 1000).toFixed(1)} s ${difference > 0 ? 'ahead of' : 'behind'} that of the store`;
+    const seconds = [(Math.abs(difference) / 1000).toFixed(1)];
     return Math.abs(difference) > MAX_DIFFERENCE
-        ? warning('clock', text, 'Let both machines take their time from NTP: nothing depends on it but reading logs side by side')
-        : ok('clock', text);
+        ? found('clock', 'warning', difference > 0 ? 'clock_far_ahead' : 'clock_far_behind', seconds)
+        : found('clock', 'ok', difference > 0 ? 'clock_ahead' : 'clock_behind', seconds);
 }
 
 async function keysFinding({ exporters, keyRing }: Pick<WebhooksContext, 'exporters' | 'keyRing'>, now: Date): Promise<Finding> {
     try {
         assertOpens(keyRing, await sealedForExporters(exporters, now));
-        return ok('keys', 'The key ring opens what is sealed for exporters');
+        return found('keys', 'ok', 'keys_open');
     } catch (error) {
         if (!(error instanceof ScanwireError) || error.code !== 'MISCONFIGURED') {
             throw error;
         }
-        return wrong(
-            'keys',
-            error.message,
-            'Start with the key ring that sealed it; a key that is replaced stays in the ring beside the new one',
-        );
+        return found('keys', 'wrong', 'keys_missing', [error.message]);
     }
 }
 
 function queueFinding({ reasons }: Readiness, { name }: WebhooksContext['queue']): Finding {
     const failure = reasons.find(({ part }) => part === 'queue');
-    return failure === undefined
-        ? ok('queue', `The queue${name === undefined ? '' : ` in ${name}`} has taken what it was given last`)
-        : wrong(
-              'queue',
-              failure.message,
-              'Start its server, or correct where it is looked for; what was accepted waits in the store meanwhile',
-          );
+    if (failure !== undefined) {
+        return found('queue', 'wrong', 'queue_unusable', [failure.message]);
+    }
+    return name === undefined ? found('queue', 'ok', 'queue_works') : found('queue', 'ok', 'queue_works_in', [name]);
 }
 
 /** Who sends for each collector; whose exporters run and are sent for by nobody, is wrong. */
@@ -160,19 +162,16 @@ function workersFinding(sessions: readonly Pick<Session, 'slots'>[], exporters: 
         all.set(collector, { processes: processes + 1, slots: others + slots });
     }
     if (all.size === 0) {
-        return wrong('workers', 'No process sends', 'Start a server that sends, or scanwire worker');
+        return found('workers', 'wrong', 'nobody_sends');
     }
 
     const needed = new Set(exporters.filter(({ state }) => state === 'running').map(({ collector }) => collector));
     const [missing] = [...needed].filter((collector) => !all.has(collector)).sort();
     if (missing !== undefined) {
-        const advice = `Start scanwire worker --collector ${missing}, or give those exporters another collector`;
-        return wrong('workers', `No process sends for the collector ${missing}, whose exporters run`, advice);
+        return found('workers', 'wrong', 'nobody_sends_for', [missing]);
     }
-    const texts = [...all].sort().map(([collector, { processes, slots }]) => {
-        return `${collector} (${processes} ${processes === 1 ? 'process' : 'processes'}, ${slots} attempts at once)`;
-    });
-    return ok('workers', `Collectors that are sent for: ${texts.join(', ')}`);
+    const values = [...all].sort().flatMap(([collector, { processes, slots }]) => [collector, String(processes), String(slots)]);
+    return found('workers', 'ok', 'sent_for', values);
 }
 
 /** Around an IPv6 address in a URL. */
@@ -185,24 +184,19 @@ async function namesFinding(exporters: readonly Exporter[], resolve: Resolve): P
     const answers = await Promise.allSettled(names.map((name) => resolve(name, AbortSignal.timeout(NAME_TIMEOUT))));
     const unknown = names.filter((_, index) => answers[index]?.status === 'rejected');
     if (unknown.length === 0) {
-        return ok('names', names.length === 0 ? 'No receiver has a name to look up' : `Names of receivers that are known: ${names.length}`);
+        return names.length === 0 ? found('names', 'ok', 'names_none') : found('names', 'ok', 'names_known', [String(names.length)]);
     }
 
-    const text = `No addresses for ${unknown.join(', ')}`;
+    const values = [unknown.join(', ')];
     return unknown.length === names.length
-        ? wrong('names', text, 'Look at the name servers of this machine, in /etc/resolv.conf; if those answer, at the names')
-        : warning('names', text, 'Correct the URLs of their exporters, or ask who runs these domains');
+        ? found('names', 'wrong', 'names_all_unknown', values)
+        : found('names', 'warning', 'names_unknown', values);
 }
 
 function exportersFinding(exporters: readonly Exporter[]): Finding {
     const stopped = exporters.filter(({ stopReason }) => stopReason !== null);
-    return stopped.length === 0
-        ? ok('exporters', 'No exporter was stopped by its receiver')
-        : warning(
-              'exporters',
-              `Stopped by what their receivers did: ${stopped.map(({ id, stopReason }) => `${id} (${stopReason})`).join(', ')}`,
-              'Look at each with its id, mend its receiver and start it again',
-          );
+    const values = stopped.flatMap(({ id, stopReason }) => [id, String(stopReason)]);
+    return stopped.length === 0 ? found('exporters', 'ok', 'none_stopped') : found('exporters', 'warning', 'some_stopped', values);
 }
 
 async function receiverFindings(exporter: Exporter, test: Exporters['test']): Promise<readonly Finding[]> {

@@ -2,9 +2,9 @@ import { ScanwireError } from '../../../lib/errors.ts';
 import { type Activity, type ActivitySlice, type ActivitySpan, MAX_OF_SLICE } from '../../../lib/webhooks/deliveries/activity.ts';
 import { CHART, drawn, type Part } from './chart.ts';
 import { namedExporters } from './delivery.ts';
+import { durationText, filled, type Texts } from './languages.ts';
 import type { Page, Templates } from './renderer.ts';
 import type { ScreenRoute, Visit } from './screen.ts';
-import { durationText, filled, texts } from './texts.ts';
 
 const ACTIVITY = `{% layout 'layout' %}{% block content %}
 <form method="get" action="{{ base }}/deliveries/activity" aria-label="{{ t.deliveries.filter }}"><div class="filters">
@@ -34,13 +34,13 @@ async function shown(visit: Visit): Promise<Page> {
     const exporterId = visit.query.get('exporterId') ?? '';
     const asked = exporterId === '' ? {} : { exporterId };
     const [exporters, spans] = await Promise.all([namedExporters(visit), spansOf(visit, asked)]);
-    return { template: 'activity', title: texts.activity.title, data: { exporters, exporterId, spans } };
+    return { template: 'activity', title: visit.texts.activity.title, data: { exporters, exporterId, spans } };
 }
 
 /** Null with a store that cannot tell. */
-async function spansOf({ perform }: Visit, asked: { readonly exporterId?: string }) {
+async function spansOf({ perform, texts }: Visit, asked: { readonly exporterId?: string }) {
     try {
-        return await Promise.all(SPANS.map(async (span) => spanOf(span, await perform('showActivity', { ...asked, span }))));
+        return await Promise.all(SPANS.map(async (span) => spanOf(span, await perform('showActivity', { ...asked, span }), texts)));
     } catch (error) {
         if (error instanceof ScanwireError && error.code === 'MISCONFIGURED') {
             return null;
@@ -49,7 +49,10 @@ async function spansOf({ perform }: Visit, asked: { readonly exporterId?: string
     }
 }
 
-function spanOf(name: ActivitySpan, { slices }: Activity) {
+function spanOf(name: ActivitySpan, { slices }: Activity, texts: Texts) {
+    const number = (count: number): string => count.toLocaleString(texts.locale);
+    const duration = (milliseconds: number | undefined): string =>
+        milliseconds === undefined ? texts.none : durationText(texts, milliseconds);
     const rows = slices.map((slice) => {
         const { since, deliveries, more, delivered, failed, latency } = slice;
         const counted = number(deliveries) + (more ? '+' : '');
@@ -57,10 +60,10 @@ function spanOf(name: ActivitySpan, { slices }: Activity) {
         return { since, from: timeOfDay(since), cells };
     });
     const cut = slices.some(({ more }) => more) ? number(MAX_OF_SLICE) : null;
-    return { name, counts: countsChart(slices), latency: latencyChart(slices), rows, cut };
+    return { name, counts: countsChart(slices, texts), latency: latencyChart(slices, texts), rows, cut };
 }
 
-function countsChart(slices: readonly ActivitySlice[]) {
+function countsChart(slices: readonly ActivitySlice[], texts: Texts) {
     const bars = slices.map(({ deliveries, delivered, failed }): readonly Part[] => [
         ['failed', failed],
         ['delivered', delivered],
@@ -69,12 +72,12 @@ function countsChart(slices: readonly ActivitySlice[]) {
     const total = slices.reduce((sum, { deliveries }) => sum + deliveries, 0);
     const most = Math.max(...slices.map(({ deliveries }) => deliveries));
     const more = slices.some((slice) => slice.more) ? '+' : '';
-    const says = filled(texts.activity.counts, [number(total) + more, number(most) + more]);
-    return { says, names: ['delivered', 'failed', 'rest'], ...axisOf(slices), ...drawn(bars, most) };
+    const says = filled(texts.activity.counts, [total.toLocaleString(texts.locale) + more, most.toLocaleString(texts.locale) + more]);
+    return { says, names: ['delivered', 'failed', 'rest'], ...axisOf(slices, texts), ...drawn(bars, most) };
 }
 
 /** Null where nothing was delivered. */
-function latencyChart(slices: readonly ActivitySlice[]) {
+function latencyChart(slices: readonly ActivitySlice[], texts: Texts) {
     const longest = Math.max(-1, ...slices.flatMap(({ latency }) => (latency === null ? [] : [latency.p95])));
     if (longest < 0) {
         return null;
@@ -87,24 +90,16 @@ function latencyChart(slices: readonly ActivitySlice[]) {
                   ['p95', latency.p95 - latency.p50],
               ],
     );
-    const says = `${texts.activity.latency}: ${texts.activity.longest.replace('%', () => duration(longest))}`;
-    return { says, names: ['p50', 'p95'], ...axisOf(slices), ...drawn(bars, longest) };
+    const says = `${texts.activity.latency}: ${filled(texts.activity.longest, [durationText(texts, longest)])}`;
+    return { says, names: ['p50', 'p95'], ...axisOf(slices, texts), ...drawn(bars, longest) };
 }
 
 /** What stands below the first bar and below the last. */
-function axisOf(slices: readonly ActivitySlice[]) {
+function axisOf(slices: readonly ActivitySlice[], texts: Texts) {
     const [first, last] = [slices[0], slices.at(-1)] as [ActivitySlice, ActivitySlice];
     return { from: timeOfDay(first.since), until: filled(texts.units.utc, [timeOfDay(last.until)]) };
 }
 
 function timeOfDay(time: Date): string {
     return time.toISOString().slice(11, 16);
-}
-
-function number(count: number): string {
-    return count.toLocaleString(texts.locale);
-}
-
-function duration(milliseconds: number | undefined): string {
-    return milliseconds === undefined ? texts.none : durationText(milliseconds);
 }

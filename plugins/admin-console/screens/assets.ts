@@ -110,7 +110,7 @@ details.part > summary span { color: var(--pico-muted-color); }
 `;
 
 /**
- * Only what cannot be done without a script: to copy, and to show a list as it changes. What htmx puts into a page has such parts too. A list
+ * Only what cannot be done without a script: to copy, and to show a list, or one delivery, as it changes. What htmx puts into a page has such parts too. A list
  * that changes keeps its focus and is held when somebody says so; a stream that ends for good says that it has, and so does a page whose server is away.
  */
 const SCRIPT = `'use strict';
@@ -130,6 +130,7 @@ const SCRIPT = `'use strict';
         }
     });
     let source = null;
+    let followed = null;
     const put = (list, html) => {
         const active = list.contains(document.activeElement) ? document.activeElement : null;
         const left = list.querySelector('[role=region]')?.scrollLeft ?? 0;
@@ -144,9 +145,13 @@ const SCRIPT = `'use strict';
         }
     };
     const follow = () => {
+        const bar = document.querySelector('[data-live]');
+        if (source && bar === followed && source.readyState !== EventSource.CLOSED) {
+            return;
+        }
         source?.close();
         source = null;
-        const bar = document.querySelector('[data-live]');
+        followed = bar;
         if (!bar) {
             return;
         }
@@ -155,6 +160,14 @@ const SCRIPT = `'use strict';
         const [said, button] = bar.children;
         let held = null;
         let paused = false;
+        const take = (data) => {
+            if (list) {
+                put(list, data);
+            } else if (data !== bar.dataset.seen) {
+                bar.dataset.seen = data;
+                document.querySelector(bar.dataset.part + ' [hx-trigger=changed]')?.dispatchEvent(new Event('changed'));
+            }
+        };
         const say = (state) => {
             said.textContent = texts[state];
             button.textContent = paused ? texts.resume : texts.pause;
@@ -168,7 +181,7 @@ const SCRIPT = `'use strict';
             if (paused) {
                 held = data;
             } else {
-                put(list, data);
+                take(data);
             }
         });
         own.addEventListener('error', () => {
@@ -179,7 +192,7 @@ const SCRIPT = `'use strict';
         button.addEventListener('click', () => {
             paused = !paused;
             if (!paused && held !== null) {
-                put(list, held);
+                take(held);
                 held = null;
             }
             say(paused ? 'paused' : 'on');

@@ -2,13 +2,13 @@ import type { Timings } from '../../../lib/webhooks/outcomes/outcome.ts';
 import type { OutcomeWords } from '../../../lib/webhooks/outcomes/outcome-words.ts';
 import type { ResponseBody } from '../../../lib/webhooks/outcomes/response-bodies.ts';
 import type { AttemptView } from '../operations.ts';
+import { durationText, filled, type Texts, wordsOf } from './languages.ts';
 import type { Templates } from './renderer.ts';
-import { durationText, filled, texts, wordsOf } from './texts.ts';
 
 const OUTCOME = `<code class="{% if code == 'delivered' %}arrived{% else %}failed{% endif %}">{{ code }}</code>`;
 
 /** What an attempt came to, what mends it and where, and the start of the answer. */
-const CAME_TO = `<p>{% render 'outcome', code: attempt.code %} {{ attempt.detail }}{% if attempt.late %} {{ t.deliveries.late }}{% endif %}</p>
+const CAME_TO = `<p>{% render 'outcome', code: attempt.code %} {{ t.said.detail | fill: attempt.detail }}{% if attempt.late %} {{ t.deliveries.late }}{% endif %}</p>
 {% render 'outcome-words', words: attempt.words %}{% if attempt.words and exporterId %}<p><a href="{{ base }}/exporters/{{ exporterId }}/edit{{ attempt.mendAt }}">{{ t.exporters.mend }}</a></p>{% endif %}
 {% if attempt.answer %}{% render 'answer', answer: attempt.answer %}{% endif %}`;
 
@@ -38,19 +38,19 @@ export type AttemptShown = Omit<OutcomeShown, 'mendAt'> & {
 type Fact = readonly [string, string | number | null | undefined];
 
 /** What an attempt came to, as a page says it where nothing else does. */
-export function outcomeShown(attempt: AttemptView): OutcomeShown {
-    const words = wordsOf(attempt.code, attempt.status);
+export function outcomeShown(attempt: AttemptView, texts: Texts): OutcomeShown {
+    const words = wordsOf(texts, attempt.code, attempt.status);
     // Headers are what a receiver wants that asks for credentials; for all else the form is shown from its beginning.
     const mendAt = words === texts.clientErrors.credentials ? '#headers' : '';
-    return { ...attempt, words, mendAt, answer: answerShown(attempt.responseBody) };
+    return { ...attempt, words, mendAt, answer: answerShown(attempt.responseBody, texts) };
 }
 
-function answerShown(body: ResponseBody | null): AnswerShown | null {
-    return body && { ...body, size: body.bytes.toLocaleString(texts.locale) };
+function answerShown(body: ResponseBody | null, { locale }: Texts): AnswerShown | null {
+    return body && { ...body, size: body.bytes.toLocaleString(locale) };
 }
 
 /** @param next The one after it: what several came to, one after the other, is explained once, and what all were answered shown once. */
-export function attemptShown(attempt: AttemptView, next?: AttemptView): AttemptShown {
+export function attemptShown(attempt: AttemptView, texts: Texts, next?: AttemptView): AttemptShown {
     const { timings, status, retryAfter, address, fingerprint, certificate, responseBody } = attempt;
     const t = texts.deliveries;
     const facts: readonly Fact[] = [
@@ -63,18 +63,17 @@ export function attemptShown(attempt: AttemptView, next?: AttemptView): AttemptS
     ];
     const response = facts.filter(([, value]) => value !== null && value !== undefined);
     const isRepeated = attempt.code === next?.code && attempt.status === next.status;
-    const words = isRepeated ? null : wordsOf(attempt.code, attempt.status);
+    const words = isRepeated ? null : wordsOf(texts, attempt.code, attempt.status);
     const isSaidAgain = isRepeated && responseBody?.text === next?.responseBody?.text && responseBody?.bytes === next?.responseBody?.bytes;
-    const answer = isSaidAgain ? null : answerShown(responseBody);
-    return { ...attempt, words, response, answer, ...(timings === null ? { bar: null, took: [] } : barOf(timings)) };
+    const answer = isSaidAgain ? null : answerShown(responseBody, texts);
+    return { ...attempt, words, response, answer, ...(timings === null ? { bar: null, took: [] } : barOf(timings, texts)) };
 }
 
 const PHASES = ['dns', 'connect', 'tls', 'firstByte'] as const;
 
 /** The phases of an attempt one behind the other, in percent of all of it, and the same in words. */
-function barOf(timings: Timings): Pick<AttemptShown, 'bar' | 'took'> {
+function barOf(timings: Timings, texts: Texts): Pick<AttemptShown, 'bar' | 'took'> {
     const { total } = timings;
-    const names = new Map<string, string>(texts.exporters.steps);
     let from = 0;
     const bar = PHASES.flatMap((phase) => {
         const width = Math.min(100 - from, (100 * (timings[phase] ?? 0)) / Math.max(1, total));
@@ -83,7 +82,7 @@ function barOf(timings: Timings): Pick<AttemptShown, 'bar' | 'took'> {
     });
     const took = [...PHASES, 'total' as const].flatMap((phase) => {
         const milliseconds = timings[phase];
-        return milliseconds === null ? [] : [`${names.get(phase)} ${durationText(milliseconds)}`];
+        return milliseconds === null ? [] : [`${texts.exporters.steps[phase]} ${durationText(texts, milliseconds)}`];
     });
     return { bar, took };
 }

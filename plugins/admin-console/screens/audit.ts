@@ -1,7 +1,6 @@
 import type { AuditQuery } from '../../../lib/audit/audit-trail.ts';
 import { faultOf, type Page } from './renderer.ts';
 import { type Screen, timeIn, type Visit } from './screen.ts';
-import { texts } from './texts.ts';
 
 const AUDIT = `{% layout 'layout' %}{% block content %}
 <form method="get" action="{{ base }}/audit" aria-label="{{ t.audit.filter }}">{% render 'error', error: error %}
@@ -15,7 +14,7 @@ const AUDIT = `{% layout 'layout' %}{% block content %}
 <div class="table cards" role="region" tabindex="0" aria-label="{{ t.audit.title }}"><table>
 <thead><tr><th scope="col">{{ t.audit.at }}</th><th scope="col">{{ t.audit.actor }}</th><th scope="col">{{ t.audit.operation }}</th><th scope="col">{{ t.audit.subject }}</th><th scope="col">{{ t.audit.outcome }}</th></tr></thead>
 <tbody>{% for entry in entries %}<tr><th scope="row">{% render 'time', at: entry.at %}</th><td data-label="{{ t.audit.actor }}">{{ entry.actor }}</td><td data-label="{{ t.audit.operation }}"><code>{{ entry.operation }}</code></td>
-<td data-label="{{ t.audit.subject }}">{% if entry.subject %}<code>{{ entry.subject }}</code>{% else %}{{ t.none }}{% endif %}</td><td data-label="{{ t.audit.outcome }}">{{ entry.outcome | default: t.audit.unknown }}</td></tr>
+<td data-label="{{ t.audit.subject }}">{% if entry.subject %}<code>{{ entry.subject }}</code>{% else %}{{ t.none }}{% endif %}</td><td data-label="{{ t.audit.outcome }}">{% if entry.outcome == 'done' %}{{ t.audit.done }}{% else %}{{ entry.outcome | default: t.audit.unknown }}{% endif %}</td></tr>
 {% endfor %}</tbody></table></div>{% endif %}
 {% if next %}<p><a rel="next" href="{{ base }}/audit?{{ next }}">{{ t.audit.older }}</a></p>{% endif %}
 {% endblock %}`;
@@ -23,7 +22,7 @@ const AUDIT = `{% layout 'layout' %}{% block content %}
 /** Audit: who has done what. */
 export const auditScreen: Screen = {
     path: '/audit',
-    title: texts.audit.title,
+    title: ({ audit }) => audit.title,
     templates: { audit: AUDIT },
     routes: [{ method: 'GET', path: '/audit', answer: listed }],
 };
@@ -31,7 +30,7 @@ export const auditScreen: Screen = {
 const PAGE = 50;
 const FIELDS = ['actor', 'operation', 'since', 'until'] as const;
 
-async function listed({ query, perform }: Visit): Promise<Page> {
+async function listed({ query, perform, texts }: Visit): Promise<Page> {
     const values = Object.fromEntries(FIELDS.map((field) => [field, query.get(field)?.trim() ?? '']));
     const given = Object.entries(values).filter(([, value]) => value !== '');
     const after = query.get('after');
@@ -44,7 +43,7 @@ async function listed({ query, perform }: Visit): Promise<Page> {
         const next = found.length > PAGE ? new URLSearchParams([...given, ['after', entries.at(-1)?.id ?? '']]).toString() : null;
         return { template: 'audit', title: texts.audit.title, data: { values, entries, next } };
     } catch (error) {
-        const { error: fault, status } = faultOf(error);
+        const { error: fault, status } = faultOf(error, texts);
         return { template: 'audit', title: texts.audit.title, status, data: { values, entries: [], next: null, error: fault } };
     }
 }

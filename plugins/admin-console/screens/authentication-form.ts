@@ -1,7 +1,6 @@
-import { ScanwireError } from '../../../lib/errors.ts';
 import { type AuthenticationPart, type AuthenticationSettings, OAUTH_METHODS } from '../../../lib/webhooks/exporters/authentication.ts';
+import { FormFault } from './languages.ts';
 import type { Templates } from './renderer.ts';
-import { texts as words } from './texts.ts';
 
 /*
  * What an exporter authenticates by, in its form: a fold for each part. No page has what is there already: a part that is left empty stays,
@@ -115,7 +114,7 @@ function partOf(path: string): string {
 export function authenticationIn({ texts, dropped, missing }: TypedAuthentication): AuthenticationSettings {
     const [field] = missing;
     if (field !== undefined) {
-        throw new ScanwireError('INVALID_INPUT', words.exporters.missing, { field });
+        throw new FormFault(({ exporters }) => exporters.missing, { field });
     }
 
     const settings = ORDER.map((part) => {

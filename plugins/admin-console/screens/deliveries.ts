@@ -2,11 +2,11 @@ import type { DeliveryCount, DeliveryFilter } from '../../../lib/webhooks/delive
 import { DELIVERY_STATES, type Delivery } from '../../../lib/webhooks/deliveries/delivery-store.ts';
 import { OUTCOME_CODES } from '../../../lib/webhooks/outcomes/outcome.ts';
 import { activityRoute, activityTemplates } from './activity.ts';
-import { deliveryRoutes, deliveryTemplates, type Named, namedExporters, nameOf, stateShown } from './delivery.ts';
+import { deliveryLive, deliveryRoutes, deliveryTemplates, type Named, namedExporters, nameOf, stateShown } from './delivery.ts';
+import { counted, type Texts } from './languages.ts';
 import type { View } from './live.ts';
 import { type Fault, faultOf, type Page } from './renderer.ts';
 import { type Redirect, type Screen, timeIn, type Visit } from './screen.ts';
-import { counted, texts } from './texts.ts';
 
 const LIST = `{% layout 'layout' %}{% block content %}
 {% if notice %}<p role="status">{{ notice }}</p>{% endif %}
@@ -80,7 +80,7 @@ const REPLAY_ASKED = `<section aria-labelledby="begin"><h2 id="begin">{{ t.deliv
 /** Deliveries: the list, each with its attempts, and what is sent once more. */
 export const deliveriesScreen: Screen = {
     path: '/deliveries',
-    title: texts.deliveries.title,
+    title: (texts) => texts.deliveries.title,
     templates: {
         deliveries: LIST,
         'deliveries-listed': LISTED,
@@ -91,7 +91,7 @@ export const deliveriesScreen: Screen = {
         replays: REPLAYS,
         'replay-asked': REPLAY_ASKED,
     },
-    live: [{ path: '/deliveries/live', look }],
+    live: [{ path: '/deliveries/live', look }, deliveryLive],
     routes: [
         { method: 'GET', path: '/deliveries', answer: listed },
         activityRoute,
@@ -105,7 +105,6 @@ export const deliveriesScreen: Screen = {
 };
 
 const PAGE = 50;
-const STATE_NAMES = { ...texts.deliveries.states, pending: texts.deliveries.waitingChoice };
 const FIELDS = ['state', 'exporterId', 'kind', 'eventId', 'since', 'until', 'outcome'] as const;
 type Values = Readonly<Record<(typeof FIELDS)[number], string>>;
 
@@ -120,10 +119,18 @@ function valuesOf(query: URLSearchParams): Values {
 }
 
 async function listed(visit: Visit): Promise<Page> {
+    const { texts } = visit;
+    const { states, waitingChoice } = texts.deliveries;
     const values = valuesOf(visit.query);
     const after = visit.query.get('after');
     const [exporters, asked] = await Promise.all([namedExporters(visit), askedFor(visit, values, after)]);
-    const choices = { values, exporters, states: DELIVERY_STATES, stateNames: STATE_NAMES, outcomes: OUTCOME_CODES };
+    const choices = {
+        values,
+        exporters,
+        states: DELIVERY_STATES,
+        stateNames: { ...states, pending: waitingChoice },
+        outcomes: OUTCOME_CODES,
+    };
     if ('error' in asked) {
         const data = { ...choices, live: null, deliveries: [], counted: '', next: null, error: asked.error };
         return { template: 'deliveries', title: texts.deliveries.title, status: asked.status, data };
@@ -133,23 +140,23 @@ async function listed(visit: Visit): Promise<Page> {
     const data = {
         ...choices,
         live,
-        notice: noticeOf(visit.query),
-        ...listOf(asked.found, asked.count, { exporters, values, now: visit.now }),
+        notice: noticeOf(visit),
+        ...listOf(asked.found, asked.count, { ...visit, exporters, values }),
     };
     return { template: 'deliveries', title: texts.deliveries.title, data };
 }
 
 /** What was done by the button that has led here. */
-function noticeOf(query: URLSearchParams): string | null {
+function noticeOf({ query, texts }: Visit): string | null {
     const sent = /^\d{1,3}$/.exec(query.get('sent') ?? '')?.[0];
     if (sent !== undefined) {
-        return counted(texts.deliveries.sentAgain, Number(sent));
+        return counted(texts, texts.deliveries.sentAgain, Number(sent));
     }
     return query.has('published') ? texts.overview.sample.done : null;
 }
 
 /** What is found, and how many there are, or what is wrong with the question. */
-async function askedFor({ perform }: Visit, values: Values, after: string | null) {
+async function askedFor({ perform, texts }: Visit, values: Values, after: string | null) {
     try {
         const filter = filterOf(values);
         if (after === null) {
@@ -162,7 +169,7 @@ async function askedFor({ perform }: Visit, values: Values, after: string | null
         ]);
         return { found, count };
     } catch (error) {
-        return faultOf(error);
+        return faultOf(error, texts);
     }
 }
 
@@ -178,7 +185,7 @@ async function look(visit: Visit, seen: string | null): Promise<View | null> {
     }
 
     const [count, exporters] = await Promise.all([countOf(found, filter, perform), namedExporters(visit)]);
-    return { seen: now, template: 'deliveries-listed', data: listOf(found, count, { exporters, values, now: visit.now }) };
+    return { seen: now, template: 'deliveries-listed', data: listOf(found, count, { ...visit, exporters, values }) };
 }
 
 /** How many there are, of which the newest were found: rare ones are not looked for twice, among all that there are. */
@@ -190,18 +197,19 @@ interface ListedWith {
     readonly exporters: readonly Named[];
     readonly values: Values;
     readonly now: Date;
+    readonly texts: Texts;
 }
 
 /** A page of what was found, which may be one more than a page has. */
-function listOf(found: readonly Delivery[], { count, more }: DeliveryCount, { exporters, values, now }: ListedWith) {
+function listOf(found: readonly Delivery[], { count, more }: DeliveryCount, { exporters, values, now, texts }: ListedWith) {
     const deliveries = found.slice(0, PAGE).map((delivery) => ({
         ...delivery,
         exporter: nameOf(exporters, delivery.exporterId),
-        stateShown: stateShown(delivery, now),
+        stateShown: stateShown(delivery, now, texts),
     }));
     return {
         deliveries,
-        counted: counted(texts.deliveries.counted, count, more),
+        counted: counted(texts, texts.deliveries.counted, count, more),
         next: found.length > PAGE ? nextQuery(values, deliveries.at(-1)?.id ?? '') : null,
     };
 }
@@ -234,7 +242,7 @@ interface ReplaysSaid {
 const YESTERDAY = 86_400_000;
 
 async function replaysPage(visit: Visit, { values, total = null, error = null, status = 200 }: ReplaysSaid): Promise<Page> {
-    const { query, now, perform } = visit;
+    const { query, now, perform, texts } = visit;
     const [all, exporters] = await Promise.all([perform('listReplays', {}), namedExporters(visit)]);
     const since = new Date(now.getTime() - YESTERDAY).toISOString().slice(0, 16);
     const notices: Readonly<Record<string, string>> = texts.deliveries.done;
@@ -251,8 +259,8 @@ async function replaysPage(visit: Visit, { values, total = null, error = null, s
         exporters,
         values: begins,
         total,
-        asked: total ? askedAbout(begins, nameOf(exporters, begins.exporterId)) : null,
-        totalText: counted(texts.deliveries.wouldReplay, total ?? 0),
+        asked: total ? askedAbout(begins, nameOf(exporters, begins.exporterId), texts) : null,
+        totalText: counted(texts, texts.deliveries.wouldReplay, total ?? 0),
         error,
         notice: Object.hasOwn(notices, done) ? notices[done] : null,
     };
@@ -260,7 +268,7 @@ async function replaysPage(visit: Visit, { values, total = null, error = null, s
 }
 
 /** What somebody confirms who has counted it. */
-function askedAbout(values: ReplayValues, exporter: string) {
+function askedAbout(values: ReplayValues, exporter: string, texts: Texts) {
     const { what, failedSince, rate } = values;
     const t = texts.deliveries;
     const facts = [
@@ -289,7 +297,7 @@ async function begun(visit: Visit): Promise<Page | Redirect> {
         });
         return 'id' in answer ? { to: '/deliveries/replays?done=begun' } : await replaysPage(visit, { values, total: answer.total });
     } catch (error) {
-        return await replaysPage(visit, { values, ...faultOf(error) });
+        return await replaysPage(visit, { values, ...faultOf(error, visit.texts) });
     }
 }
 

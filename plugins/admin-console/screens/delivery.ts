@@ -1,15 +1,19 @@
+import { createHash } from 'node:crypto';
 import { ScanwireError } from '../../../lib/errors.ts';
 import type { DeliveryMessage } from '../../../lib/webhooks/deliveries/deliveries.ts';
 import type { Delivery, DeliveryState } from '../../../lib/webhooks/deliveries/delivery-store.ts';
 import { DISCARDABLE, isReplayable, waitsAgain } from '../../../lib/webhooks/store-refusals.ts';
+import type { Output } from '../operations.ts';
 import { attemptShown, attemptTemplates, outcomeShown } from './attempt.ts';
+import { errorText, filled, type Texts } from './languages.ts';
+import type { LivePart } from './live.ts';
 import type { Page, Templates } from './renderer.ts';
-import type { Redirect, ScreenRoute, Visit } from './screen.ts';
-import { texts } from './texts.ts';
+import { type Redirect, type ScreenRoute, unlessAbsent, type Visit } from './screen.ts';
 
 const SHOW = `{% layout 'layout' %}{% block content %}
 {% if notice %}<p role="status">{{ notice }}</p>{% endif %}
-<div id="delivery">{% if follows %}{% assign path = '/deliveries/' | append: delivery.id | append: '?replayed' %}{% render 'follow', path: path, part: '#delivery' %}{% endif %}
+<p class="actions" data-live="{{ base }}{{ path }}/live" data-seen="{{ seen }}" data-part="#delivery" data-texts="{{ t.deliveries.live | json }}" hidden><span role="status"></span> <button type="button" class="outline"></button></p>
+<div id="delivery">{% render 'follow', path: path, part: '#delivery', when: 'changed' %}
 <dl><dt>{{ t.state }}</dt><dd>{% render 'delivery-state', state: state %}</dd>
 {% if last %}<dt>{{ t.deliveries.outcome }}</dt><dd>{% render 'attempt-outcome', attempt: last, exporterId: mends %}</dd>{% endif %}
 <dt>{{ t.deliveries.exporter }}</dt><dd><a href="{{ base }}/exporters/{{ delivery.exporterId }}">{{ exporter }}</a></dd>
@@ -26,7 +30,7 @@ const SHOW = `{% layout 'layout' %}{% block content %}
 <thead><tr><th scope="col">{{ t.deliveries.number }}</th><th scope="col">{{ t.deliveries.started }}</th><th scope="col">{{ t.deliveries.cameTo }}</th><th scope="col">{{ t.deliveries.times }}</th><th scope="col">{{ t.deliveries.response }}</th></tr></thead>
 <tbody>{% for attempt in attempts %}<tr><th scope="row">{{ attempt.number }}</th>
 <td data-label="{{ t.deliveries.started }}">{% render 'time', at: attempt.startedAt %}</td>
-<td data-label="{{ t.deliveries.cameTo }}">{% if attempt.code %}{% render 'outcome', code: attempt.code %} {{ attempt.detail }}{% if attempt.late %} {{ t.deliveries.late }}{% endif %}{% render 'outcome-words', words: attempt.words %}{% else %}{{ t.deliveries.underWay }}{% endif %}</td>
+<td data-label="{{ t.deliveries.cameTo }}">{% if attempt.code %}{% render 'outcome', code: attempt.code %} {{ t.said.detail | fill: attempt.detail }}{% if attempt.late %} {{ t.deliveries.late }}{% endif %}{% render 'outcome-words', words: attempt.words %}{% else %}{{ t.deliveries.underWay }}{% endif %}</td>
 <td data-label="{{ t.deliveries.times }}">{% if attempt.bar %}<svg class="bar" viewBox="0 0 100 8" preserveAspectRatio="none" role="img" aria-label="{{ attempt.took | join: ', ' }}">{% for part in attempt.bar %}<rect class="{{ part.phase }}" x="{{ part.from }}" width="{{ part.width }}" height="8"></rect>{% endfor %}</svg><small>{% for part in attempt.took %}<span class="whole">{{ part }}{% unless forloop.last %},{% endunless %}</span> {% endfor %}</small>{% else %}{{ t.none }}{% endif %}</td>
 <td data-label="{{ t.deliveries.response }}">{% if attempt.response.length == 0 %}{{ t.none }}{% else %}{% for fact in attempt.response %}<div><small>{{ fact[0] }}</small> {{ fact[1] }}</div>{% endfor %}{% endif %}</td></tr>
 {% if attempt.answer %}<tr class="answer"><td colspan="5">{% render 'answer', answer: attempt.answer %}</td></tr>{% endif %}
@@ -44,7 +48,10 @@ const SHOW = `{% layout 'layout' %}{% block content %}
 
 const STATE = `{% if state.failed %}<span class="failed">{{ state.text }}{% if state.nextTry %} {% render 'time', at: state.nextTry %}{% endif %}</span>{% else %}{{ state.text }}{% endif %}`;
 
-export const deliveryTemplates: Templates = { delivery: SHOW, 'delivery-state': STATE, ...attemptTemplates };
+/** What is said to a page that shows it. */
+const SEEN = '{{ seen }}';
+
+export const deliveryTemplates: Templates = { delivery: SHOW, 'delivery-seen': SEEN, 'delivery-state': STATE, ...attemptTemplates };
 
 /** One delivery: what it sends and what came of it, to send it once more, and to end it. */
 export const deliveryRoutes: readonly ScreenRoute[] = [
@@ -93,7 +100,7 @@ export interface StateShown {
 }
 
 /** The state of a delivery in words, and whether it failed; of one that is tried again, when. */
-export function stateShown(delivery: Delivery, now: Date): StateShown {
+export function stateShown(delivery: Delivery, now: Date, texts: Texts): StateShown {
     const { states, waits } = texts.deliveries;
     if (!waitsAgain(delivery)) {
         return { text: states[delivery.state], failed: GIVEN_UP.includes(delivery.state), nextTry: null };
@@ -103,11 +110,8 @@ export function stateShown(delivery: Delivery, now: Date): StateShown {
     return { text: isLater ? waits.later : waits.due, failed: true, nextTry: isLater ? delivery.dueAt : null };
 }
 
-/** What is due by then is about to be sent, in milliseconds from now: the store's clock may be another one. */
-const AT_ONCE = 5_000;
-
 async function shown(visit: Visit): Promise<Page> {
-    const { params, query, now, perform, offers } = visit;
+    const { params, now, perform, offers, texts } = visit;
     const delivery = await perform('showDelivery', { id: params.id ?? '' });
     const [message, exporters] = await Promise.all([
         messageOf(visit, delivery.id),
@@ -115,32 +119,48 @@ async function shown(visit: Visit): Promise<Page> {
     ]);
     const last = delivery.history.findLast(({ code }) => code !== null) ?? null;
     const attempts = delivery.history.map((attempt, index, all) => ({
-        ...attemptShown(attempt, all[index + 1]),
+        ...attemptShown(attempt, texts, all[index + 1]),
         // Said above already.
         ...(attempt === last && { words: null, answer: null }),
     }));
     return {
         template: 'delivery',
-        title: texts.deliveries.one.replace('%', () => delivery.kind),
+        title: filled(texts.deliveries.one, [delivery.kind]),
         data: {
             delivery,
             attempts,
-            last: last && outcomeShown(last),
+            last: last && outcomeShown(last, texts),
             mends: exporters.length > 0 ? delivery.exporterId : null,
             message,
             exporter: nameOf(exporters, delivery.exporterId),
             replayable: delivery.finishedAt !== null && isReplayable(delivery),
-            state: stateShown(delivery, now),
+            state: stateShown(delivery, now, texts),
             waits: waitsAgain(delivery),
             isLater: delivery.dueAt.getTime() > now.getTime(),
             discardable: offers('discardDelivery') && DISCARDABLE.includes(delivery.state),
-            notice: noticeOf(query),
-            follows: query.has('replayed') && delivery.finishedAt === null && delivery.dueAt.getTime() < now.getTime() + AT_ONCE,
+            notice: noticeOf(visit),
+            path: at(delivery.id),
+            seen: seenOf(delivery),
         },
     };
 }
 
-function noticeOf(query: Visit['query']): string | null {
+/** Differs where there is something else to see. */
+function seenOf(delivery: Output<'showDelivery'>): string {
+    return createHash('sha256').update(JSON.stringify(delivery)).digest('base64url');
+}
+
+/** Whether a delivery is another one than was seen: a page fetches it itself, with forms of its own. One that is gone has no more to see. */
+export const deliveryLive: LivePart = {
+    path: '/deliveries/{id}/live',
+    async look({ params, perform }, seen) {
+        const delivery = await unlessAbsent(() => perform('showDelivery', { id: params.id ?? '' }));
+        const now = delivery === null ? seen : seenOf(delivery);
+        return now === seen || now === null ? null : { seen: now, template: 'delivery-seen', data: { seen: now } };
+    },
+};
+
+function noticeOf({ query, texts }: Visit): string | null {
     if (query.has('discarded')) {
         return texts.deliveries.discard.done;
     }
@@ -159,12 +179,16 @@ interface MessageShown extends Omit<DeliveryMessage, 'bytes' | 'failure'> {
 }
 
 /** A message that cannot be shown, for example because the key ring lacks a key, leaves the rest of the page as it is. */
-async function messageOf({ perform }: Visit, id: string): Promise<MessageShown> {
+async function messageOf({ perform, texts }: Visit, id: string): Promise<MessageShown> {
     const nothing = { body: null, headers: null, erasedAt: null, size: '', cut: null };
     try {
         const { body, bytes, headers, erasedAt, failure } = await perform('showMessage', { id });
         if (body === null) {
-            return { ...nothing, erasedAt, trouble: failure === null ? null : texts.deliveries.notSent.replace('%', () => failure) };
+            return {
+                ...nothing,
+                erasedAt,
+                trouble: failure === null ? null : filled(texts.deliveries.notSent, [filled(texts.said.unsent, [failure])]),
+            };
         }
 
         const pretty = indented(body, MAX_SHOWN);
@@ -173,7 +197,7 @@ async function messageOf({ perform }: Visit, id: string): Promise<MessageShown> 
         return { body: pretty.slice(0, MAX_SHOWN), headers, erasedAt, size, cut, trouble: null };
     } catch (error) {
         if (error instanceof ScanwireError && error.code !== 'UNAVAILABLE') {
-            return { ...nothing, trouble: error.message };
+            return { ...nothing, trouble: errorText(error, texts) };
         }
         throw error;
     }

@@ -1,8 +1,8 @@
-import { ScanwireError } from '../../../lib/errors.ts';
 import {
     DEFAULT_COLLECTOR,
     type Exporter,
     type ExporterChanges,
+    type HeaderChanges,
     type HeaderPairs,
     type NewExporterSettings,
 } from '../../../lib/webhooks/exporters/exporter.ts';
@@ -25,6 +25,7 @@ import {
     type TypedAuthentication,
     typedAuthentication,
 } from './authentication-form.ts';
+import { FormFault, filled } from './languages.ts';
 import type { Templates } from './renderer.ts';
 
 /*
@@ -42,10 +43,10 @@ const FORM = `{% render 'form', action: action, name: title %}{% render 'error',
 {% if isNew %}{% render 'input', field: 'secret', label: t.exporters.secret, value: values.secret, hint: t.exporters.secretHint, required: true, id: 'secret', error: error %}{% render 'copy', id: 'secret' %}{% endif %}
 </fieldset>
 <fieldset id="headers"><legend>{{ t.exporters.headers }}</legend>
-<p id="headers-hint"><small>{{ t.exporters.headersHint }}{% if keptHeaders != '' %} {{ t.exporters.headersKept | fill: keptHeaders }}{% endif %}</small></p>
-{% for row in values.headers %}<div class="pair"><input name="headerName" value="{{ row[0] }}" autocomplete="off" spellcheck="false" aria-label="{{ t.exporters.headerName }} {{ forloop.index }}" aria-describedby="headers-hint" placeholder="{% if forloop.first %}{{ t.exporters.headerExamples.name }}{% else %}{{ t.exporters.headerName }}{% endif %}"><span aria-hidden="true">:</span><input name="headerValue" value="{{ row[1] }}" autocomplete="off" spellcheck="false" aria-label="{{ t.exporters.headerValue }} {{ forloop.index }}" aria-describedby="headers-hint" placeholder="{% if forloop.first %}{{ t.exporters.headerExamples.value }}{% else %}{{ t.exporters.headerValue }}{% endif %}"></div>
+<p id="headers-hint"><small>{{ t.exporters.headersHint }}{% if keptHeaders.length > 0 %} {{ t.exporters.headersKept }}{% endif %}</small></p><input type="hidden" name="headersShown" value="yes">
+{% for row in values.headers %}{% assign isKept = false %}{% if row[1] == '' and keptHeaders contains row[0] %}{% assign isKept = true %}{% endif %}<div class="pair"><input name="headerName" value="{{ row[0] }}" autocomplete="off" spellcheck="false" aria-label="{{ t.exporters.headerName }} {{ forloop.index }}" aria-describedby="headers-hint" placeholder="{% if forloop.first %}{{ t.exporters.headerExamples.name }}{% else %}{{ t.exporters.headerName }}{% endif %}"><span aria-hidden="true">:</span><input name="headerValue" value="{{ row[1] }}" autocomplete="off" spellcheck="false" aria-label="{{ t.exporters.headerValue }} {{ forloop.index }}" aria-describedby="headers-hint" placeholder="{% if isKept %}{{ t.exporters.headerStays }}{% elsif forloop.first %}{{ t.exporters.headerExamples.value }}{% else %}{{ t.exporters.headerValue }}{% endif %}"></div>
 {% endfor %}{% render 'said', field: 'headers', error: error %}<p><button name="moreHeaders" value="yes" class="secondary" formnovalidate>{{ t.exporters.moreHeaders }}</button></p>{% unless isNew %}
-{% if keptHeaders != '' %}<label><input type="checkbox" name="dropHeaders"{% if values.dropHeaders %} checked{% endif %}> {{ t.exporters.dropHeaders }}</label>{% endif %}
+{% if keptHeaders.length > 0 %}<label><input type="checkbox" name="dropHeaders"{% if values.dropHeaders %} checked{% endif %}> {{ t.exporters.dropHeaders }}</label>{% endif %}
 {% if carries %}<label><input type="checkbox" name="keepHeaders"{% if values.keepHeaders %} checked{% endif %}> {{ t.exporters.keepHeaders }}</label>{% endif %}{% endunless %}</fieldset>
 <fieldset><label>{{ t.exporters.type }} <select name="type">{% for type in types %}<option value="{{ type }}"{% if type == values.type %} selected{% endif %}>{{ t.exporters.types[type] }}</option>{% endfor %}</select>
 {% render 'said', field: 'type', hint: typeHint, error: error %}</label></fieldset>
@@ -87,6 +88,8 @@ export interface ExporterValues {
     readonly url: string;
     readonly secret: string;
     readonly headers: HeaderPairs;
+    /** Whether the rows of the form are all that there is: a name that was emptied is dropped. */
+    readonly headersShown: boolean;
     readonly dropHeaders: boolean;
     readonly keepHeaders: boolean;
     readonly type: string;
@@ -124,7 +127,8 @@ export function newValues(): ExporterValues {
 
 /** What a form for an exporter begins with. @param exporter With its whole URL. */
 export function valuesFrom(exporter: Exporter): ExporterValues {
-    const { collector, name, url, type, trust, kinds, filter, format, template, rate, ordered, afterExhausted, signatures } = exporter;
+    const { headerNames, collector, name, url, type, trust, kinds, filter, format, template, rate, ordered, afterExhausted, signatures } =
+        exporter;
     const json = (value: unknown): string => (value === null ? '' : JSON.stringify(value, null, 2));
     const texts = {
         kinds: kinds?.join(', ') ?? '',
@@ -132,7 +136,8 @@ export function valuesFrom(exporter: Exporter): ExporterValues {
         template: json(template),
         rate: rate === null ? '' : String(rate),
     };
-    const chosen = { collector, name, url, type, trust, format, ordered, afterExhausted, signatures };
+    const headers = [...headerNames.map((header) => [header, ''] as const), ...EMPTY_ROWS];
+    const chosen = { headers, collector, name, url, type, trust, format, ordered, afterExhausted, signatures };
     return { ...newValues(), ...chosen, ...texts, secret: '', start: false };
 }
 
@@ -148,6 +153,7 @@ export function valuesOf(form: URLSearchParams): ExporterValues {
         url: text('url'),
         secret: text('secret'),
         headers: rows.length === 0 || form.has('moreHeaders') ? [...rows, ...EMPTY_ROWS] : rows,
+        headersShown: form.has('headersShown'),
         dropHeaders: form.has('dropHeaders'),
         keepHeaders: form.has('keepHeaders'),
         type: text('type') || 'investigation',
@@ -177,9 +183,9 @@ export function newSettings(values: ExporterValues): NewExporterSettings {
 }
 
 /** What the form changes of an exporter; secrets that are left empty stay. @throws ScanwireError as {@link newSettings}. */
-export function changesOf(values: ExporterValues, before?: Pick<Exporter, 'type'>): ExporterChanges {
+export function changesOf(values: ExporterValues, before?: Pick<Exporter, 'type' | 'headerNames'>): ExporterChanges {
     const { name, url, collector, trust, signatures, kinds, filter, format, template, formatSecret, rate, type } = values;
-    const headers = typed(values.headers);
+    const headers = headersIn(values, before?.headerNames);
     return {
         name,
         url,
@@ -195,10 +201,20 @@ export function changesOf(values: ExporterValues, before?: Pick<Exporter, 'type'
         rate: rate === '' ? null : Number(rate),
         ...(formatSecret !== '' && { formatSecret }),
         ...authenticationIn(values.authentication),
-        ...((headers.length > 0 || values.dropHeaders) && { headers }),
+        ...(headers !== undefined && { headers }),
         ...(before !== undefined && before.type !== type && { type: type as ExportType }),
         ...(values.keepHeaders && { keepHeaders: true }),
     };
+}
+
+/** What the rows come to: a name without a value stands for the value that there is. @returns Undefined where all stays as it is. */
+export function headersIn(values: ExporterValues, kept: readonly string[] = []): HeaderChanges | undefined {
+    const isKept = (name: string): boolean => kept.some((one) => one.toLowerCase() === name.toLowerCase());
+    const rows = typed(values.headers).map(([name, value]) => [name, value === '' && isKept(name) ? null : value] as const);
+    const headers = values.dropHeaders ? rows.filter(([, value]) => value !== null) : rows;
+    const isAsBefore = headers.length === kept.length && headers.every(([name, value], index) => value === null && name === kept[index]);
+    const saysNothing = headers.length === 0 && !values.headersShown;
+    return (isAsBefore || saysNothing) && !values.dropHeaders ? undefined : headers;
 }
 
 function typed(headers: HeaderPairs): HeaderPairs {
@@ -209,7 +225,7 @@ function jsonIn(field: string, text: string): unknown {
     try {
         return text === '' ? null : JSON.parse(text);
     } catch (cause) {
-        throw new ScanwireError('INVALID_INPUT', `${field} must be JSON`, { field, cause });
+        throw new FormFault(({ exporters }) => filled(exporters.mustBeJson, [field]), { field, cause });
     }
 }
 
@@ -230,6 +246,6 @@ export function choicesFor({ authentication }: ExporterValues, before?: Exporter
         parts,
         isRunning: before?.state === 'running',
         carries: before !== undefined && isForReceiver(before),
-        keptHeaders: before?.headerNames.join(', ') ?? '',
+        keptHeaders: before?.headerNames ?? [],
     };
 }

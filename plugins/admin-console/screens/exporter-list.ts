@@ -1,8 +1,8 @@
 import type { Output } from '../operations.ts';
 import { drawn, type Part } from './chart.ts';
+import { filled, type Texts } from './languages.ts';
 import type { Page, Templates } from './renderer.ts';
 import type { Visit } from './screen.ts';
-import { filled, texts } from './texts.ts';
 
 const LIST = `{% layout 'layout' %}{% block content %}
 {% if notice %}<p role="status">{{ notice }}</p>{% endif %}
@@ -24,8 +24,8 @@ const LIST = `{% layout 'layout' %}{% block content %}
 
 const STATE = `{{ t.exporters.states[exporter.state] }}{% if exporter.pausedAt %}, {{ t.exporters.paused }}{% endif %}`;
 const OUTCOME = `{% if health.lastOutcome %}{% render 'outcome', code: health.lastOutcome.code %} {% render 'time', at: health.lastOutcome.at %}{% else %}{{ t.none }}{% endif %}`;
-const HEALTH = `{% if exporter.stopReason %}{{ exporter.stopReason }}{% elsif exporter.health.lastOutcome == null %}{{ t.exporters.untried }}{% elsif exporter.consecutiveFailures == 0 %}{{ t.exporters.well }}{% else %}{{ t.exporters.failing | counted: exporter.consecutiveFailures }}{% endif %}{% if exporter.health.breaker != 'closed' %}, {{ t.exporters.breakers[exporter.health.breaker] }}{% if exporter.health.nextProbe %}, {{ t.exporters.nextProbe }} {% render 'time', at: exporter.health.nextProbe %}{% endif %}{% endif %}`;
-const WAITING = `{{ backlog.waiting }}{% if backlog.more %}+{% endif %}{% if backlog.oldest %}, {{ t.exporters.oldest }} {% render 'time', at: backlog.oldest %}<br><small>{% for age in t.exporters.ages %}{% assign count = backlog.ages[age[0]] %}{% if count > 0 %}<span class="age">{{ count }} {{ age[1] }}</span> {% endif %}{% endfor %}</small>{% endif %}`;
+const HEALTH = `{% if exporter.stopReason %}{{ t.said.stopped | fill: exporter.stopReason }}{% elsif exporter.health.lastOutcome == null %}{{ t.exporters.untried }}{% elsif exporter.consecutiveFailures == 0 %}{{ t.exporters.well }}{% else %}{{ t.exporters.failing | counted: exporter.consecutiveFailures }}{% endif %}{% if exporter.health.breaker != 'closed' %}, {{ t.exporters.breakers[exporter.health.breaker] }}{% if exporter.health.nextProbe %}, {{ t.exporters.nextProbe }} {% render 'time', at: exporter.health.nextProbe %}{% endif %}{% endif %}`;
+const WAITING = `{{ backlog.waiting }}{% if backlog.more %}+{% endif %}{% if backlog.oldest %}, {{ t.exporters.oldest }} {% render 'time', at: backlog.oldest %}<br><small>{% for age in backlog.ages %}{% if age[1] > 0 %}<span class="age">{{ age[1] }} {{ t.exporters.ages[age[0]] }}</span> {% endif %}{% endfor %}</small>{% endif %}`;
 const DAY = `{% if day %}<svg class="chart day" viewBox="0 0 {{ day.width }} 100" preserveAspectRatio="none" role="img" aria-label="{{ day.says }}"><line class="ground" x1="0" x2="{{ day.width }}" y1="100" y2="100"></line>{% for part in day.rects %}<rect class="{{ part.name }}" x="{{ part.x }}" y="{{ part.y }}" width="8" height="{{ part.height }}"></rect>{% endfor %}</svg><small>{{ day.share }}</small>{% else %}{{ t.none }}{% endif %}`;
 
 /** Rows of a page. */
@@ -42,13 +42,13 @@ export const listTemplates: Templates = {
 };
 
 /** The list of exporters, a page of it. */
-export async function listed({ query, perform }: Visit): Promise<Page> {
+export async function listed({ query, perform, texts }: Visit): Promise<Page> {
     const after = query.get('after') ?? '';
     const [found, before] = await Promise.all([
         perform('pageExporters', { ...(after !== '' && { after }), limit: PAGE + 1 }),
         after === '' ? null : perform('summarizeExporters', { ids: [after] }),
     ]);
-    const exporters = found.slice(0, PAGE).map((exporter) => ({ ...exporter, day: dayOf(exporter.day) }));
+    const exporters = found.slice(0, PAGE).map((exporter) => ({ ...exporter, day: dayOf(exporter.day, texts) }));
     const next = found.length > PAGE ? exporters.at(-1)?.id : null;
     const { wasRemoved, fromFirst } = texts.exporters;
     const notice = query.has('removed') ? wasRemoved : before?.length === 0 ? fromFirst : null;
@@ -56,7 +56,7 @@ export async function listed({ query, perform }: Visit): Promise<Page> {
 }
 
 /** A day as a small picture, each slice as high as all others; null where nothing was accepted. */
-function dayOf(day: Output<'pageExporters'>[number]['day']) {
+function dayOf(day: Output<'pageExporters'>[number]['day'], texts: Texts) {
     const sum = (field: 'deliveries' | 'delivered' | 'failed'): number => (day ?? []).reduce((total, slice) => total + slice[field], 0);
     const [deliveries, delivered, failed] = [sum('deliveries'), sum('delivered'), sum('failed')];
     if (day === null || deliveries === 0) {
@@ -74,13 +74,13 @@ function dayOf(day: Output<'pageExporters'>[number]['day']) {
     });
     const counted = deliveries.toLocaleString(texts.locale) + (day.some(({ more }) => more) ? '+' : '');
     const t = texts.exporters.day;
-    const share = shareText(delivered, failed);
+    const share = shareText(delivered, failed, texts);
     const numbers = [share, counted, delivered.toLocaleString(texts.locale), failed.toLocaleString(texts.locale)];
     return { says: filled(t.says, numbers), share: filled(t.share, numbers), ...drawn(bars, 100) };
 }
 
 /** Of those that have come to something; never all where one has failed, nor none where one was delivered. */
-function shareText(delivered: number, failed: number): string {
+function shareText(delivered: number, failed: number, texts: Texts): string {
     const ended = delivered + failed;
     if (ended === 0) {
         return texts.exporters.day.unknown;

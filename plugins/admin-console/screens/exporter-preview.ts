@@ -3,10 +3,10 @@ import type { Exporter } from '../../../lib/webhooks/exporters/exporter.ts';
 import { DRAFTED } from '../../../lib/webhooks/exporters/exporter-preview.ts';
 import type { Output } from '../operations.ts';
 import { indented } from './delivery.ts';
-import { type ExporterValues, newSettings } from './exporter-form.ts';
+import { type ExporterValues, headersIn, newSettings } from './exporter-form.ts';
+import { errorText, FormFault } from './languages.ts';
 import type { Templates } from './renderer.ts';
 import type { Visit } from './screen.ts';
-import { texts } from './texts.ts';
 
 /**
  * What would be sent of an event with what the form holds. The whole form is sent for it; with scripts whenever something above it is typed, and
@@ -15,7 +15,7 @@ import { texts } from './texts.ts';
 const PREVIEW = `<fieldset class="preview"><legend>{{ t.exporters.preview.title }}</legend>
 <p><small>{{ t.exporters.preview.hint }}</small></p>
 <div id="preview" aria-live="polite">{% if preview.fault %}<p class="fault">{{ preview.fault }}</p>{% elsif preview.message %}
-<p><strong>{% if preview.message.wanted %}{{ t.exporters.preview.wanted }}{% else %}{{ t.exporters.preview.unwanted }} {{ preview.message.reason }}.{% endif %}</strong></p>
+<p><strong>{% if preview.message.wanted %}{{ t.exporters.preview.wanted }}{% else %}{{ t.exporters.preview.unwanted }} {{ t.said.unwanted | fill: preview.message.reason }}.{% endif %}</strong></p>
 {% if preview.message.wanted %}<dl class="headers">{% for header in preview.message.headers %}<dt>{{ header[0] }}</dt><dd><code>{{ header[1] }}</code></dd>{% endfor %}</dl>
 <pre tabindex="0" aria-label="{{ t.deliveries.body }}"><code>{{ preview.message.body }}</code></pre>{% endif %}{% endif %}</div>
 <details><summary>{{ t.exporters.preview.event }}</summary>
@@ -27,13 +27,11 @@ const PREVIEW = `<fieldset class="preview"><legend>{{ t.exporters.preview.title 
 
 export const previewTemplates: Templates = { 'exporter-preview': PREVIEW };
 
-/** The event that a form begins with. */
+/** The event that a form begins with, but for what it says. */
 export const SAMPLE = {
     kind: 'idr_investigation_created',
     body: {
         timestamp: '2026-11-20T08:15:30.250Z',
-        title: 'Harvested credentials used from two countries',
-        description: 'The account signed in from Lisbon and from Osaka within eleven minutes.',
         link: 'https://console.example.com/investigations/4d1f6c1e',
         investigationId: '4d1f6c1e-6f0a-4c55-9e0b-6a1f0c2f9d3b',
         investigationRrn: 'rrn:investigation:eu:7e2b9d52:investigation:4D1F6C1E6F0A',
@@ -56,9 +54,9 @@ export interface PreviewShown {
 }
 
 /** Of the settings that a form has, and of the event that was typed into it. @param before The exporter that there is. */
-export async function previewShown({ form, perform }: Visit, values: ExporterValues, before?: Exporter): Promise<PreviewShown> {
+export async function previewShown({ form, perform, texts }: Visit, values: ExporterValues, before?: Exporter): Promise<PreviewShown> {
     const kind = form.get('sampleKind')?.trim() ?? SAMPLE.kind;
-    const body = form.get('sampleBody') ?? JSON.stringify(SAMPLE.body, null, 2);
+    const body = form.get('sampleBody') ?? JSON.stringify({ ...SAMPLE.body, ...texts.exporters.preview.sample }, null, 2);
     const asked = { kind, body, message: null, fault: null };
     if (!form.has('preview')) {
         return asked;
@@ -69,7 +67,7 @@ export async function previewShown({ form, perform }: Visit, values: ExporterVal
         return { ...asked, message: { ...message, body: indented(message.body, MAX_SHOWN).slice(0, MAX_SHOWN) } };
     } catch (error) {
         if (error instanceof ScanwireError && (error.code === 'INVALID_INPUT' || error.code === 'CONFLICT')) {
-            return { ...asked, fault: error.message };
+            return { ...asked, fault: errorText(error, texts) };
         }
         throw error;
     }
@@ -85,9 +83,10 @@ function draftOf(values: ExporterValues, before?: Exporter) {
     if (before === undefined) {
         return { ...chosen, ...(owner !== undefined && { owner }), ...(legacy !== undefined && { legacy }) };
     }
-    const { secret: __, headers = [], ...others } = chosen as typeof settings;
+    const { secret: __, headers: ___, ...others } = chosen as typeof settings;
+    const headers = headersIn(values, before.headerNames);
     const type = values.type === before.type ? {} : { type: values.type as Exporter['type'] };
-    return { id: before.id, ...others, ...type, ...((headers.length > 0 || values.dropHeaders) && { headers }) };
+    return { id: before.id, ...others, ...type, ...(headers !== undefined && { headers }) };
 }
 
 const NOTHING: ExporterValues['authentication'] = { texts: new Map(), dropped: [], missing: [] };
@@ -96,6 +95,6 @@ function jsonOf(text: string): unknown {
     try {
         return JSON.parse(text);
     } catch (cause) {
-        throw new ScanwireError('INVALID_INPUT', texts.exporters.preview.noJson, { cause });
+        throw new FormFault(({ exporters }) => exporters.preview.noJson, { cause });
     }
 }

@@ -1,11 +1,12 @@
 import type { Delivery } from '../../../lib/webhooks/deliveries/delivery-store.ts';
+import type { ExporterSummary } from '../../../lib/webhooks/exporters/exporter-lists.ts';
 import type { OutcomeCode, Timings } from '../../../lib/webhooks/outcomes/outcome.ts';
 import { waitsAgain } from '../../../lib/webhooks/store-refusals.ts';
 import type { Output } from '../operations.ts';
 import { type OutcomeShown, outcomeShown } from './attempt.ts';
+import { durationText, type Texts } from './languages.ts';
 import type { Templates } from './renderer.ts';
 import type { Visit } from './screen.ts';
-import { durationText, texts } from './texts.ts';
 
 const TEST = `{% if attempt == null and steps.length > 0 %}<p>{{ t.exporters.sending }}</p>
 {% elsif attempt and attempt.code == null %}<p>{{ t.exporters.underWay }} {% render 'time', at: attempt.startedAt %}.</p>
@@ -30,7 +31,7 @@ export interface ShownTest {
 }
 
 /** What becomes of the test that the page was asked for; one of another exporter is none. */
-export async function testOf({ query, perform }: Visit, exporterId: string): Promise<ShownTest> {
+export async function testOf({ query, perform, texts }: Visit, exporterId: string): Promise<ShownTest> {
     const id = query.get('test') ?? '';
     const delivery = await perform('showDelivery', { id });
     if (delivery.exporterId !== exporterId) {
@@ -38,10 +39,14 @@ export async function testOf({ query, perform }: Visit, exporterId: string): Pro
     }
 
     const attempt = delivery.history.at(-1) ?? null;
-    const steps = attempt?.timings ? stepsOf(attempt.timings, true) : delivery.progress ? stepsOf(delivery.progress, false) : [];
+    const steps = attempt?.timings
+        ? stepsOf(attempt.timings, true, texts)
+        : delivery.progress
+          ? stepsOf(delivery.progress, false, texts)
+          : [];
     const { waiting, all } = attempt?.code === 'delivered' ? await waitingFor({ perform }, exporterId) : NOTHING;
     const waits = waiting.length === 0 ? null : all ? 'few' : 'many';
-    return { id, attempt: attempt && outcomeShown(attempt), ended: delivery.finishedAt !== null, steps, waits };
+    return { id, attempt: attempt && outcomeShown(attempt, texts), ended: delivery.finishedAt !== null, steps, waits };
 }
 
 /** So many of what waits for an exporter, the newest, are looked at, and sent by one button: more are replayed, at a rate. */
@@ -74,12 +79,56 @@ export async function lastTestOf(
     return isNewer && code !== null ? { code, at } : null;
 }
 
+/** An exporter whose last test has failed. */
+export interface FailedTest {
+    readonly exporter: ExporterSummary;
+    readonly code: OutcomeCode;
+}
+
+/** So many of the newest tests of all exporters are looked at, and so many exporters that these name. */
+const NEWEST_TESTS = 50;
+const MAX_ASKED = 10;
+
+/** The newest tests of all exporters. */
+export async function newestTests({ perform }: Visit): Promise<readonly Delivery[]> {
+    return await perform('listDeliveries', { kind: 'test', limit: NEWEST_TESTS });
+}
+
+/**
+ * Exporters that run and whose last test has failed, where their receivers have taken nothing since: those that fail otherwise say so themselves.
+ *
+ * @param tests As {@link newestTests}.
+ */
+export async function failedTests(
+    { perform }: Visit,
+    exporters: readonly ExporterSummary[],
+    tests: readonly Delivery[],
+): Promise<readonly FailedTest[]> {
+    const last = new Map(tests.toReversed().map((test) => [test.exporterId, test]));
+    const asked = exporters
+        .filter(({ id, state, consecutiveFailures }) => state === 'running' && consecutiveFailures === 0 && hasFailed(last.get(id)))
+        .slice(0, MAX_ASKED);
+    const failed = await Promise.all(
+        asked.map(async (exporter) => {
+            const { code } = (await lastTestOf({ perform }, await perform('showExporter', { id: exporter.id }))) ?? {};
+            return code === undefined || code === 'delivered' ? [] : [{ exporter, code }];
+        }),
+    );
+    return failed.flat();
+}
+
+function hasFailed(test: Delivery | undefined): boolean {
+    return test !== undefined && test.finishedAt !== null && test.lastCode !== 'delivered';
+}
+
+const STEPS = ['dns', 'connect', 'tls', 'firstByte', 'total'] as const;
+
 /** Each step with what it took. How long all of it takes is told once it is known. */
-function stepsOf(timings: Timings, isOver: boolean): readonly (readonly [string, string])[] {
+function stepsOf(timings: Timings, isOver: boolean, texts: Texts): readonly (readonly [string, string])[] {
     const { steps, notYet, notNeeded } = texts.exporters;
-    const last = steps.findLastIndex(([name]) => name !== 'total' && timings[name] !== null);
-    return steps.slice(0, isOver ? undefined : -1).map(([name, label], index) => {
+    const last = STEPS.findLastIndex((name) => name !== 'total' && timings[name] !== null);
+    return STEPS.slice(0, isOver ? undefined : -1).map((name, index) => {
         const took = timings[name];
-        return [label, took === null ? (isOver || index < last ? notNeeded : notYet) : durationText(took)];
+        return [steps[name], took === null ? (isOver || index < last ? notNeeded : notYet) : durationText(texts, took)];
     });
 }

@@ -1,5 +1,6 @@
 import { ScanwireError } from '../../../lib/errors.ts';
 import type { Exporter } from '../../../lib/webhooks/exporters/exporter.ts';
+import type { ReceiverWarning } from '../../../lib/webhooks/exporters/receiver-url.ts';
 import { generateSecret } from '../../../lib/webhooks/messages/signing-secret.ts';
 import type { Output } from '../operations.ts';
 import {
@@ -15,9 +16,9 @@ import {
 import { listed, listTemplates } from './exporter-list.ts';
 import { previewShown, previewTemplates } from './exporter-preview.ts';
 import { lastTestOf, testOf, testTemplates, waitingFor } from './exporter-tests.ts';
+import { countText, filled, type Texts, wordsOf } from './languages.ts';
 import { type Fault, faultOf, type Page } from './renderer.ts';
 import { FailedOnTheWay, type Redirect, type Screen, type ScreenRoute, type Visit } from './screen.ts';
-import { countText, texts, wordsOf } from './texts.ts';
 
 const SHOW = `{% layout 'layout' %}{% block content %}
 {% if notice %}<p role="status">{{ notice }}</p>{% endif %}
@@ -32,7 +33,7 @@ const SHOW = `{% layout 'layout' %}{% block content %}
 <small>{{ t.exporters.stopOrPause }}</small></section>
 <div id="facts">{% if shown and shown.ended == false %}{% assign path = '/exporters/' | append: exporter.id | append: '?test=' | append: shown.id %}{% render 'follow', path: path, part: '#facts' %}{% endif %}
 <dl><dt>{{ t.state }}</dt><dd>{% render 'exporter-state', exporter: exporter %}</dd>
-<dt>{{ t.exporters.lastOutcome }}</dt><dd>{% if lastTest %}{% render 'outcome', code: lastTest.code %} {% render 'time', at: lastTest.at %}, {{ t.exporters.byTest }}{% if exporter.health.lastOutcome %}<br>{{ t.exporters.beforeTest }} {% endif %}{% endif %}{% if lastTest == null or exporter.health.lastOutcome %}{% render 'exporter-outcome', health: exporter.health %}{% if exporter.health.lastOutcome %}: {{ exporter.health.lastOutcome.detail }}{% endif %}{% endif %}{% render 'outcome-words', words: words %}</dd>
+<dt>{{ t.exporters.lastOutcome }}</dt><dd>{% if lastTest %}{% render 'outcome', code: lastTest.code %} {% render 'time', at: lastTest.at %}, {{ t.exporters.byTest }}{% if exporter.health.lastOutcome %}<br>{{ t.exporters.beforeTest }} {% endif %}{% endif %}{% if lastTest == null or exporter.health.lastOutcome %}{% render 'exporter-outcome', health: exporter.health %}{% if exporter.health.lastOutcome %}{% assign detail = t.said.detail | fill: exporter.health.lastOutcome.detail %}{% if detail != '' %}: {{ detail }}{% endif %}{% endif %}{% endif %}{% render 'outcome-words', words: words %}</dd>
 <dt>{{ t.exporters.health }}</dt><dd>{% render 'exporter-health', exporter: exporter %}{% if lastTest.code == 'delivered' and exporter.consecutiveFailures > 0 %}<br>{{ t.exporters.testArrived }}{% endif %}</dd>
 <dt>{{ t.exporters.waiting }}</dt><dd>{% render 'exporter-waiting', backlog: exporter.health.backlog %}</dd>
 {% for fact in facts %}<dt>{{ fact[0] }}</dt><dd>{{ fact[1] }}</dd>{% endfor %}</dl></div>
@@ -50,7 +51,7 @@ const ACTIONS = ['start', 'stop', 'pause', 'resume', 'test'] as const;
 /** Data Exporters: the list, the form, and each with what can be done to it. */
 export const exportersScreen: Screen = {
     path: '/exporters',
-    title: texts.exporters.title,
+    title: ({ exporters }) => exporters.title,
     templates: {
         ...listTemplates,
         exporter: SHOW,
@@ -96,13 +97,13 @@ interface FormState {
 }
 
 async function formPage(visit: Visit, { values, before, error, status = 200 }: FormState): Promise<Page> {
-    const { perform, owner } = visit;
+    const { perform, owner, texts } = visit;
     const all = await perform('summarizeExporters', {});
     const collectors = [...new Set([values.collector, ...all.map(({ collector }) => collector)])].filter((name) => name !== '');
     const [title, action] =
         before === undefined
             ? [texts.exporters.add, '/exporters']
-            : [texts.exporters.editOne.replace('%', () => before.name || before.id), `/exporters/${before.id}/edit`];
+            : [filled(texts.exporters.editOne, [before.name || before.id]), `/exporters/${before.id}/edit`];
     const typeHint = before?.legacy === true ? texts.exporters.oneWay : null;
     const isNew = before === undefined;
     const data = {
@@ -135,7 +136,7 @@ async function created(visit: Visit): Promise<Page | Redirect> {
     try {
         made = await perform('createExporter', newSettings(values));
     } catch (error) {
-        return await formPage(visit, { values, ...faultOf(error) });
+        return await formPage(visit, { values, ...faultOf(error, visit.texts) });
     }
 
     const warning = made.warnings.map(({ code }) => code).join(' ');
@@ -172,7 +173,7 @@ async function changed(visit: Visit): Promise<Page | Redirect> {
         const warning = warnings.map(({ code }) => code).join(' ');
         return { to: at(id, { done: 'changed', test: test.deliveryId, ...(warning !== '' && { warning }) }) };
     } catch (error) {
-        return await formPage(visit, { values, before, ...faultOf(error) });
+        return await formPage(visit, { values, before, ...faultOf(error, visit.texts) });
     }
 }
 
@@ -187,7 +188,7 @@ async function rotated(visit: Visit): Promise<Page | Redirect> {
         const { id, test } = await perform('updateExporter', { id: idOf(visit), secret, ...overlap, wait: !visit.scripted });
         return { to: at(id, { done: 'rotated', test: test.deliveryId }) };
     } catch (error) {
-        const fault = faultOf(error);
+        const fault = faultOf(error, visit.texts);
         return { ...(await exporterPage(visit, fault.error)), status: fault.status };
     }
 }
@@ -217,10 +218,11 @@ async function changedBy(name: 'start' | 'stop', id: string, { perform, scripted
 }
 
 async function exporterPage(visit: Visit, error: Fault | null = null): Promise<Page> {
-    const { query, perform } = visit;
+    const { query, perform, texts } = visit;
     const exporter = await perform('showExporter', { id: idOf(visit) });
     const notices: Readonly<Record<string, string>> = texts.exporters.done;
-    const warnings: Readonly<Record<string, string>> = texts.exporters.warnings;
+    const byCode: Readonly<Record<ReceiverWarning['code'], string>> = texts.exporters.warnings;
+    const warnings: Readonly<Record<string, string>> = byCode;
     const said = (query.get('warning') ?? '').split(' ').flatMap((code) => (Object.hasOwn(warnings, code) ? [warnings[code]] : []));
     const done = query.get('done') ?? '';
     const shown = query.has('test') ? await testOf(visit, exporter.id) : null;
@@ -231,8 +233,8 @@ async function exporterPage(visit: Visit, error: Fault | null = null): Promise<P
         exporter,
         lastTest,
         // A test that is shown has words of its own, and one that has arrived takes back what was said before.
-        words: lastTest?.code === 'delivered' ? null : wordsOf((lastOutcome ?? (shown === null ? lastTest : null))?.code),
-        facts: factsOf(exporter),
+        words: lastTest?.code === 'delivered' ? null : wordsOf(texts, (lastOutcome ?? (shown === null ? lastTest : null))?.code),
+        facts: factsOf(exporter, texts),
         actions: actionsOf(exporter),
         secret: generateSecret(),
         overlap: visit.form.get('overlap') ?? '24',
@@ -246,9 +248,9 @@ async function exporterPage(visit: Visit, error: Fault | null = null): Promise<P
 }
 
 /** How much was held for one that runs again; null for nothing. */
-async function heldBack({ perform }: Visit, { id, state }: Exporter): Promise<string | null> {
+async function heldBack({ perform, texts }: Visit, { id, state }: Exporter): Promise<string | null> {
     const held = state === 'running' ? await perform('countDeliveries', { exporterId: id, state: 'held' }) : null;
-    return held === null || held.count === 0 ? null : countText(held);
+    return held === null || held.count === 0 ? null : countText(texts, held);
 }
 
 /** One that is being sent by itself by now needs nobody to send it. */
@@ -273,7 +275,7 @@ function actionsOf({ state, pausedAt }: Exporter): readonly string[] {
     return ['test', state === 'running' ? 'stop' : 'start', pausedAt === null ? 'pause' : 'resume'];
 }
 
-function factsOf(exporter: Exporter): readonly (readonly [string, string])[] {
+function factsOf(exporter: Exporter, texts: Texts): readonly (readonly [string, string])[] {
     const { id, url, collector, type, owner, kinds, filter, format, trust, signatures, headerNames, authentication, rate } = exporter;
     const t = texts.exporters;
     const facts: readonly (readonly [string, string])[] = [

@@ -1,8 +1,6 @@
-import { ScanwireError } from '../../../lib/errors.ts';
 import type { ExporterSummary } from '../../../lib/webhooks/exporters/exporter-lists.ts';
 import { SAMPLE } from './exporter-preview.ts';
-import type { Redirect, Visit } from './screen.ts';
-import { texts } from './texts.ts';
+import { type Redirect, unlessAbsent, type Visit } from './screen.ts';
 
 /** Below the base: the page that has all the steps. */
 export const OVERVIEW_PATH = '/overview';
@@ -42,22 +40,10 @@ export function nextStep(): (visit: Visit) => Promise<FirstStep | null> {
 }
 
 /** Publishes an event that can be told from others by its title. */
-export async function publishedSample({ now, perform }: Visit): Promise<Redirect> {
+export async function publishedSample({ now, perform, texts }: Visit): Promise<Redirect> {
     const { title, description } = texts.overview.sample;
     await perform('publishEvent', { kind: SAMPLE.kind, body: { ...SAMPLE.body, timestamp: now.toISOString(), title, description } });
     return { to: '/deliveries?published' };
-}
-
-/** What an operation answers; null where the application has left out its part. */
-export async function unlessAbsent<T>(ask: () => Promise<T>): Promise<T | null> {
-    try {
-        return await ask();
-    } catch (error) {
-        if (error instanceof ScanwireError && error.code === 'NOT_FOUND') {
-            return null;
-        }
-        throw error;
-    }
 }
 
 /** Of the page of an exporter, below the base. */
@@ -74,7 +60,11 @@ async function anyPublished({ perform }: Visit): Promise<boolean> {
     return newest.some(({ kind }) => kind !== 'test');
 }
 
-async function stepsAmong({ perform }: Visit, exporters: readonly ExporterSummary[], isPublished: boolean): Promise<readonly FirstStep[]> {
+async function stepsAmong(
+    { perform, texts }: Visit,
+    exporters: readonly ExporterSummary[],
+    isPublished: boolean,
+): Promise<readonly FirstStep[]> {
     const keys = await unlessAbsent(() => perform('listKeys', {}));
     const [first] = exporters;
     const isIdle = exporters.every(({ state }) => state === 'stopped');

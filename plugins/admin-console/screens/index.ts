@@ -16,11 +16,11 @@ import { exportersScreen } from './exporters.ts';
 import { type FirstStep, nextStep, OVERVIEW_PATH } from './first-steps.ts';
 import { FORM_COOKIE, formCookie, formSecret, isFormToken, isFromHere, newFormSecret, TOKEN_FIELD } from './form-tokens.ts';
 import { keysScreen } from './keys.ts';
+import { errorText, languageFor, languagesOf, type Texts } from './languages.ts';
 import { type LivePart, LiveStreams } from './live.ts';
 import { overviewScreen } from './overview.ts';
 import { type Frame, type Page, Renderer } from './renderer.ts';
 import { FailedOnTheWay, type Screen, type ScreenRoute, type Visit } from './screen.ts';
-import { texts } from './texts.ts';
 
 const USE = 'admin-console options: screens';
 const MAX_FORM = 1024 * 1024;
@@ -61,6 +61,7 @@ class Screens {
     readonly #renderer: Renderer;
     readonly #operations: readonly OperationName[];
     readonly #base: string;
+    readonly #languages: readonly [Texts, ...Texts[]];
     readonly #isSecure: boolean;
     readonly #next: (visit: Visit) => Promise<FirstStep | null> = nextStep();
     readonly #headers: Readonly<Record<string, string>>;
@@ -68,6 +69,7 @@ class Screens {
     constructor(server: Server, settings: Settings & { readonly screens: ScreenSettings }) {
         const { screens } = settings;
         this.#settings = settings;
+        this.#languages = languagesOf(screens.texts);
         this.#operations = operationsOf(settings);
         const all: readonly (readonly [OperationName, Screen])[] = [
             ['diagnose', overviewScreen()],
@@ -95,7 +97,7 @@ class Screens {
     /** Of a route: who may use it, and what it takes. */
     options(method: 'GET' | 'POST'): object {
         const { auth, authorize } = this.#settings;
-        const refuse: Lifecycle.Method = (request, h) => this.#refusal(request, h, 400, texts.refusals.unreadable);
+        const refuse: Lifecycle.Method = (request, h) => this.#refusal(request, h, 400, ({ unreadable }) => unreadable);
         return {
             tags: ['admin-console', 'screens'],
             auth: { strategies: [auth], mode: 'required' },
@@ -115,7 +117,7 @@ class Screens {
         return async (request, h) => {
             const form = new URLSearchParams(route.method === 'POST' ? String(request.payload ?? '') : '');
             if (route.method === 'POST' && !this.#isOwn(request, form)) {
-                return this.#refusal(request, h, 403, texts.refusals.foreignForm, backOf(request));
+                return this.#refusal(request, h, 403, ({ foreignForm }) => foreignForm, backOf(request));
             }
 
             try {
@@ -135,7 +137,7 @@ class Screens {
         return async (request, h) => {
             const visit = await this.#visit(request, new URLSearchParams());
             const topic = {
-                key: JSON.stringify([part.path, visit.owner, String(visit.query)]),
+                key: JSON.stringify([part.path, visit.params, visit.owner, String(visit.query), visit.texts.locale]),
                 owner: visit.owner,
                 look: async (seen: string | null) => {
                     const now = systemClock();
@@ -148,7 +150,7 @@ class Screens {
             // Compressed events would come when there are enough of them.
             const headers = { 'content-encoding': 'identity', 'x-accel-buffering': 'no' };
             return stream === null
-                ? await this.#refusal(request, h, 503, texts.refusals.tooMany)
+                ? await this.#refusal(request, h, 503, ({ tooMany }) => tooMany)
                 : Object.entries(headers).reduce(
                       (response, [name, value]) => response.header(name, value),
                       h.response(stream).type('text/event-stream'),
@@ -174,7 +176,14 @@ class Screens {
         const at = request.path.slice(this.#base.length);
         const path = this.screens.find((screen) => at === screen.path || at.startsWith(`${screen.path}/`))?.path ?? '';
         const { signOut = null } = this.#settings.screens;
-        return { base: this.#base, screens: this.screens, path, signOut, now };
+        const texts = this.#textsFor(request);
+        const screens = this.screens.map((screen) => ({ path: screen.path, title: screen.title(texts) }));
+        return { base: this.#base, screens, path, signOut, now, texts };
+    }
+
+    #textsFor({ headers }: Request): Texts {
+        const wanted: unknown = headers['accept-language'];
+        return languageFor(this.#languages, typeof wanted === 'string' ? wanted : '');
     }
 
     async #visit(request: Request, form: URLSearchParams): Promise<Visit> {
@@ -184,10 +193,11 @@ class Screens {
             query: request.url.searchParams,
             form,
             now: systemClock(),
+            texts: this.#textsFor(request),
             scripted: request.headers['hx-request'] === 'true',
             owner: caller.owner ?? null,
             offers: (operation) => this.#operations.includes(operation),
-            perform: performerOf(this.#settings.system, caller),
+            perform: performerOf(this.#settings.system, { ...caller, byHand: true }),
         };
     }
 
@@ -227,22 +237,23 @@ class Screens {
     async #failure(failure: unknown, request: Request, h: ResponseToolkit): Promise<ResponseObject> {
         const [error, back] = failure instanceof FailedOnTheWay ? [failure.cause, this.#base + failure.to] : [failure, backOf(request)];
         if (error instanceof ScanwireError && STATUS[error.code] < 500) {
-            return await this.#refusal(request, h, STATUS[error.code], error.message, back);
+            return await this.#refusal(request, h, STATUS[error.code], error, back);
         }
 
         logFailure(request, 'admin-console', error);
         const status = error instanceof ScanwireError ? STATUS[error.code] : 500;
-        return await this.#refusal(request, h, status, error instanceof ScanwireError ? error.message : texts.refusals.failed, back);
+        return await this.#refusal(request, h, status, error instanceof ScanwireError ? error : ({ failed }) => failed, back);
     }
 
     async #refusal(
         request: Request,
         h: ResponseToolkit,
         status: number,
-        message: string,
+        why: ScanwireError | ((refusals: Texts['refusals']) => string),
         back: string | null = null,
     ): Promise<ResponseObject> {
-        const data = { message, back };
+        const texts = this.#textsFor(request);
+        const data = { message: why instanceof ScanwireError ? errorText(why, texts) : why(texts.refusals), back };
         const page = await this.#page({ template: 'refusal', title: texts.refusals.title, data, status }, request, h);
         return page.takeover();
     }
@@ -257,7 +268,7 @@ class Screens {
                 logFailure(request, 'admin-console', error);
             }
 
-            return await this.#refusal(request, h, 403, texts.refusals.forbidden);
+            return await this.#refusal(request, h, 403, ({ forbidden }) => forbidden);
         };
     }
 

@@ -1,9 +1,9 @@
 import { ScanwireError } from '../../../lib/errors.ts';
 import type { NewKeyOptions } from '../../../lib/keys/limits.ts';
 import { type ApiKeyScope, DEFAULT_SCOPES, SCOPES } from '../../../lib/keys/scopes.ts';
+import { errorText } from './languages.ts';
 import type { Fault, Page } from './renderer.ts';
 import type { Screen, Visit } from './screen.ts';
-import { texts } from './texts.ts';
 
 const KEYS = `{% layout 'layout' %}{% block content %}
 {% render 'keys-made', shown: shown %}
@@ -51,7 +51,7 @@ const NEW_KEY = `<section aria-labelledby="create"><h2 id="create">{{ t.keys.cre
 /** API Keys: the table, the form that makes one, and what a click shows. */
 export const keysScreen: Screen = {
     path: '/keys',
-    title: texts.keys.title,
+    title: ({ keys }) => keys.title,
     templates: { keys: KEYS, key: KEY, 'keys-made': MADE, 'new-key': NEW_KEY },
     routes: [
         { method: 'GET', path: '/keys', answer: listed },
@@ -93,7 +93,7 @@ interface Said {
     readonly status?: number;
 }
 
-async function listPage({ perform }: Visit, { status = 200, values = NEW, ...said }: Said): Promise<Page> {
+async function listPage({ perform, texts }: Visit, { status = 200, values = NEW, ...said }: Said): Promise<Page> {
     const keys = await perform('listKeys', {});
     const rows = keys.map((key) => ({
         ...key,
@@ -108,12 +108,12 @@ async function listPage({ perform }: Visit, { status = 200, values = NEW, ...sai
 }
 
 async function listed(visit: Visit): Promise<Page> {
-    return await listPage(visit, visit.query.has('revoked') ? { notice: texts.keys.wasRevoked } : {});
+    return await listPage(visit, visit.query.has('revoked') ? { notice: visit.texts.keys.wasRevoked } : {});
 }
 
 /** The key is in the answer itself, never in an address. */
 async function created(visit: Visit): Promise<Page> {
-    const { form, perform } = visit;
+    const { form, perform, texts } = visit;
     const values: Values = {
         name: form.get('name') ?? '',
         scopes: form.getAll('scopes'),
@@ -128,7 +128,7 @@ async function created(visit: Visit): Promise<Page> {
         return await listPage(visit, { shown, status: 201 });
     } catch (error) {
         if (error instanceof ScanwireError && error.code === 'INVALID_INPUT') {
-            return await listPage(visit, { values, error, status: 400 });
+            return await listPage(visit, { values, error: { field: error.field, message: errorText(error, texts) }, status: 400 });
         }
 
         throw error;
@@ -146,7 +146,7 @@ function limitsOf({ scopes, workspaces, expiresAt }: Values): NewKeyOptions {
 
 async function revealed(visit: Visit): Promise<Page> {
     const { name, key } = await visit.perform('revealKey', { id: visit.params.id ?? '' });
-    return await listPage(visit, { shown: { title: texts.keys.shown, name, key, revealable: true } });
+    return await listPage(visit, { shown: { title: visit.texts.keys.shown, name, key, revealable: true } });
 }
 
 async function revoked({ params, perform }: Visit): Promise<{ to: string }> {

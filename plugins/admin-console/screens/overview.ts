@@ -2,10 +2,11 @@ import { VERSION } from '../../../lib/version.ts';
 import type { ExporterSummary } from '../../../lib/webhooks/exporters/exporter-lists.ts';
 import type { Diagnosis, Finding } from '../../../lib/webhooks/observing/doctor.ts';
 import { within } from '../../../lib/within.ts';
-import { firstSteps, OVERVIEW_PATH, pathOf, publishedSample, SAMPLE_PATH, unlessAbsent } from './first-steps.ts';
+import { type FailedTest, failedTests, newestTests } from './exporter-tests.ts';
+import { firstSteps, OVERVIEW_PATH, pathOf, publishedSample, SAMPLE_PATH } from './first-steps.ts';
+import { counted, filled, findingShown, type Texts, wordsOf } from './languages.ts';
 import type { Page } from './renderer.ts';
-import type { Screen, Visit } from './screen.ts';
-import { counted, filled, texts } from './texts.ts';
+import { type Screen, unlessAbsent, type Visit } from './screen.ts';
 
 const OVERVIEW = `{% layout 'layout' %}{% block content %}
 {% if steps.length > 0 %}<section aria-labelledby="first"><h2 id="first">{{ t.overview.first }}</h2><ol>
@@ -20,7 +21,8 @@ const OVERVIEW = `{% layout 'layout' %}{% block content %}
 <section aria-labelledby="runs"><h2 id="runs">{{ t.overview.runs }}</h2><ul>
 <li>{{ version }}</li>
 {% for finding in well %}<li>{{ finding.text }}</li>
-{% endfor %}</ul></section>
+{% endfor %}</ul>{% if publishes %}<details><summary>{{ t.overview.sample.button }}</summary><p><small id="sample">{{ t.overview.sample.hint }}</small></p>
+{% render 'form', action: publishes %}<button class="secondary" aria-describedby="sample">{{ t.overview.sample.now }}</button></form></details>{% endif %}</section>
 {% endblock %}`;
 
 /** How long a page waits for the doctor, who may have to wait for name servers, in milliseconds. */
@@ -45,7 +47,7 @@ export function overviewScreen(): Screen {
     const look = looking();
     return {
         path: OVERVIEW_PATH,
-        title: texts.overview.title,
+        title: (texts) => texts.overview.title,
         templates: { overview: OVERVIEW },
         routes: [
             { method: 'GET', path: OVERVIEW_PATH, answer: (visit) => overview(visit, look) },
@@ -89,37 +91,47 @@ function looking(): (visit: Visit) => Promise<{ readonly diagnosis: Diagnosis | 
 }
 
 async function overview(visit: Visit, look: ReturnType<typeof looking>): Promise<Page> {
-    const { perform } = visit;
+    const { perform, texts } = visit;
     const { diagnosis, late } = await look(visit);
     const findings = diagnosis?.findings ?? [];
     // Without a store nothing else can be asked; the doctor has said so.
     const isAway = findings[0]?.state === 'wrong';
-    const [exporters, license] = isAway
-        ? [null, null]
-        : await Promise.all([perform('summarizeExporters', {}), unlessAbsent(() => perform('showLicense', {}))]);
+    const [exporters, license, tests] = isAway
+        ? [null, null, []]
+        : await Promise.all([perform('summarizeExporters', {}), unlessAbsent(() => perform('showLicense', {})), newestTests(visit)]);
     const attention: readonly Attention[] = [
-        ...findings.filter(({ state }) => state === 'wrong').map(seenTo),
-        ...(exporters ?? []).flatMap(stopped),
-        ...(license !== null && !license.valid ? [unlicensed(license.reason)] : []),
-        ...(exporters ?? []).flatMap(failing),
-        ...findings.filter(({ state, part }) => state === 'warning' && part !== 'exporters').map(seenTo),
+        ...findings.filter(({ state }) => state === 'wrong').map((finding) => seenTo(finding, texts)),
+        ...(exporters ?? []).flatMap((exporter) => stopped(exporter, texts)),
+        ...(license !== null && !license.valid ? [unlicensed(license.reason, texts)] : []),
+        ...(exporters ?? []).flatMap((exporter) => failing(exporter, texts)),
+        ...(exporters === null ? [] : (await failedTests(visit, exporters, tests)).map((failed) => testFailed(failed, texts))),
+        ...findings.filter(({ state, part }) => state === 'warning' && part !== 'exporters').map((finding) => seenTo(finding, texts)),
     ];
+    const steps = exporters === null ? [] : await firstSteps(visit, exporters);
+    const isSent = exporters?.some(({ state }) => state === 'running') === true;
     const data = {
         attention,
         late,
-        steps: exporters === null ? [] : await firstSteps(visit, exporters),
+        steps,
+        // A step says it itself.
+        publishes: isSent && !steps.some(({ action }) => action !== undefined) ? SAMPLE_PATH : null,
         version: filled(texts.overview.version, [VERSION, process.versions.node]),
-        well: findings.filter(({ state }) => state === 'ok'),
+        well: findings.filter(({ state }) => state === 'ok').map((finding) => findingShown(finding, texts)),
     };
     return { template: 'overview', title: texts.overview.title, data };
 }
 
-function seenTo({ state, text, advice }: Finding): Attention {
-    return { state: state === 'wrong' ? 'wrong' : 'warning', text, advice };
+function seenTo(finding: Finding, texts: Texts): Attention {
+    return { state: finding.state === 'wrong' ? 'wrong' : 'warning', ...findingShown(finding, texts) };
 }
 
-function unlicensed(reason: string | null): Attention {
-    return { state: 'wrong', text: texts.overview.license, advice: reason, command: 'scanwire license install FILE' };
+function unlicensed(reason: string | null, { overview, said }: Texts): Attention {
+    return {
+        state: 'wrong',
+        text: overview.license,
+        advice: reason === null ? null : filled(said.license, [reason]),
+        command: 'scanwire license install FILE',
+    };
 }
 
 function linkTo(exporter: ExporterSummary): Required<Pick<Attention, 'to' | 'link'>> {
@@ -127,32 +139,42 @@ function linkTo(exporter: ExporterSummary): Required<Pick<Attention, 'to' | 'lin
 }
 
 /** One that was stopped by what its receiver did. */
-function stopped(exporter: ExporterSummary): readonly Attention[] {
+function stopped(exporter: ExporterSummary, { overview, said }: Texts): readonly Attention[] {
     const { stopReason } = exporter;
     return stopReason === null
         ? []
         : [
               {
                   state: 'wrong',
-                  text: texts.overview.stopped.replace('%', () => stopReason),
-                  advice: texts.overview.stoppedAdvice,
+                  text: filled(overview.stopped, [filled(said.stopped, [stopReason])]),
+                  advice: overview.stoppedAdvice,
                   action: 'start',
                   ...linkTo(exporter),
               },
           ];
 }
 
-function failing(exporter: ExporterSummary): readonly Attention[] {
+function failing(exporter: ExporterSummary, texts: Texts): readonly Attention[] {
     const { consecutiveFailures, stopReason } = exporter;
     return consecutiveFailures === 0 || stopReason !== null
         ? []
         : [
               {
                   state: 'warning',
-                  text: counted(texts.exporters.failing, consecutiveFailures),
+                  text: counted(texts, texts.exporters.failing, consecutiveFailures),
                   advice: texts.overview.failingAdvice,
                   action: 'test',
                   ...linkTo(exporter),
               },
           ];
+}
+
+function testFailed({ exporter, code }: FailedTest, texts: Texts): Attention {
+    return {
+        state: 'warning',
+        text: filled(texts.overview.testFailed, [code]),
+        advice: wordsOf(texts, code)?.advice ?? null,
+        action: 'test',
+        ...linkTo(exporter),
+    };
 }

@@ -3,7 +3,7 @@ import { ScanwireError } from '../../../lib/errors.ts';
 import { ICON } from '../../web-page.ts';
 import type { FirstStep } from './first-steps.ts';
 import { formToken } from './form-tokens.ts';
-import { counted, type Forms, filled, type Texts, texts } from './texts.ts';
+import { counted, errorText, type Forms, filled, type Texts } from './languages.ts';
 
 /** A page as it is to be shown: a template of a screen and what it shows. */
 export interface Page {
@@ -30,6 +30,7 @@ export interface Frame {
     /** Of the browser that asks; see `form-tokens.ts`. */
     readonly secret: string;
     readonly now: Date;
+    readonly texts: Texts;
     /** What somebody new does next, and on another page; null for nothing. */
     readonly nextStep: FirstStep | null;
 }
@@ -75,8 +76,8 @@ const PARTS: Templates = {
 <input type="hidden" name="formToken" value="{{ action | token }}">
 `,
     time: `{% if at %}<time datetime="{{ at | iso }}" title="{{ at | utc }}">{{ at | relative }}</time>{% else %}{{ t.never }}{% endif %}`,
-    /** With scripts, loads the part of the page again in which it stands, until that has it no more. */
-    follow: `<span hx-get="{{ base }}{{ path }}" hx-trigger="every {{ every | default: '1s' }}" hx-target="{{ part }}" hx-select="{{ part }}" hx-swap="outerMorph"></span>`,
+    /** With scripts, loads the part of the page again in which it stands, until that has it no more: at times, or when an event says so. */
+    follow: `<span hx-get="{{ base }}{{ path }}" hx-trigger="{% if when %}{{ when }}{% else %}every {{ every | default: '1s' }}{% endif %}" hx-target="{{ part }}" hx-select="{{ part }}" hx-swap="outerMorph"></span>`,
     /** What is said of a field: what is wrong with it, else what it is. */
     said: `{% assign fault = error | fault: field %}{% if fault %}<small id="{{ field }}-said" class="fault">{{ fault }}</small>{% elsif again %}<small id="{{ field }}-said" class="fault">{{ t.again }}</small>{% elsif hint %}<small id="{{ field }}-said">{{ hint }}</small>{% endif %}`,
     /** How a field is called, and whether it must have something in it. */
@@ -107,9 +108,9 @@ export interface Fault {
 }
 
 /** What the form has to say of an error; one that is not about what was typed is shown as a page. */
-export function faultOf(error: unknown): { error: Fault; status: number } {
+export function faultOf(error: unknown, texts: Texts): { error: Fault; status: number } {
     if (error instanceof ScanwireError && (error.code === 'INVALID_INPUT' || error.code === 'CONFLICT')) {
-        return { error, status: error.code === 'CONFLICT' ? 409 : 400 };
+        return { error: { field: error.field, message: errorText(error, texts) }, status: error.code === 'CONFLICT' ? 409 : 400 };
     }
 
     throw error;
@@ -142,6 +143,7 @@ const OPTIONAL = Object.fromEntries(
         'shown',
         'type',
         'typeHint',
+        'when',
     ].map((name) => [name, null]),
 );
 
@@ -165,8 +167,7 @@ function escaped(text: string): string {
 /** Writes pages. Strict: a template that names what is not there fails, it shows nothing wrong. */
 export class Renderer {
     readonly #engine: Liquid;
-    readonly #texts: Texts = texts;
-    readonly #relative: Intl.RelativeTimeFormat = new Intl.RelativeTimeFormat(texts.locale, { numeric: 'auto' });
+    readonly #relative = new Map<string, Intl.RelativeTimeFormat>();
 
     constructor(templates: Templates) {
         this.#engine = new Liquid({
@@ -181,9 +182,7 @@ export class Renderer {
         });
         const filters: Readonly<Record<string, (value: never, argument: never) => unknown>> = {
             iso: (at: string | Date) => new Date(at).toISOString(),
-            utc: (at: string | Date) => filled(texts.units.utc, [new Date(at).toISOString().slice(0, 19).replace('T', ' ')]),
-            fill: (text: string, value: string | number) => text.replace('%', () => String(value)),
-            counted: (forms: Forms, count: number) => counted(forms, count),
+            fill: (text: string, value: string | number) => filled(text, [String(value)]),
             json: (value: unknown) => JSON.stringify(value),
             options: (all: readonly Option[], chosen: string) => all.map((one) => optionOf(one, chosen)).join(''),
             fault: (error: Fault | null, field: string) => (isAbout(error, field) ? error?.message : null),
@@ -196,25 +195,38 @@ export class Renderer {
 
     /** The page in HTML. */
     async render({ template, title, data }: Pick<Page, 'template' | 'title' | 'data'>, frame: Frame): Promise<string> {
-        const { base, screens, path, signOut, secret, now, nextStep } = frame;
-        const globals = { ...OPTIONAL, t: this.#texts, base, frame: { secret, now } };
+        const { base, screens, path, signOut, secret, now, nextStep, texts } = frame;
+        const globals = { ...OPTIONAL, t: texts, base, frame: { secret, now } };
         return await this.#engine.renderFile(template, { ...data, title, screens, here: path, signOut, nextStep }, { globals });
     }
 
     /** Filters that look at the page. */
     #registerGlobals(): void {
         const engine = this.#engine;
-        const relative = this.#relative;
         engine.registerFilter('token', function (action: string) {
             const { secret } = this.context.globals.frame as Frame;
             return formToken(secret, action);
         });
+        engine.registerFilter('utc', function (at: string | Date) {
+            const { units } = this.context.globals.t as Texts;
+            return filled(units.utc, [new Date(at).toISOString().slice(0, 19).replace('T', ' ')]);
+        });
+        engine.registerFilter('counted', function (forms: Forms, count: number) {
+            return counted(this.context.globals.t as Texts, forms, count);
+        });
+        const relativeIn = (locale: string): Intl.RelativeTimeFormat => this.#relativeIn(locale);
         engine.registerFilter('relative', function (at: string | Date) {
             const { now } = this.context.globals.frame as Frame;
             const seconds = Math.round((new Date(at).getTime() - now.getTime()) / 1000);
             const [unit, length] = UNITS.find(([, size]) => Math.abs(seconds) >= size) ?? ['second', 1];
-            return relative.format(Math.trunc(seconds / length), unit);
+            return relativeIn((this.context.globals.t as Texts).locale).format(Math.trunc(seconds / length), unit);
         });
+    }
+
+    #relativeIn(locale: string): Intl.RelativeTimeFormat {
+        const format = this.#relative.get(locale) ?? new Intl.RelativeTimeFormat(locale, { numeric: 'auto' });
+        this.#relative.set(locale, format);
+        return format;
     }
 }
 

@@ -1,5 +1,7 @@
+import { ScanwireError } from '../../../lib/errors.ts';
 import type { HandledOperation } from '../handlers.ts';
 import type { OperationName } from '../operations.ts';
+import type { Texts } from './languages.ts';
 import type { LivePart } from './live.ts';
 import type { Page, Templates } from './renderer.ts';
 
@@ -11,6 +13,8 @@ export interface Visit {
     /** What a form has sent; empty for a GET. */
     readonly form: URLSearchParams;
     readonly now: Date;
+    /** What pages say to whoever asks, in their language. */
+    readonly texts: Texts;
     /** Whether the page is asked for by a script, which can look at what goes on by itself. */
     readonly scripted: boolean;
     /** Whose exporters and deliveries alone there are; null for those of all. */
@@ -25,6 +29,18 @@ export interface Visit {
 export function timeIn(text: string): Date {
     const time = new Date(`${text}Z`);
     return Number.isNaN(time.getTime()) ? (text as unknown as Date) : time;
+}
+
+/** What an operation answers; null where the application has left out its part. */
+export async function unlessAbsent<T>(ask: () => Promise<T>): Promise<T | null> {
+    try {
+        return await ask();
+    } catch (error) {
+        if (error instanceof ScanwireError && error.code === 'NOT_FOUND') {
+            return null;
+        }
+        throw error;
+    }
 }
 
 /** Path below the base that is shown next. */
@@ -55,7 +71,7 @@ export interface ScreenRoute {
 export interface Screen {
     /** Of its first page, below the base. */
     readonly path: string;
-    readonly title: string;
+    readonly title: (texts: Texts) => string;
     readonly templates: Templates;
     readonly routes: readonly ScreenRoute[];
     readonly live?: readonly LivePart[];

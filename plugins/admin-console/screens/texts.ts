@@ -1,8 +1,11 @@
-import type { OutcomeCode } from '../../../lib/webhooks/outcomes/outcome.ts';
-import { CLIENT_ERROR_WORDS, OUTCOME_WORDS, type OutcomeWords, outcomeWords } from '../../../lib/webhooks/outcomes/outcome-words.ts';
-import { exporterTexts } from './exporter-texts.ts';
+import { FINDING_WORDS } from '../../../lib/webhooks/observing/finding-words.ts';
+import { CLIENT_ERROR_WORDS, OUTCOME_WORDS } from '../../../lib/webhooks/outcomes/outcome-words.ts';
 
-/** What the screens say, in English: another language is another object of this form. `%` stands for what is filled in. */
+/**
+ * What the screens say, in English: another language is another object of this form. `%` stands for what is filled in, in the order of the
+ * English text; a language that wants another order says `%2` for what is second there. Of a number there may be other forms beside
+ * `one` and `other`, by the names of `Intl.PluralRules`.
+ */
 export const texts = {
     locale: 'en',
     product: 'Administration',
@@ -52,6 +55,7 @@ export const texts = {
         publishOr: 'or let the application do it, or this command where the server runs:',
         sample: {
             button: 'Publish a sample event',
+            now: 'Publish it',
             hint: 'It goes to every exporter that runs and wants it.',
             later: 'A button for it appears here once an exporter runs.',
             done: 'The sample event was published.',
@@ -64,6 +68,7 @@ export const texts = {
         states: { wrong: 'Wrong:', warning: 'Warning:' },
         stopped: 'Stopped by its receiver (%)',
         stoppedAdvice: 'Mend the receiver and start the exporter again. What was held meanwhile can be replayed.',
+        testFailed: 'Its last test came to %',
         failingAdvice: 'Its page says what the receiver did last. Once that is mended, a test shows whether it is well.',
         license: 'There is no valid licence: the REST API refuses every key.',
         runs: 'What runs',
@@ -111,9 +116,239 @@ export const texts = {
         wasRevoked: 'The key was revoked.',
     },
 
-    exporters: exporterTexts as typeof exporterTexts,
+    exporters: {
+        title: 'Data Exporters',
+        add: 'Add Data Exporter',
+        edit: 'Edit',
+        editOne: 'Edit %',
+        empty: 'There is no exporter yet: nothing is sent to anybody.',
+        next: 'Further exporters',
+        id: 'Id',
+        kind: 'Data Exporter Type',
+        universal: 'Universal Webhook',
+        collector: 'Collector',
+        collectorHint: 'The pool of workers that sends for it: default, unless there are others.',
+        name: 'Name',
+        nameHint: 'What it is called here. It goes out with each test as webhook_name.',
+        url: 'URL',
+        urlHint: 'Where messages are sent to. https is recommended.',
+        secret: 'Secret',
+        secretHint: 'The receiver needs it only to check signatures. Copy it now: it is not shown again, but can be rotated.',
+        headers: 'Additional headers',
+        headersHint:
+            'What the receiver wants with each message. For X-Api-Key: 1234abcd the header is X-Api-Key, the value 1234abcd. Values are not shown again.',
+        headersKept: 'A header that is named without a value stays as it is; one whose name is emptied is dropped.',
+        headerStays: 'stays as it is',
+        headerName: 'Header',
+        headerValue: 'Value',
+        headerExamples: { name: 'Header, such as X-Api-Key', value: 'Value, such as 1234abcd' },
+        moreHeaders: 'More headers',
+        dropHeaders: 'Drop all additional headers',
+        keepHeaders: 'If the new URL leads to another scheme, host or port: send the headers and credentials that there are to it as well',
+        type: 'Export type',
+        types: {
+            investigation: 'Investigation',
+            investigation_legacy: 'Investigations including Legacy Detection Rules',
+            investigation_legacy_and_library: 'Investigations including the Detection Rules Library and Legacy Detection Rules',
+        },
+        oneWay: 'Once the library is included, there is no way back.',
+        more: 'More, all of it optional: choice of events, format, order, signatures, rate, authentication and network',
+        trust: 'Certificate Settings',
+        trustAll: 'Trust all certificates',
+        trustSelfSigned: 'Trust self-signed certificates',
+        trustHint: 'Without either, the certificate of the receiver must be valid.',
+        trusts: { strict: 'valid certificates only', 'self-signed': 'self-signed certificates too', all: 'all certificates' },
+        kinds: 'Kinds of events',
+        kindsHint: 'With commas between them; a * at the end for all that begin so. All when empty.',
+        filter: 'Filter',
+        filterHint: 'What the body of an event must be like, in JSON. Any when empty.',
+        format: 'Format',
+        formatHint:
+            'What is sent of an event: native for its body as it is, or the form that a receiver wants, for example slack or splunk-hec.',
+        template: 'Template',
+        templateHint: 'For the format template only: the document that is sent, in JSON, for example {"text": "{{ body.title }}"}.',
+        formatSecret: 'Secret of the format',
+        formatSecretHint:
+            'What some formats need and nobody may see, for example the routing key of pagerduty. When it is empty, what there is stays.',
+        order: 'Order',
+        ordered: 'Events with the same order key go one after another',
+        afterExhausted: 'After one that failed for good',
+        afters: { skip: 'the next goes on', hold: 'the others of its key wait until it is replayed, discarded or erased' },
+        orderHint:
+            'Who publishes an event gives it its order key, for example the id of an investigation. One that fails holds back the others of its key until it is delivered or has failed for good.',
+        preview: {
+            title: 'What would be sent',
+            hint: 'Of the event below, with what stands above, whether it was saved or not. Nothing is sent.',
+            event: 'The event',
+            kind: 'Kind of the event',
+            body: 'Body of the event, in JSON',
+            noJson: 'The body of the event must be JSON',
+            sample: {
+                title: 'Harvested credentials used from two countries',
+                description: 'The account signed in from Lisbon and from Osaka within eleven minutes.',
+            },
+            show: 'Show what would be sent',
+            wanted: 'It gets this event.',
+            unwanted: 'It does not get this event:',
+        },
+        signatures: 'Signatures',
+        rate: 'Rate',
+        rateHint: 'The most attempts a second, by all workers together. As many as it takes when empty.',
+        authentication: 'Authentication and network',
+        isSet: 'set',
+        partStays: 'What there is is not shown. It stays when all is left empty; what you enter takes the place of all of it.',
+        dropPart: 'Drop it',
+        giveUpPart: 'Leave it out: nothing that was entered here is saved',
+        giveUpFormatSecret: 'Leave it out: what there is stays',
+        mustBeJson: '% must be JSON',
+        missing: 'Enter it again, since a secret is not sent back, or leave it out',
+        authentications: {
+            basic: {
+                title: 'User and password',
+                username: ['User', 'Sent as Authorization: Basic.'],
+                password: ['Password', ''],
+            },
+            oauth: {
+                title: 'OAuth 2',
+                tokenUrl: ['Token URL', 'Of the server that gives tokens for client credentials, https.'],
+                clientId: ['Client id', ''],
+                clientSecret: ['Client secret', ''],
+                scope: ['Scope', 'Where the token server wants one.'],
+                audience: ['Audience', 'Where the token server wants one.'],
+                authMethod: ['The client shows its secret in', ''],
+                ca: ['Authorities of the token server', 'Certificates in PEM. Those that Node trusts when empty.'],
+            },
+            clientCertificate: {
+                title: 'Client certificate',
+                certificate: ['Certificate', 'In PEM, with those between it and its authority below it.'],
+                key: ['Private key', 'In PEM, not encrypted: it is sealed here.'],
+            },
+            ca: {
+                title: 'Private authorities',
+                pem: ['Authorities of the receiver', 'Certificates in PEM. Only what they have signed is trusted.'],
+            },
+            proxy: {
+                title: 'Proxy',
+                url: ['Address of the proxy', 'http or https, such as http://user:password@proxy.example.com:3128.'],
+                resolvesNames: ['The proxy looks up names', 'No address is vetted here then: whatever the proxy reaches can be called.'],
+                ca: ['Authorities of the proxy', 'Certificates in PEM, for https. Those that Node trusts when empty.'],
+            },
+        },
+        oauthMethods: { client_secret_basic: 'the header Authorization', client_secret_post: 'fields of the form' },
+        owner: 'Owner',
+        ownerHint: 'It gets the events of this owner only. Those of all when empty.',
+        legacy: 'Dates from before the detection rules library',
+        startNow: 'Start it, which sends a test event',
+        save: 'Save',
+        lastOutcome: 'Last outcome',
+        lastOutcomeListed: 'Last outcome, tests aside',
+        byTest: 'by a test',
+        beforeTest: 'Before that:',
+        testArrived: 'The test since then has arrived.',
+        health: 'Health',
+        well: 'well',
+        untried: 'nothing but tests was sent yet',
+        failing: { one: '1 failure in a row', other: '% failures in a row' },
+        breakers: { open: 'breaker open', paused: 'paused by its receiver', recovering: 'recovering, few at a time' },
+        nextProbe: 'next probe',
+        waiting: 'Waiting',
+        oldest: 'the oldest accepted',
+        ages: {
+            minute: 'accepted in the last minute',
+            tenMinutes: 'accepted 1 to 10 minutes ago',
+            hour: 'accepted 10 minutes to an hour ago',
+            day: 'accepted an hour to a day ago',
+            older: 'accepted more than a day ago',
+        },
+        day: {
+            title: 'Last 24 hours',
+            share: '% of %',
+            says: '% delivered. Accepted within 24 hours: %, delivered: %, last attempt failed: %',
+            unknown: '–',
+        },
+        states: { running: 'running', stopped: 'stopped' },
+        paused: 'paused',
+        actions: { start: 'Start', stop: 'Stop', pause: 'Pause', resume: 'Resume', test: 'Send test' },
+        stopOrPause:
+            'Stopped, it gets nothing of what happens meanwhile. Paused, what happens waits for it and is sent once it is resumed.',
+        test: 'Test event',
+        othersWait: 'The test has arrived, but deliveries that were sent in vain before wait for their next try.',
+        sendWaiting: 'Send what waits',
+        mend: 'Change its settings',
+        underWay: 'It is being sent, begun',
+        sending: 'It is being sent.',
+        noOutcome: 'It has no outcome yet.',
+        lookAgain: 'Load this page again in a moment.',
+        steps: { dns: 'Name look-up', connect: 'Connection', tls: 'TLS', firstByte: 'First byte', total: 'In all' },
+        notYet: 'not yet',
+        notNeeded: '–',
+        rotate: 'Rotate the secret',
+        rotateHint:
+            'The secret before it goes on signing for a while, in the forms that can carry several. Give the new one to the receiver now.',
+        overlap: 'Hours for which the secret before it goes on signing',
+        overlapHint: '0 for not at all, 720 at most.',
+        rotateNow: 'Use this secret from now on',
+        remove: 'Remove',
+        removeAsk: 'It is removed with its secrets, and what waits for it is never sent.',
+        removeNow: 'Remove it for good',
+        wasRemoved: 'The exporter was removed.',
+        fromFirst: 'The exporter behind which this page began was removed: this is the beginning of the list.',
+        warning: 'Warning:',
+        warnings: {
+            plain_http: 'messages and header values go out unencrypted, for the URL is plain http.',
+            credentials_over_http: 'credentials go out unencrypted with each message, for the URL is plain http.',
+            http_on_https_port: 'the URL is plain http on a port that is for https.',
+            https_on_http_port: 'the URL is https on a port that is for plain http.',
+            fragment: 'the fragment of the URL, from its # on, is left out.',
+            same_url: 'another exporter has the same URL, so each event goes there twice.',
+            trust_without_tls: 'the certificate settings have no effect, for the URL is plain http.',
+        },
+        wasHeld: 'Held while it was stopped by what its receiver did:',
+        replayHeld: 'Replay it',
+        done: {
+            created: 'The exporter was saved.',
+            changed: 'The changes were saved.',
+            rotated: 'The new secret signs from now on.',
+            start: 'The exporter runs.',
+            stop: 'The exporter is stopped. What was accepted waits.',
+            pause: 'The exporter is paused. What is accepted for it waits.',
+            resume: 'What waits is sent.',
+            test: 'A test event was sent.',
+        },
+    },
+
+    /** What the library says by its codes, on pages and elsewhere. */
     outcomes: OUTCOME_WORDS as typeof OUTCOME_WORDS,
     clientErrors: CLIENT_ERROR_WORDS as typeof CLIENT_ERROR_WORDS,
+    findings: FINDING_WORDS as typeof FINDING_WORDS,
+
+    /** The `%` is what the library says of the case, in English. A language may frame it, or leave it out and say what all such cases have in common. */
+    said: {
+        errors: {
+            INVALID_INPUT: '%',
+            NOT_FOUND: '%',
+            CONFLICT: '%',
+            UNAVAILABLE: '%',
+            MISCONFIGURED: '%',
+            UNSEALABLE: '%',
+            UNVERIFIED: '%',
+        },
+        /** What an attempt came to, beside its outcome. */
+        detail: '%',
+        stopped: '%',
+        unwanted: '%',
+        unsent: '%',
+        license: '%',
+        /** What findings are about, as stores and queues of the library are called. */
+        names: {
+            'The store': 'The store',
+            'The memory of this process': 'The memory of this process',
+            'The embedded database': 'The embedded database',
+            'this process': 'this process',
+        },
+        /** Of a finding that has no code. */
+        finding: '%',
+    },
 
     audit: {
         title: 'Audit',
@@ -128,6 +363,7 @@ export const texts = {
         filter: 'Which entries are shown',
         show: 'Show',
         any: 'any',
+        done: 'done',
         unknown: 'under way, or not known',
         older: 'Older entries',
     },
@@ -254,47 +490,3 @@ export const texts = {
         done: { begun: 'The replay has begun.', cancelled: 'The replay was cancelled. What was sent by then stays sent.' },
     },
 } as const;
-
-/** A tree of texts with the keys of the English one. */
-export type Texts = Widened<typeof texts>;
-
-type Widened<T> = { readonly [Key in keyof T]: T[Key] extends string ? string : Widened<T[Key]> };
-
-/**
- * What an outcome that wants somebody is in words; null for one that does not, and for one of a newer version.
- *
- * @param status Of the answer, where one came and is known.
- */
-export function wordsOf(code: OutcomeCode | null | undefined, status: number | null = null): OutcomeWords | null {
-    const words: OutcomeWords | undefined = code == null ? undefined : outcomeWords(code, status, texts);
-    return words?.advice == null ? null : words;
-}
-
-/** A number, `10,000+` where more were not counted. */
-export function countText({ count, more = false }: { readonly count: number; readonly more?: boolean }): string {
-    return `${count.toLocaleString(texts.locale)}${more ? '+' : ''}`;
-}
-
-/** A length of time in words. @param milliseconds Whole ones. */
-export function durationText(milliseconds: number): string {
-    const { units, locale } = texts;
-    const [form, count] = milliseconds < 10_000 ? [units.milliseconds, milliseconds] : [units.seconds, Math.round(milliseconds / 1000)];
-    return filled(form, [count.toLocaleString(locale)]);
-}
-
-/** A text of a number in its forms. */
-export interface Forms {
-    readonly one: string;
-    readonly other: string;
-}
-
-/** A text of a number, in the form that goes with it. @param more Whether there may be more than that. */
-export function counted(forms: Forms, count: number, more = false): string {
-    return count === 1 && !more ? forms.one : filled(forms.other, [countText({ count, more })]);
-}
-
-/** A text with a value for each `%`, in their order; what is filled in may have one itself. */
-export function filled(text: string, values: readonly string[]): string {
-    let index = 0;
-    return text.replace(/%/g, () => values[index++] ?? '');
-}

@@ -1,4 +1,3 @@
-import type { Page } from 'playwright-core';
 import type { Test } from 'tap';
 import { certificate } from '../../support/certificates.ts';
 import { heldReceiver } from '../../support/held-receiver.ts';
@@ -36,23 +35,7 @@ inBrowsers('people enter what an exporter authenticates by, and no page gives a 
     await page.getByRole('button', { name: 'Save' }).click();
     await page.getByText('The exporter was saved').waitFor();
     t.equal(await page.getByText('OAuth 2').count(), 0);
-    await oneWay(page, check, expect);
 });
-
-/** On the page of a legacy exporter. */
-async function oneWay(page: Page, check: Opened['check'], expect: Opened['expect']): Promise<void> {
-    await page.getByRole('button', { name: 'Edit' }).click();
-    await page.getByText('there is no way back').waitFor();
-    await check('Edit, legacy');
-    await page.getByLabel(/^Export type/).selectOption('investigation_legacy_and_library');
-    await page.getByRole('button', { name: 'Save' }).click();
-    await page.getByText('The changes were saved').waitFor();
-    await page.getByRole('button', { name: 'Edit' }).click();
-    await page.getByLabel(/^Export type/).selectOption('investigation_legacy');
-    expect('409 /admin/exporters/{id}/edit');
-    await page.getByRole('button', { name: 'Save' }).click();
-    await page.locator('#type-said.fault').waitFor();
-}
 
 inBrowsers('people give, keep and drop each part of what an exporter authenticates by', parts);
 

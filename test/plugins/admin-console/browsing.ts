@@ -14,8 +14,13 @@ export const WAYS: Readonly<Record<string, BrowserContextOptions>> = {
     'on a phone in the dark': { viewport: { width: 375, height: 700 }, colorScheme: 'dark', isMobile: true, hasTouch: true },
 };
 
-/** Where it is kept what people look at, in memory otherwise: how it is shown does not depend on the stores, what is shown does. */
-const KEPT: Readonly<Record<string, (t: Test) => Promise<Kept>>> = { 'without scripts': embedded, 'on a phone in the dark': onServers };
+/** Looks, each with where it is kept what people look at: with scripts and without, in the embedded database and on servers. */
+const LOOKS: readonly (readonly [way: string, kept: (t: Test) => Promise<Kept>])[] = [
+    ['with scripts', embedded],
+    ['without scripts', embedded],
+    ['without scripts', onServers],
+    ['on a phone in the dark', onServers],
+];
 
 export interface Opened extends Omit<WatchedPage, 'close'> {
     readonly server: Server;
@@ -28,7 +33,7 @@ export interface Opened extends Omit<WatchedPage, 'close'> {
 }
 
 /** A host with screens, and somebody who looks at them. */
-async function opened(t: Test, browser: Browser, options: BrowserContextOptions, kept?: Kept): Promise<Opened> {
+async function opened(t: Test, browser: Browser, options: BrowserContextOptions, kept: Kept): Promise<Opened> {
     const server = await host({ host: '127.0.0.1' }, kept);
     await register(server, { system: systemOf(server, kept), screens: {} });
     await server.start();
@@ -71,16 +76,19 @@ const skip: string | false = findBrowser() === null ? 'Chromium is not installed
 
 type Act = (t: Test, opened: Opened) => Promise<void>;
 
-/** A test in a real browser, in each of the ways in which people look, each of them at other stores; a page that complains, or calls anybody else, fails it. */
+/** A test in a real browser, in each of the ways in which people look, at each of the stores; a page that complains, or calls anybody else, fails it. */
 export function inBrowsers(title: string, act: Act): void {
     inBrowser(title, async (t, browser) => {
-        for (const [way, options] of Object.entries(WAYS)) {
-            await t.test(way, { timeout: 200_000 }, async (t) => acted(t, act, browser, options, await KEPT[way]?.(t)));
+        for (const [way, kept] of LOOKS) {
+            const title = `${way}, ${kept === embedded ? 'embedded' : 'on servers'}`;
+            await t.test(title, { timeout: 200_000 }, async (t) =>
+                acted(t, act, browser, WAYS[way] as BrowserContextOptions, await kept(t)),
+            );
         }
     });
 }
 
-async function acted(t: Test, act: Act, browser: Browser, options: BrowserContextOptions, kept?: Kept): Promise<void> {
+async function acted(t: Test, act: Act, browser: Browser, options: BrowserContextOptions, kept: Kept): Promise<void> {
     const seen = await opened(t, browser, options, kept);
     await act(t, seen);
     t.same([...seen.complaints, ...seen.unrefused], [], 'nothing complains, nobody else is called, and what was expected is refused');

@@ -5,6 +5,7 @@ import t, { type Test } from 'tap';
 import { until } from '../../../adapters/contract/assertions.ts';
 import { ScanwireError } from '../../../lib/errors.ts';
 import { indented } from '../../../plugins/admin-console/screens/delivery.ts';
+import { scanwire } from '../../support/scanwire.ts';
 import { fixture } from '../../support/served.ts';
 import { admin, answering, host, register, systemOf } from './host.ts';
 import { fieldsOf, Visitor } from './visitor.ts';
@@ -60,6 +61,20 @@ t.test('lists deliveries, filters them and says how many there are', async (t) =
     const refused = await visitor.get('/admin/deliveries?since=yesterday&state=lost');
     t.equal(refused.status, 400);
     t.match(refused.html, /role="alert" class="fault">[^<]*must be/);
+});
+
+t.test('filters by all that the command line does', async (t) => {
+    const { stdout } = await scanwire(['deliveries', 'list', '--help']);
+    const options = [...stdout.matchAll(/^ {2}--([a-z-]+)/gm)].map(([, name = '']) => name);
+    const general = ['data', 'json', 'help', 'server', 'key-ring', 'after', 'limit', 'count'];
+    const names: Readonly<Record<string, string>> = { exporter: 'exporterId', event: 'eventId' };
+    const expected = options.filter((name) => !general.includes(name)).map((name) => names[name] ?? name);
+    const { visitor } = await visited(t);
+    const { html } = await visitor.get('/admin/deliveries');
+    const [, form = ''] = /<form method="get"([\s\S]*?)<\/form>/.exec(html) ?? [];
+    const fields = [...form.matchAll(/<(?:select name|input name)="(\w+)"/g)].map(([, name = '']) => name);
+    t.ok(expected.length >= 7, stdout);
+    t.same(fields.toSorted(), expected.toSorted());
 });
 
 t.test('draws what became of deliveries, and has its numbers in a table', async (t) => {

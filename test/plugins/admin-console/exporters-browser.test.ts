@@ -16,7 +16,7 @@ async function preview(page: Page, check: Opened['check'], scripts: boolean): Pr
     await page.getByText('More, all of it optional').click();
     await show.click();
     await page.getByText('It gets this event').waitFor();
-    await page.locator('#preview').getByText('X-Vendor-Signature').waitFor();
+    await page.locator('#preview[aria-live=polite]').getByText('X-Vendor-Signature').waitFor();
     await check('Add Data Exporter, what would be sent');
     const filter = page.getByLabel('Filter');
     await filter.fill('{"path":"title","op":"=","value":"<b>other</b>"}');

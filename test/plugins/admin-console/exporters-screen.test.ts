@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { createServer } from 'node:http';
+import { createServer, type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Server } from '@hapi/hapi';
 import { decodeHTML } from 'entities';
@@ -8,6 +8,7 @@ import { until } from '../../../adapters/contract/assertions.ts';
 import { ScanwireError } from '../../../lib/errors.ts';
 import { OPERATOR } from '../../../plugins/admin-console/audit.ts';
 import { performerOf } from '../../../plugins/admin-console/handlers.ts';
+import { texts } from '../../../plugins/admin-console/screens/texts.ts';
 import { admin, host, investigation, receiver, register, systemOf } from './host.ts';
 import { fieldsOf, Visitor } from './visitor.ts';
 
@@ -54,6 +55,89 @@ t.test('adds an exporter by the fields of the specification and shows its test',
     });
     t.notMatch(page.html, 'Bearer x');
     t.match(page.html, `href="/admin/deliveries?exporterId=${id}"`);
+});
+
+/** Fields of the form that are shown at once, and those that are folded away, in their order. */
+function fieldsShown(html: string): { readonly shown: readonly string[]; readonly more: readonly string[] } {
+    const namesIn = (part: string): readonly string[] => [
+        ...new Set(
+            [...part.matchAll(/<(?:input|select|textarea)[^>]* name="([^"]+)"|<(?:select|textarea) name="([^"]+)"/g)].map(
+                (found) => found[1] ?? found[2] ?? '',
+            ),
+        ),
+    ];
+    const [, form = ''] = html.split('action="/admin/exporters"');
+    const [before = '', rest = ''] = form.replace(/<input type="hidden"[^>]*>/g, '').split(/<details[^>]*><summary>More/);
+    const after = rest.slice(rest.lastIndexOf('</details>'), rest.indexOf('</form>'));
+    return {
+        shown: [...namesIn(before), ...namesIn(after)],
+        more: namesIn(rest.slice(0, rest.lastIndexOf('</details>'))),
+    };
+}
+
+t.test('asks at once for the fields of the specification and no other, and folds what we add away', async (t) => {
+    const { visitor } = await visited(t);
+    const { html } = await visitor.get('/admin/exporters/new');
+    const { shown, more } = fieldsShown(html);
+    t.same(shown, [
+        'kind',
+        'collector',
+        'name',
+        'url',
+        'secret',
+        'headerName',
+        'headerValue',
+        'type',
+        'trustAll',
+        'trustSelfSigned',
+        'start',
+    ]);
+    for (const name of [
+        'kinds',
+        'filter',
+        'sampleKind',
+        'sampleBody',
+        'format',
+        'basic.username',
+        'oauth.tokenUrl',
+        'proxy.url',
+        'ordered',
+        'rate',
+    ]) {
+        t.ok(more.includes(name), name);
+    }
+    t.match(html, /<details><summary>More, all of it optional/, 'it is folded');
+});
+
+t.test('has a text for each warning of the library', async (t) => {
+    const { visitor, at } = await added(t, { url: 'https://127.0.0.1:80/#part', trustAll: 'on', start: null });
+    const codes = Object.keys(texts.exporters.warnings);
+    const { html } = await visitor.get(`${at}?warning=${codes.join('+')}`);
+    t.equal(html.match(/<strong>Warning:<\/strong>/g)?.length, codes.length);
+    const made = await visitor.send(await visitor.get('/admin/exporters/new'), '/admin/exporters', {
+        url: 'https://127.0.0.1:80/#part',
+        start: null,
+    });
+    t.match(made.html, 'the URL is https on a port that is for plain http.');
+    t.match(made.html, 'the fragment of the URL');
+    t.match(made.html, 'another exporter has the same URL, so each event goes there twice');
+});
+
+t.test('says of a receiver that fails when it is probed next', async (t) => {
+    const server = await host();
+    const { webhooks } = systemOf(server);
+    const failing = { breaker: 'open' as const, nextProbe: new Date(Date.now() + 600_000) };
+    const show: typeof webhooks.exporters.show = async (...asked) => {
+        const exporter = await webhooks.exporters.show(...asked);
+        return { ...exporter, consecutiveFailures: 7, health: { ...exporter.health, ...failing } };
+    };
+    const page: typeof webhooks.exporters.page = async (query) =>
+        (await webhooks.exporters.page(query)).map((exporter) => ({ ...exporter, health: { ...exporter.health, ...failing } }));
+    await register(server, { system: { webhooks: { ...webhooks, exporters: { ...webhooks.exporters, show, page } } }, screens: {} });
+    const { exporter } = await webhooks.exporters.create({ url: await receiver(t) });
+    for (const path of ['/admin/exporters', `/admin/exporters/${exporter.id}`]) {
+        t.match((await new Visitor(server).get(path)).html, /, breaker open, next probe <time [^>]*>in (?:9|10) minutes<\/time>/, path);
+    }
 });
 
 t.test('says beside the field what is wrong with an exporter, and adds rows for headers', async (t) => {
@@ -230,9 +314,54 @@ t.test('changes an exporter, and keeps the secrets that are left empty', async (
     });
     t.match((await visitor.get(`${at}/edit`)).html, /name="ordered" checked[\s\S]*value="hold" selected/);
     const more = await visitor.send(form, `${at}/edit`, { moreHeaders: 'yes' });
-    t.equal(more.html.match(/name="headerName"/g)?.length, 4);
+    t.equal(more.html.match(/name="headerName"/g)?.length, 5);
     await visitor.send(form, `${at}/edit`, { dropHeaders: 'on', trustAll: 'on' });
     t.match(await exporters.show(id), { headerNames: [], trust: 'all' });
+});
+
+t.test('adds a header beside one whose value nobody has at hand, and drops one whose name is emptied', async (t) => {
+    const seen: IncomingMessage['headers'][] = [];
+    const url = await receiver(t, ({ headers }) => {
+        seen.push(headers);
+        return 204;
+    });
+    const { visitor, exporters, at, id } = await added(t, {
+        url,
+        headerName: ['X-First', 'X-Second'],
+        headerValue: ['hidden-one', 'hidden-two'],
+    });
+    const form = await visitor.get(`${at}/edit`);
+    const rows = fieldsOf(form.html, `${at}/edit`).filter(([name]) => name === 'headerName' || name === 'headerValue');
+    t.same(
+        rows.map(([, value]) => value),
+        ['X-First', '', 'X-Second', '', '', '', '', ''],
+    );
+    t.equal(form.html.match(/placeholder="stays as it is"/g)?.length, 2);
+    t.match(form.html, 'A header that is named without a value stays as it is; one whose name is emptied is dropped.');
+    t.notMatch(form.html, /hidden-(?:one|two)/);
+
+    const headerName = ['X-First', 'X-Second', 'X-Third', ''];
+    const preview = await visitor.send(form, `${at}/edit`, { preview: 'yes', headerName, headerValue: ['', '', 'hidden-three', ''] });
+    t.match(preview.html, /<dt>X-First<\/dt><dd><code>\*\*\*[\s\S]*<dt>X-Third<\/dt><dd><code>\*\*\*/);
+    await visitor.send(form, `${at}/edit`, { headerName, headerValue: ['', '', 'hidden-three', ''] });
+    t.same((await exporters.show(id)).headerNames, ['X-First', 'X-Second', 'X-Third']);
+    t.match(seen.at(-1), { 'x-first': 'hidden-one', 'x-second': 'hidden-two', 'x-third': 'hidden-three' });
+
+    await visitor.send(await visitor.get(`${at}/edit`), `${at}/edit`, { headerName: ['X-First', '', ''], headerValue: ['', '', ''] });
+    t.same((await exporters.show(id)).headerNames, ['X-First']);
+    t.match(seen.at(-1), { 'x-first': 'hidden-one', 'x-second': undefined });
+    const refused = await visitor.send(await visitor.get(`${at}/edit`), `${at}/edit`, { headerName: 'X-New', headerValue: '' });
+    t.equal(refused.status, 400);
+    t.match(refused.html, '<small id="headers-said" class="fault">');
+    await visitor.send(await visitor.get(`${at}/edit`), `${at}/edit`, {
+        name: 'kept',
+        headersShown: null,
+        headerName: null,
+        headerValue: null,
+    });
+    t.match(await exporters.show(id), { name: 'kept', headerNames: ['X-First'] }, 'a form without them says nothing of them');
+    await visitor.send(await visitor.get(`${at}/edit`), `${at}/edit`, { headerName: '', headerValue: '' });
+    t.same((await exporters.show(id)).headerNames, []);
 });
 
 t.test('takes a legacy exporter to the library, and never back', async (t) => {

@@ -29,6 +29,8 @@ async function keys(t: Test, { page, check, expect, scripts }: Opened): Promise<
     if (scripts) {
         await page.getByRole('button', { name: 'Copy' }).click();
         await page.getByRole('button', { name: 'Copied' }).waitFor();
+        await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
+        t.equal(await page.evaluate('navigator.clipboard.readText()'), text, 'all of it');
     }
     await check('API Keys, made');
     await page.getByRole('link', { name: 'API Keys' }).click();

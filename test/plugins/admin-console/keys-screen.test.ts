@@ -1,6 +1,9 @@
 import type { Server } from '@hapi/hapi';
 import t, { type Test } from 'tap';
+import { until } from '../../../adapters/contract/assertions.ts';
+import { memoryApiKeys } from '../../../adapters/memory/index.ts';
 import { ScanwireError } from '../../../lib/errors.ts';
+import { apiKeys } from '../../../lib/keys/api-keys.ts';
 import { SCOPES } from '../../../lib/keys/scopes.ts';
 import { host, register, systemOf } from './host.ts';
 import { fieldsOf, Visitor } from './visitor.ts';
@@ -56,6 +59,34 @@ t.test('makes a key, shows it by a click and revokes it', async (t) => {
     const again = await visitor.send(list, `/admin/keys/${summary?.id}/revoke`);
     t.equal(again.status, 409);
     t.match(again.html, /Cannot revoke the key: it is revoked already/);
+});
+
+t.test('says when a key was used last, and that somebody has looked at it', async (t) => {
+    const { server, visitor } = await visited(t);
+    server.route({ method: 'GET', path: '/asked', options: { auth: 'token' }, handler: () => 'ok' });
+    const { id, key } = await server.plugins['token-auth'].create('nightly');
+    const used = async (): Promise<string | undefined> =>
+        /<td data-label="Last used">([\s\S]*?)<\/td>/.exec((await visitor.get('/admin/keys')).html)?.[1];
+    t.equal(await used(), 'never');
+    t.equal((await server.inject({ url: '/asked', headers: { token: key } })).statusCode, 200);
+    await until(async () => /^<time datetime="/.test(String(await used())));
+    await visitor.send(await visitor.get('/admin/keys'), `/admin/keys/${id}/reveal`);
+    t.match(
+        (await visitor.get('/admin/audit')).html,
+        new RegExp(`>ada</td>[^\n]*<code>revealKey</code></td>\\s*<td[^>]*><code>${id}</code>`),
+    );
+});
+
+t.test('shows a key that is not kept sealed once, and offers no click for it', async (t) => {
+    const server = await host();
+    const hashed = apiKeys({ store: memoryApiKeys(), revealable: false });
+    await register(server, { system: { ...systemOf(server), keys: hashed }, screens: {} });
+    const visitor = new Visitor(server);
+    const made = await visitor.send(await visitor.get('/admin/keys'), '/admin/keys', { name: 'nightly' });
+    t.match(made.html, /id="shown-key" class="key">scw_\w+<[\s\S]*<strong>Keep it now: it cannot be shown again\./);
+    const { html } = await visitor.get('/admin/keys');
+    t.match(html, /<td data-label="Token">scw_\w+••••••••<\/td>/);
+    t.notMatch(html, /\/reveal"|shown-key/);
 });
 
 t.test('says beside the field what is wrong, and keeps what was typed', async (t) => {

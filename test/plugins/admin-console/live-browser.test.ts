@@ -5,7 +5,7 @@ inBrowsers('people see deliveries as they happen, and over time', async (t, { pa
     await page.goto('/admin/deliveries');
     const { exporters } = server.plugins['webhook-exporter'];
     const { exporter } = await exporters.create({ url: await receiver(t), name: 'alerts' });
-    const seen = page.getByText('Changes are shown as they happen');
+    const seen = page.getByRole('status').getByText('Changes are shown as they happen');
     if (scripts) {
         await seen.waitFor();
         await exporters.start(exporter.id);

@@ -28,7 +28,8 @@ t.test('shows the first steps until they are done', async (t) => {
     t.match(first, /Wrong:<\/strong> There is no valid licence/);
     t.match(first, /scanwire \d\S* on Node\.js \d/);
     t.match(first, '<code>scanwire license install FILE</code>');
-    t.match(first, /The memory of this process answers/);
+    t.match(first, /What runs[\s\S]*The memory of this process answers[\s\S]*The queue in this process has taken what it was given last/);
+    t.match(first, /Collectors that are sent for: default \(processes: 1, attempts at once: \d+\)/);
 
     await server.plugins['token-auth'].create('ci');
     await system.license.install(VALID_LICENSE);
@@ -123,6 +124,53 @@ t.test('names exporters that fail or were stopped, the stopped ones first', asyn
     const page = await visitor.get('/admin/overview');
     t.match((await visitor.send(page, `/admin/exporters/${halted}/start`)).html, 'The exporter runs');
     t.match((await visitor.send(page, `/admin/exporters/${failing}/test`)).html, 'A test event was sent');
+});
+
+t.test('says of an exporter whose test has failed that it has, until its receiver has taken something', async (t) => {
+    const { server, visitor, system } = await visited(t);
+    const { exporters, publish, deliveries } = server.plugins['webhook-exporter'];
+    await system.license.install(VALID_LICENSE);
+    const state = { status: 401 };
+    const { exporter } = await exporters.create({ url: await receiver(t, () => state.status), name: '<b>alerts</b>' });
+    await exporters.test(exporter.id);
+    t.notMatch(await overview(visitor), 'Its last test', 'it does not run');
+    await exporters.start(exporter.id);
+    const failed = await overview(visitor);
+    t.match(
+        failed,
+        /Warning:<\/strong> Its last test came to client_error: <a href="[^"]*">&lt;b&gt;alerts[\s\S]*Correct the URL, the auth[\s\S]*\/test"/,
+    );
+    t.notMatch(failed, '<p>Nothing.');
+
+    state.status = 204;
+    const [id = ''] = (await publish('idr_investigation_created', investigation)).deliveries;
+    await until(
+        async () => (await deliveries.show(id)).lastCode === 'delivered' && (await exporters.show(exporter.id)).health.lastOutcome !== null,
+    );
+    await until(async () => /<p>Nothing\./.test(await overview(visitor)));
+    state.status = 500;
+    await exporters.test(exporter.id);
+    t.match(await overview(visitor), 'Its last test came to server_error');
+    state.status = 204;
+    await exporters.test(exporter.id);
+    t.match(await overview(visitor), '<p>Nothing.');
+});
+
+t.test('publishes a sample event again, which the trail tells of', async (t) => {
+    const { server, visitor, system } = await visited(t);
+    const { exporters, deliveries } = server.plugins['webhook-exporter'];
+    const { exporter } = await exporters.create({ url: await receiver(t) });
+    t.notMatch(await overview(visitor), '/overview/sample', 'nobody would get it');
+    await exporters.start(exporter.id);
+    for (let times = 1; times <= 3; times += 1) {
+        const page = await visitor.get('/admin/overview');
+        t.equal(page.html.match(/action="\/admin\/overview\/sample"/g)?.length, 1);
+        t.equal(page.html.includes('<summary>Publish a sample event</summary>'), times > 1, 'at first it is a step');
+        t.match((await visitor.send(page, '/admin/overview/sample')).html, 'The sample event was published.');
+        t.equal((await deliveries.list({ kind: 'idr_investigation_created' })).length, times);
+    }
+    const [newest] = await deliveries.list({ kind: 'idr_investigation_created' });
+    t.match(await system.audit.list(), [{ actor: 'ada', operation: 'publishEvent', subject: newest?.eventId, outcome: 'done' }]);
 });
 
 t.test('waits for a slow doctor no longer than a page should, and shows what he said then', async (t) => {

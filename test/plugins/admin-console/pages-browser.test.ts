@@ -38,12 +38,13 @@ inBrowser('pages keep nobody out in any light, on a desk and on a phone', async 
     const { server, paths } = await failingHost(t);
     const baseURL = server.info.uri;
     for (const [look, options] of Object.entries(LOOKS)) {
-        const { page, complaints, close } = await watchedPage(browser, baseURL, {
+        const { page, complaints, expect, close } = await watchedPage(browser, baseURL, {
             baseURL,
             extraHTTPHeaders: { session: 'ada' },
             ...options,
         });
-        for (const path of paths) {
+        expect('404 /admin/exporters/nobody');
+        for (const path of [...paths, '/exporters/nobody']) {
             await page.goto(`/admin${path}`);
             await checked(t, page, `${path} ${look}`, options);
         }
@@ -78,7 +79,7 @@ inBrowser('somebody without a mouse makes a key, and sees where on the page that
     await tabbedTo(page, 'Create an API Key');
     t.ok(await isOutlined(page));
     await page.keyboard.press('Enter');
-    await page.getByText('The key by hand was made').waitFor();
+    await page.getByRole('status').getByText('The key by hand was made').waitFor();
     t.match((await server.plugins['token-auth'].list()).at(-1), { name: 'by hand', scopes: ['inventory:read', 'admin'] });
     await close();
     t.same(complaints, []);

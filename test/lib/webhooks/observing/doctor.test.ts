@@ -123,13 +123,13 @@ t.test('says who sends for each collector, and for which one nobody does', async
     const workers = async () => (await doctor()).findings.find(({ part }) => part === 'workers');
     t.match(await workers(), {
         state: 'ok',
-        text: /^Collectors that are sent for: default \(1 process, \d+ attempts at once\), urgent \(1 process, \d+ attempts at once\)$/,
+        text: /^Collectors that are sent for: default \(processes: 1, attempts at once: \d+\), urgent \(processes: 1, attempts at once: \d+\)$/,
     });
     const other = webhooksOf(given, { onError: () => {} }).webhooks;
     await other.start();
     await other.work(['urgent'], { concurrency: 3 });
     t.teardown(() => other.close({ timeout: 100 }));
-    t.match((await workers())?.text, /urgent \(2 processes, /);
+    t.match((await workers())?.text, /urgent \(processes: 2, /);
 
     const { exporter } = await exporters.create({ url: 'http://127.0.0.1:9/', collector: 'elsewhere' });
     t.equal((await workers())?.state, 'ok', 'one that is stopped needs nobody');

@@ -1,0 +1,101 @@
+/** What a finding of the doctor is in words. `%` stands for what is filled in. */
+export interface FindingWords {
+    /** One sentence, without its full stop. */
+    readonly text: string;
+    /** What to do about it, in the same form and of the same values; null where nothing is to be done. */
+    readonly advice: string | null;
+    /** How each of several is said that stand for the `%` of the text, with commas between them. */
+    readonly each?: string;
+}
+
+/** What was found, for programs and for other languages. */
+export type FindingCode =
+    | 'store_answers'
+    | 'store_unusable'
+    | 'clock_ahead'
+    | 'clock_behind'
+    | 'clock_far_ahead'
+    | 'clock_far_behind'
+    | 'keys_open'
+    | 'keys_missing'
+    | 'queue_works'
+    | 'queue_works_in'
+    | 'queue_unusable'
+    | 'nobody_sends'
+    | 'nobody_sends_for'
+    | 'sent_for'
+    | 'names_none'
+    | 'names_known'
+    | 'names_all_unknown'
+    | 'names_unknown'
+    | 'none_stopped'
+    | 'some_stopped'
+    | 'disk_free'
+    | 'disk_full';
+
+/** Of what is looked at without a receiver: of each finding what it says. The pages say the same, in their language. */
+export const FINDING_WORDS: { readonly [Code in FindingCode]: FindingWords } = {
+    store_answers: words('% answers'),
+    store_unusable: words(
+        '% cannot be used: %',
+        'Start the database, or correct where it is looked for; nothing else can be looked at before',
+    ),
+    clock_ahead: words('The clock of this process is % s ahead of that of the store'),
+    clock_behind: words('The clock of this process is % s behind that of the store'),
+    clock_far_ahead: words(
+        'The clock of this process is % s ahead of that of the store',
+        'Let both machines take their time from NTP: nothing depends on it but reading logs side by side',
+    ),
+    clock_far_behind: words(
+        'The clock of this process is % s behind that of the store',
+        'Let both machines take their time from NTP: nothing depends on it but reading logs side by side',
+    ),
+    keys_open: words('The key ring opens what is sealed for exporters'),
+    keys_missing: words('%', 'Start with the key ring that sealed it; a key that is replaced stays in the ring beside the new one'),
+    queue_works: words('The queue has taken what it was given last'),
+    queue_works_in: words('The queue in % has taken what it was given last'),
+    queue_unusable: words('%', 'Start its server, or correct where it is looked for; what was accepted waits in the store meanwhile'),
+    nobody_sends: words('No process sends', 'Start a server that sends, or scanwire worker'),
+    nobody_sends_for: words(
+        'No process sends for the collector %, whose exporters run',
+        'Start scanwire worker --collector %, or give those exporters another collector',
+    ),
+    sent_for: words('Collectors that are sent for: %', null, '% (processes: %, attempts at once: %)'),
+    names_none: words('No receiver has a name to look up'),
+    names_known: words('Names of receivers that are known: %'),
+    names_all_unknown: words(
+        'No addresses for %',
+        'Look at the name servers of this machine, in /etc/resolv.conf; if those answer, at the names',
+    ),
+    names_unknown: words('No addresses for %', 'Correct the URLs of their exporters, or ask who runs these domains'),
+    none_stopped: words('No exporter was stopped by its receiver'),
+    some_stopped: words(
+        'Stopped by what their receivers did: %',
+        'Look at each with its id, mend its receiver and start it again',
+        '% (%)',
+    ),
+    disk_free: words('% GiB are free at %'),
+    disk_full: words('% GiB are free at %', 'Make room: without any nothing is accepted any more'),
+};
+
+/** What a finding says with its values. @param values In the order of the `%`; of several, which `each` says, one behind the other. */
+export function filledFinding({ text, advice, each }: FindingWords, values: readonly string[]): Omit<FindingWords, 'each'> {
+    const said = each === undefined ? values : [listed(each, values)];
+    return { text: filled(text, said), advice: advice === null ? null : filled(advice, said) };
+}
+
+function listed(each: string, values: readonly string[]): string {
+    const size = each.split('%').length - 1;
+    const groups = Array.from({ length: Math.ceil(values.length / size) }, (_, index) => values.slice(index * size, (index + 1) * size));
+    return groups.map((group) => filled(each, group)).join(', ');
+}
+
+/** A text with a value for each `%`, in their order, or for `%2` the second one; what is filled in may have one itself. */
+export function filled(text: string, values: readonly string[]): string {
+    let index = 0;
+    return text.replace(/%([1-9])?/g, (_, number: string | undefined) => values[number === undefined ? index++ : Number(number) - 1] ?? '');
+}
+
+function words(text: string, advice: string | null = null, each?: string): FindingWords {
+    return { text, advice, ...(each !== undefined && { each }) };
+}

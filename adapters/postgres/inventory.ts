@@ -16,6 +16,7 @@ import {
 import { FILTERS, SEARCHED } from '../../lib/inventory/selection.ts';
 import type { InventoryStore, InventoryWriter } from '../../lib/inventory/store.ts';
 import { type CollectionSource, collection } from './collection.ts';
+import { copying } from './copied-texts.ts';
 import { assertStoreOptions, IMPATIENT, type PostgresStoresOptions, patiently } from './database.ts';
 import { importHosts } from './import-hosts.ts';
 import { moveHosts } from './move-hosts.ts';
@@ -162,7 +163,7 @@ export function postgresInventory(options: PostgresStoresOptions): Required<Inve
     assertStoreOptions(options, 'postgresInventory');
     const { pool, clock = systemClock } = options;
     const database = patiently(pool, IMPATIENT);
-    const readers = readersOf(database);
+    const readers = readersOf(database, patiently(pool, IMPATIENT, { through: copying }));
 
     return {
         workspaces: collection<Workspace>(readers, {
@@ -189,7 +190,7 @@ export function postgresInventory(options: PostgresStoresOptions): Required<Inve
             column: hostColumn,
             staged: STAGED_HOSTS,
             hasBlocks: true,
-            text: { row: HOST_TEXT, from: 'scanwire.hosts rows' },
+            text: { row: HOST_TEXT, from: 'scanwire.hosts rows', isKept: true },
         }),
 
         services: collection<Service>(readers, SERVICES),

@@ -6,11 +6,11 @@ import { wholeRows } from '../../lib/inventory/read-only-inventory.ts';
 import { SERVICE_FIELDS, VULN_FIELDS } from '../../lib/inventory/resources.ts';
 import { FILTERS, type FilterName, SEARCHED } from '../../lib/inventory/selection.ts';
 import type { InventoryStore } from '../../lib/inventory/store.ts';
-import type { Executor } from '../../lib/transaction.ts';
 import { type CollectionSource, collection, type GivenRow } from '../postgres/collection.ts';
+import { copying } from '../postgres/copied-texts.ts';
 import { IMPATIENT, patiently } from '../postgres/database.ts';
 import { type HostPool, isHostPool, ownPool } from '../postgres/own-pool.ts';
-import { readersOf } from '../postgres/readers.ts';
+import { type Readers, readersOf } from '../postgres/readers.ts';
 import { type Columns, type Computed, expression, hostColumns, readColumns, SERVICE_COLUMNS, TABLES } from './columns.ts';
 import { outgoing, texts, type WritableFields } from './texts.ts';
 
@@ -61,7 +61,8 @@ export async function openScanDatabase(options: ScanDatabaseOptions): Promise<Sc
     try {
         const database = patiently(own, IMPATIENT);
         const columns = await readColumns(database);
-        return { inventory: inventoryOf(database, columns), close: () => own.end() };
+        const readers = readersOf(database, patiently(own, IMPATIENT, { through: copying }));
+        return { inventory: inventoryOf(readers, columns), close: () => own.end() };
     } catch (error) {
         await own.end();
         throw error;
@@ -151,8 +152,7 @@ function hostsOf(columns: Columns): Source {
     };
 }
 
-function inventoryOf(database: Executor, columns: Columns): Required<InventoryStore> {
-    const readers = readersOf(database);
+function inventoryOf(readers: Readers, columns: Columns): Required<InventoryStore> {
     const read = <Row extends { readonly id: number }>(name: keyof InventoryStore, source: Source) =>
         collection<Row>(readers, readSource(columns, name, source));
     const written = <Row extends { readonly id: number }>(name: keyof InventoryStore, source: Source, fields = source.fields) => {

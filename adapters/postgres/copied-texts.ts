@@ -1,4 +1,3 @@
-import { isUtf8 } from 'node:buffer';
 import type { Executor } from '../../lib/transaction.ts';
 
 /** Texts of rows that were read at once, in the order of the rows. */
@@ -87,9 +86,7 @@ function copiedRows() {
 
     function finish(): void {
         if (filled > 0) {
-            const text = piece.subarray(0, filled);
-            // A database without an encoding may hold anything.
-            texts.push(isUtf8(text) ? text : Buffer.from(text.toString()));
+            texts.push(piece.subarray(0, filled));
         }
         filled = 0;
     }

@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto';
 import pg from 'pg';
 import t from 'tap';
 import { present } from '../../../adapters/contract/assertions.ts';
@@ -79,23 +78,6 @@ for (const { name, open } of databases) {
         });
     });
 }
-
-t.test('writes what is no text of UTF-8 as a query reads it, out of a database without an encoding', async (t) => {
-    const [database] = databases;
-    const { pool, stop } = await present(database).open();
-    t.after(stop);
-    const name = `ascii_${randomBytes(4).toString('hex')}`;
-    await pool.query(`create database ${name} encoding 'SQL_ASCII' lc_collate 'C' lc_ctype 'C' template template0`);
-    const { connectionString } = pool.options as { readonly connectionString: string };
-    const ascii = new pg.Pool({ connectionString: connectionString.replace(/[^/]+$/, name) });
-    t.after(async () => {
-        await ascii.end();
-        await pool.query(`drop database ${name} with (force)`);
-    });
-    const invalid = texts('n < 3', `'k' || chr(246) || 'ln'`);
-    t.equal(whole(await reading(ascii)(invalid)), 'k\ufffdln,k\ufffdln');
-    t.equal(whole(await reading(plain(ascii))(invalid)), 'k\ufffdln,k\ufffdln');
-});
 
 t.test('is waited for no longer than the pool lets queries take', async (t) => {
     const [database] = databases;

@@ -67,6 +67,12 @@ export interface PreparingOptions {
     readonly prepare?: boolean;
 }
 
+/** How the statements of a pool go to its connections. */
+interface SessionOptions extends PreparingOptions {
+    /** Makes of a connection what takes the statements instead. */
+    readonly through?: (client: ClientLike) => Executor;
+}
+
 /** How long the database is waited for, in milliseconds. A connection that is silent for longer counts as lost and is replaced. */
 export interface Patience {
     /** For a connection of the pool. 4,000 by default. */
@@ -115,14 +121,15 @@ const TRIES = 3;
  * statement that was rolled back by a deadlock or a serialisation failure is run again: alone in its transaction, it has done nothing. So is
  * one whose connection has lost what it had prepared.
  */
-export function patiently(pool: PoolLike, patience: Patience = {}, { prepare = true }: PreparingOptions = {}): Executor {
-    const named = prepare && isHostPool(pool);
+export function patiently(pool: PoolLike, patience: Patience = {}, { prepare = true, through }: SessionOptions = {}): Executor {
+    const named = through === undefined && prepare && isHostPool(pool);
+    const session = through ?? (named ? preparing : (client: ClientLike): Executor => client);
     return {
         query: <Row>(text: string, values?: unknown[]) =>
             withClient(pool, patience, async (client, drop) => {
                 for (let tries = 1; ; tries += 1) {
                     try {
-                        return await guarded(named ? preparing(client) : client, patience).query<Row>(text, values);
+                        return await guarded(session(client), patience).query<Row>(text, values);
                     } catch (error) {
                         if (losesConnection(error)) {
                             drop();

@@ -8,7 +8,8 @@ import type { InventoryStore } from '../../lib/inventory/store.ts';
 import { checked } from '../../lib/schema-validation.ts';
 import type { Executor } from '../../lib/transaction.ts';
 import { IMPATIENT, patiently } from '../postgres/database.ts';
-import { readersOf } from '../postgres/inventory/readers.ts';
+import { copying } from '../postgres/inventory/copied-texts.ts';
+import { type Readers, readersOf } from '../postgres/inventory/readers.ts';
 import { type CollectionSource, collection, type GivenRow } from '../postgres/inventory/row-pages.ts';
 import { type HostPool, isHostPool, ownPool } from '../postgres/own-pool.ts';
 import { type Columns, type Computed, expression, hostColumns, readColumns, SERVICE_COLUMNS, TABLES } from './columns.ts';
@@ -61,7 +62,8 @@ export async function openScanDatabase(options: ScanDatabaseOptions): Promise<Sc
     try {
         const database = patiently(own, IMPATIENT);
         const columns = await readColumns(database);
-        return { inventory: inventoryOf(database, columns), close: () => own.end() };
+        const readers = readersOf(database, patiently(own, IMPATIENT, { through: copying }));
+        return { inventory: inventoryOf(readers, columns), close: () => own.end() };
     } catch (error) {
         await own.end();
         throw error;
@@ -151,8 +153,7 @@ function hostsOf(columns: Columns): Source {
     };
 }
 
-function inventoryOf(database: Executor, columns: Columns): Required<InventoryStore> {
-    const readers = readersOf(database);
+function inventoryOf(readers: Readers, columns: Columns): Required<InventoryStore> {
     const read = <Row extends { readonly id: number }>(name: keyof InventoryStore, source: Source) =>
         collection<Row>(readers, readSource(columns, name, source));
     const written = <Row extends { readonly id: number }>(name: keyof InventoryStore, source: Source, fields = source.fields) => {

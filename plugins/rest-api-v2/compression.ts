@@ -27,7 +27,7 @@ const COMPRESSIONS: readonly Compression[] = [
 export function streamed(
     request: Request,
     h: ResponseToolkit,
-    body: Iterable<string> | AsyncIterable<string>,
+    body: Iterable<string> | AsyncIterable<string | Uint8Array>,
     type: string,
 ): ResponseObject {
     const stream = Readable.from(body, { objectMode: false });

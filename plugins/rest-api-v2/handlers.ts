@@ -98,7 +98,7 @@ async function assertParent(request: Request, parents: Resource['parents'], path
 
 interface IndexRead {
     readonly isEmpty: boolean;
-    readonly body: AsyncIterable<string>;
+    readonly body: AsyncIterable<string | Uint8Array>;
     /** The `Link` to what comes behind a page, null when nothing does. */
     readonly next: string | null;
 }

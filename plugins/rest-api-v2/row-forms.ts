@@ -10,15 +10,20 @@ const ROWS_PER_TEXT = 500;
 
 /** The text of all rows, in pieces: one for each batch. A batch that is text already is in this form. Ending it early ends the reading; a failure of the reading is its failure. */
 export async function* indexText(
-    batches: AsyncIterable<string | readonly object[]>,
+    batches: AsyncIterable<string | Uint8Array | readonly object[]>,
     form: RowForm,
-): AsyncGenerator<string, void, undefined> {
+): AsyncGenerator<string | Uint8Array, void, undefined> {
     const yieldIfDue = timeSlice();
     let before = form.begin;
     let isEmpty = true;
     for await (const batch of batches) {
         for (const text of textsOf(batch, form)) {
-            yield before + text;
+            if (typeof text === 'string') {
+                yield before + text;
+            } else {
+                yield before;
+                yield text;
+            }
             before = form.separator;
             isEmpty = false;
             await yieldIfDue();
@@ -31,8 +36,8 @@ export async function* indexText(
     }
 }
 
-function* textsOf(batch: string | readonly object[], form: RowForm): Generator<string> {
-    if (typeof batch === 'string') {
+function* textsOf(batch: string | Uint8Array | readonly object[], form: RowForm): Generator<string | Uint8Array> {
+    if (typeof batch === 'string' || batch instanceof Uint8Array) {
         yield batch;
         return;
     }

@@ -102,8 +102,11 @@ async function longestList(fixture: AnyInventoryFixture): Promise<TextList> {
 async function written({ schema, collection, path }: Pick<TextList, 'schema' | 'collection' | 'path'>): Promise<string> {
     const texts: string[] = [];
     for await (const batch of collection.listText(path)) {
-        assert.ok(typeof batch === 'string' || Array.isArray(batch), 'a batch is a text or an array of rows');
-        texts.push(typeof batch === 'string' ? batch : textOf(batch, schema));
+        assert.ok(
+            typeof batch === 'string' || batch instanceof Uint8Array || Array.isArray(batch),
+            'a batch is a text or an array of rows',
+        );
+        texts.push(typeof batch === 'string' ? batch : batch instanceof Uint8Array ? utf8.decode(batch) : textOf(batch, schema));
     }
     return texts.join();
 }
@@ -124,6 +127,8 @@ function difference(text: string, expected: string): string {
 }
 
 const utc = timestampFormat();
+/** It refuses what is none, and keeps a mark of the order of bytes as the character that it is in a text. */
+const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 /** Rows as they go out. */
 function textOf(listed: readonly object[], schema: Joi.ObjectSchema): string {

@@ -20,6 +20,7 @@ import { importHosts } from '../imports/import-hosts.ts';
 import { lastSeen } from '../imports/sightings.ts';
 import { laidOver } from '../imports/stage-findings.ts';
 import { overlaid } from '../imports/stage-hosts.ts';
+import { copying } from './copied-texts.ts';
 import { moveHosts } from './move-hosts.ts';
 import { readersOf } from './readers.ts';
 import { expireHosts, removeHosts, removeWorkspace } from './remove-hosts.ts';
@@ -162,7 +163,7 @@ export function postgresInventory(options: PostgresStoresOptions): Required<Inve
     assertStoreOptions(options, 'postgresInventory');
     const { pool, clock = systemClock } = options;
     const database = patiently(pool, IMPATIENT);
-    const readers = readersOf(database);
+    const readers = readersOf(database, patiently(pool, IMPATIENT, { through: copying }));
 
     return {
         workspaces: collection<Workspace>(readers, {
@@ -189,7 +190,7 @@ export function postgresInventory(options: PostgresStoresOptions): Required<Inve
             column: hostColumn,
             staged: STAGED_HOSTS,
             hasBlocks: true,
-            text: { row: HOST_TEXT, from: 'scanwire.hosts rows' },
+            text: { row: HOST_TEXT, from: 'scanwire.hosts rows', isKept: true },
         }),
 
         services: collection<Service>(readers, SERVICES),

@@ -6,6 +6,8 @@ export interface Readers {
     readonly database: Executor;
     /** The batches behind the first one, of all listings together: a few at once, the others in their order. */
     readonly further: Executor;
+    /** Those of listings as text, in turn with the others: each statement selects an id and a text, and results in one `TextBatch`. */
+    readonly texts: Executor;
 }
 
 /** Batches that are read at once. With more of them the listings are not read sooner. */
@@ -15,7 +17,7 @@ const AT_ONCE = 2;
  * However many listings are read, what else is asked waits for a few batches and no more, at the database as in this process. Measured: one
  * host takes 10 ms beside one index of all hosts, and took 136 ms beside twenty (see `docs/postgres.md`).
  */
-export function readersOf(database: Executor): Readers {
+export function readersOf(database: Executor, texts: Executor): Readers {
     const waiting: (() => void)[] = [];
     let underWay = 0;
 
@@ -36,15 +38,15 @@ export function readersOf(database: Executor): Readers {
         }
     }
 
-    const further: Executor = {
+    const inTurn = (reader: Executor): Executor => ({
         async query<Row>(text: string, values?: unknown[]) {
             await turn();
             try {
-                return await database.query<Row>(text, values);
+                return await reader.query<Row>(text, values);
             } finally {
                 next();
             }
         },
-    };
-    return { database, further };
+    });
+    return { database, further: inTurn(database), texts: inTurn(texts) };
 }

@@ -42,7 +42,7 @@ export interface CollectionSource {
     /** Makes of what was read what SQL cannot. */
     readonly whole?: (rows: readonly GivenRow[], path: readonly number[]) => readonly GivenRow[];
     /** Instead of `select` and `from`: the text of a row, null where it has none. Not used while an import lays something over rows. */
-    readonly text?: { readonly row: string; readonly from: string };
+    readonly text?: { readonly row: string; readonly from: string; readonly isKept?: true };
 }
 
 /** A row as it was read. */
@@ -126,13 +126,13 @@ export function collection<Row extends { readonly id: number }>(readers: Readers
 function textOf<Row extends { readonly id: number }>(
     readers: Readers,
     { listed = 'true', ...source }: CollectionSource,
-    { row, from }: NonNullable<CollectionSource['text']>,
+    { row, from, isKept }: NonNullable<CollectionSource['text']>,
     select: Required<Collection<Row>>['select'],
 ): NonNullable<Collection<Row>['listText']> {
     const page = (after: string, until?: string): string => `select rows.id, ${row} as text from ${from}
         where ${[...belowOf(source), listed, idsWithin(after, until)].join(' and ')} order by rows.id`;
     const usable = '(select not staged_shown from scanwire.workspaces where id = $1)';
-    const pages = textPages(readers, { parents: source.parents.length, page, usable }, select);
+    const pages = textPages(readers, { parents: source.parents.length, page, usable, ...(isKept && { isKept }) }, select);
     return (path, options) => (path.every(isRowId) ? pages(path, options) : select(path, {}, options));
 }
 

@@ -2,20 +2,17 @@ import { setImmediate } from 'node:timers/promises';
 import type { Collection, ReadOptions } from '../../../lib/inventory/store.ts';
 import type { Executor } from '../../../lib/transaction.ts';
 import { prepared } from '../prepared.ts';
+import type { TextBatch } from './copied-texts.ts';
 import type { Readers } from './readers.ts';
 
 /** They cost next to nothing here, so that round trips count sooner than with rows. The first batch is a small one: somebody waits for it. */
 const [FIRST_BATCH, BATCH] = [250, 1000];
-
-/**
- * Rows whose texts come as one. Of hosts that is what a driver receives at a time: more it has to put together, in memory that grows by
- * copying, which takes three times as long as all else that is done to a text.
- */
-const PART = 100;
+/** In a long listing, whose statements are planned each time: a megabyte of hosts. */
+const LONG_BATCH = 2000;
 
 /** Batches whose bounds are looked up at once, in a walk along ids that takes a few milliseconds. */
-const BOUNDED = 16;
-/** Batches of a long listing that are read at once: the database makes text on as many of its processors. */
+const BOUNDED = 8;
+/** Batches of a long listing that are read at once where the database makes their text: it does so on as many of its processors. */
 const AT_ONCE = 2;
 
 /** Where the texts of rows come from. */
@@ -26,6 +23,8 @@ export interface TextSource {
     page(after: string, until?: string): string;
     /** Whether rows may be read so now. */
     readonly usable?: string;
+    /** Whether the text is kept, and not made: it is read sooner than it is looked up where a batch ends. */
+    readonly isKept?: boolean;
 }
 
 /** The condition that rows are behind an id and, where there is one, up to another. */
@@ -33,8 +32,8 @@ export function idsWithin(after: string, until?: string): string {
     return `rows.id > ${after}${until === undefined ? '' : ` and rows.id <= ${until}`}`;
 }
 
-/** Some rows of a batch, as the database answers. */
-interface TextPart {
+/** Rows as one text, as the database answers. */
+interface TextRow {
     /** Null when there are no rows, or they may not be read so. */
     readonly text: string | null;
     /** The highest id. */
@@ -43,11 +42,7 @@ interface TextPart {
     readonly texts: number;
 }
 
-interface TextPage {
-    /** Null when the rows have to be read as such. */
-    readonly texts: readonly string[] | null;
-    readonly last: number | null;
-    readonly rows: number;
+interface TextPage extends TextBatch {
     readonly isLast: boolean;
 }
 
@@ -61,7 +56,7 @@ export function textPages<Row extends { readonly id: number }>(
     readers: Readers,
     source: TextSource,
     select: NonNullable<Collection<Row>['select']>,
-): (path: readonly number[], options?: ReadOptions) => AsyncGenerator<string | readonly Row[]> {
+): (path: readonly number[], options?: ReadOptions) => AsyncGenerator<string | Uint8Array | readonly Row[]> {
     const reading = textReading(readers, source);
 
     return async function* (path, options = {}) {
@@ -98,43 +93,59 @@ interface AskedBatch {
 type TextReading = ReturnType<typeof textReading>;
 
 /** The statements that read text. */
-function textReading({ database, further }: Readers, { parents, page, usable = 'true' }: TextSource) {
+function textReading({ database, further, texts }: Readers, { parents, page, usable = 'true', isKept = false }: TextSource) {
     // Aggregates take the rows of a subquery in its order where nothing else is done to them; to sort them again takes half of the time.
-    const reading = (rows: string): string =>
-        `select case when ${usable} then string_agg(page.text, ',') end as text, max(page.id) as last,
-            count(*)::integer as rows, count(page.text)::integer as texts from (${rows}) page`;
     const behind = page(`$${parents + 1}`);
-    const [first, others] = [FIRST_BATCH, BATCH].map((most) => prepared(reading(`${behind} limit ${most}`))) as [string, string];
-    const between = prepared(`select part.* from unnest($${parents + 1}::integer[], $${parents + 2}::integer[])
-        with ordinality bounds (after, until, place), lateral (${reading(page('bounds.after', 'bounds.until'))}) part order by place`);
+    const reading = (most: number): string =>
+        prepared(`select case when ${usable} then string_agg(page.text, ',') end as text, max(page.id) as last,
+            count(*)::integer as rows, count(page.text)::integer as texts from (${behind} limit ${most}) page`);
+    const [first, second] = [reading(FIRST_BATCH), reading(BATCH)];
+    // Text that is made would come in drops, each of which wakes this process up; sorted, which costs next to nothing, it comes at once.
+    const atOnce = isKept ? '' : 'order by page.id + 0';
+    const each = (rows: string): string => `select page.id, case when ${usable} then page.text end as text from (${rows}) page ${atOnce}`;
+    const [long, between] = [each(`${behind} limit ${LONG_BATCH}`), each(page(`$${parents + 1}`, `$${parents + 2}`))];
     // The planner leaves out the texts, which nobody asks for here.
     const bounds = prepared(`select id from (
-            select id, row_number() over () as place from (${behind} limit ${BOUNDED * BATCH}) page
-        ) placed where place % ${PART} = 0 order by place`);
+            select id, row_number() over () as place from (${behind} limit ${BOUNDED * LONG_BATCH}) page
+        ) placed where place % ${LONG_BATCH} = 0 order by place`);
 
     /** @param most How many rows are asked for; where there are fewer, they are the last. */
-    function ask(reader: Executor, statement: string, values: readonly unknown[], most = 0): Promise<TextPage> {
-        const asked = reader.query<TextPart>(statement, [...values]).then(({ rows }) => pageOf(rows, most));
+    function ask(reading: Promise<TextBatch>, most = 0): Promise<TextPage> {
+        const asked = reading.then((batch) => ({ ...batch, isLast: batch.rows < most }));
         // It may fail while nobody waits for it, and where nobody reads on nobody hears of it.
         asked.catch(() => {});
         return asked;
     }
 
+    const asOne = async (reader: Executor, statement: string, values: readonly number[]): Promise<TextBatch> =>
+        batchOf((await reader.query<TextRow>(statement, [...values])).rows[0] as TextRow);
+    const asEach = async (statement: string, values: readonly number[]): Promise<TextBatch> =>
+        (await texts.query<TextBatch>(withIds(statement, values))).rows[0] as TextBatch;
+
     return {
-        first: (path: readonly number[]): AskedBatch => ({ from: 0, until: null, page: ask(database, first, [...path, 0], FIRST_BATCH) }),
-        further: (path: readonly number[], from: number): AskedBatch => ({
+        isKept,
+        first: (path: readonly number[]): AskedBatch => ({
+            from: 0,
+            until: null,
+            page: ask(asOne(database, first, [...path, 0]), FIRST_BATCH),
+        }),
+        second: (path: readonly number[], from: number): AskedBatch => ({
             from,
             until: null,
-            page: ask(further, others, [...path, from], BATCH),
+            page: ask(asOne(further, second, [...path, from]), BATCH),
         }),
-        /** @param ends Of each part. */
-        between: (path: readonly number[], from: number, ends: readonly number[]): AskedBatch => ({
+        long: (path: readonly number[], from: number): AskedBatch => ({
             from,
-            until: ends.at(-1) ?? from,
-            page: ask(further, between, [...path, [from, ...ends.slice(0, -1)], ends]),
+            until: null,
+            page: ask(asEach(long, [...path, from]), LONG_BATCH),
+        }),
+        between: (path: readonly number[], from: number, until: number): AskedBatch => ({
+            from,
+            until,
+            page: ask(asEach(between, [...path, from, until])),
         }),
 
-        /** Where the next parts end, as many of them as are whole. */
+        /** Where the next batches end, as many of them as are whole. */
         async bounds(path: readonly number[], from: number): Promise<readonly number[]> {
             const { rows } = await further.query<{ id: number }>(bounds, [...path, from]);
             return rows.map(({ id }) => id);
@@ -142,29 +153,27 @@ function textReading({ database, further }: Readers, { parents, page, usable = '
     };
 }
 
-function pageOf(parts: readonly TextPart[], most: number): TextPage {
-    const filled = parts.filter(({ rows }) => rows > 0);
-    const isText = filled.every(({ text, rows, texts }) => text !== null && texts === rows);
-    const rows = filled.reduce((sum, part) => sum + part.rows, 0);
-    return {
-        texts: isText ? filled.map(({ text }) => text as string) : null,
-        last: filled.at(-1)?.last ?? null,
-        rows,
-        isLast: rows < most,
-    };
+/** A statement with ids in the places of its parameters: what is copied out takes none. */
+function withIds(statement: string, ids: readonly number[]): string {
+    return statement.replace(/\$(\d+)/g, (_, place) => String(ids[Number(place) - 1]));
 }
 
-/** The batches of one listing. Most listings have one or two; where there are more, it is looked up where they end, so that several are read at once. */
+function batchOf({ text, last, rows, texts }: TextRow): TextBatch {
+    const isText = rows === 0 || (text !== null && texts === rows);
+    return { texts: isText ? [text ?? ''].slice(0, rows) : null, last, rows };
+}
+
+/** The batches of one listing. Most listings have one or two; where there are more of text that is made, it is looked up where they end, so that several are read at once. */
 function batchesAhead(reading: TextReading, path: readonly number[]) {
     let asked: readonly AskedBatch[] = [reading.first(path)];
     let bounds: readonly number[] = [];
     let batches = 1;
 
     function askBetween(behind: number): void {
-        while (asked.length < AT_ONCE && bounds.length > 0) {
-            const from = asked.at(-1)?.until ?? behind;
-            asked = [...asked, reading.between(path, from, bounds.slice(0, BATCH / PART))];
-            bounds = bounds.slice(BATCH / PART);
+        const ends = bounds.slice(0, AT_ONCE - asked.length);
+        bounds = bounds.slice(ends.length);
+        for (const end of ends) {
+            asked = [...asked, reading.between(path, asked.at(-1)?.until ?? behind, end)];
         }
     }
 
@@ -180,19 +189,20 @@ function batchesAhead(reading: TextReading, path: readonly number[]) {
                 return;
             }
 
-            if (batches > 2 && asked.length === 0 && bounds.length === 0) {
+            const isLong = batches > 2;
+            if (isLong && !reading.isKept && asked.length === 0 && bounds.length === 0) {
                 bounds = await reading.bounds(path, behind);
             }
             askBetween(behind);
             if (asked.length === 0) {
-                asked = [reading.further(path, behind)];
+                asked = [isLong ? reading.long(path, behind) : reading.second(path, behind)];
             }
         },
 
         /** The same where rows were read, perhaps others than those of the batch: what was asked for ahead may begin elsewhere. */
         askAgain(behind: number, isLast: boolean): void {
             bounds = [];
-            asked = isLast ? [] : [reading.further(path, behind)];
+            asked = isLast ? [] : [reading.second(path, behind)];
         },
     };
 }

@@ -236,7 +236,12 @@ async function bothForms(hosts: Collection<Host>): Promise<readonly [text: strin
     }
     t.equal(typeof batches[0], 'string');
     t.equal(typeof batches.at(-1), 'object');
-    return [batches.map((batch) => (typeof batch === 'string' ? batch : form(batch))).join(), form(await all(hosts, [1]))];
+    return [
+        batches
+            .map((batch) => (typeof batch === 'string' ? batch : batch instanceof Uint8Array ? Buffer.from(batch).toString() : form(batch)))
+            .join(),
+        form(await all(hosts, [1])),
+    ];
 }
 
 t.test('refuses options that name no database, or two', async (t) => {

@@ -418,4 +418,11 @@ t.test('sends the text of a store for all of an index in JSON and UTC, and for n
 
     const mixed = await served({ store: { ...store, hosts: { ...hosts, listText: texts([{ id: 7 }, { id: 8 }]) } } });
     t.match(JSON.parse((await mixed.get('/workspaces/1/hosts')).body), [{ as: 'text' }, { id: 7, state: 'alive' }, { id: 8 }]);
+    const bytes = async function* () {
+        yield Buffer.from('{"as":"bytes"}');
+        yield '{"as":"text"}';
+        yield Buffer.from('{"as":"köln"}');
+    };
+    const ofBytes = await served({ store: { ...store, hosts: { ...hosts, listText: bytes } } });
+    t.equal((await ofBytes.get('/workspaces/1/hosts')).body, '[{"as":"bytes"},{"as":"text"},{"as":"köln"}]');
 });

@@ -104,8 +104,17 @@ t.test('each law has a mutant that it catches', async (t) => {
     );
 });
 
-t.test('hold on a store that writes what it lists', async (t) => {
+t.test('hold on a store that writes what it lists, as text or as bytes', async (t) => {
+    const bytes = writing(
+        (hosts) =>
+            async function* (path, options) {
+                for await (const batch of hosts.list(path, options)) {
+                    yield Buffer.from(textOf(batch));
+                }
+            },
+    );
     for (const name of lawNames) {
         await t.resolves(lawOf(inventoryContract, () => inventoryFixture(honest), name)(), name);
+        await t.resolves(lawOf(inventoryContract, () => inventoryFixture(bytes), name)(), `${name}, as bytes`);
     }
 });

@@ -76,6 +76,38 @@ for (const { name, open } of databases) {
             ]);
         });
 
+        t.test('writes a long list as it reads it, with what it has no text of in any batch', async (t) => {
+            const hostile = '"quoted" \\ \u2028 köln 💾 \u0001\n';
+            const hosts = Array.from({ length: 4_000 }, (_, index) => ({ address: `10.0.${index >> 8}.${index & 255}`, info: hostile }));
+            const { workspace } = await store.importHosts('default', each(hosts));
+            /** Times in whole seconds. */
+            const comparable = (rows: readonly object[]): string =>
+                JSON.stringify(rows, (key, value) => (key.endsWith('_at') ? Math.floor(new Date(value).getTime() / 1000) : value));
+            const written = async (): Promise<readonly [kinds: string, rows: string]> => {
+                const [kinds, rows]: [string[], object[]] = [[], []];
+                for await (const batch of store.hosts.listText?.([workspace.id]) ?? []) {
+                    const isText = typeof batch === 'string' || batch instanceof Uint8Array;
+                    rows.push(...(isText ? JSON.parse(`[${Buffer.from(batch).toString()}]`) : batch));
+                    kinds.push(typeof batch === 'string' ? 'text' : isText ? 'bytes' : 'rows');
+                }
+                return [kinds.filter((kind, index) => kind !== kinds[index - 1]).join(), comparable(rows)];
+            };
+            const assertWritten = async (kinds: string): Promise<void> => {
+                const [as, rows] = await written();
+                t.equal(as, kinds);
+                t.ok(rows === comparable(await all(store.hosts, [workspace.id])), `the rows as ${kinds}`);
+            };
+            await assertWritten('text,bytes');
+            await pool.query(`alter table scanwire.hosts disable trigger documents;
+                update scanwire.hosts set document = null where id % 3 = 0;
+                alter table scanwire.hosts enable trigger documents`);
+            await assertWritten('text,bytes');
+            await pool.query(`update scanwire.hosts set updated_at = '12026-11-21T09:30:00Z' where id = 2000`);
+            await assertWritten('text,rows,text');
+            await pool.query('update scanwire.workspaces set staged_shown = true where id = $1', [workspace.id]);
+            await assertWritten('rows');
+        });
+
         t.test('counts nothing below what can be no id', async (t) => {
             const { workspace } = await store.importHosts('default', each([{ address: '192.0.2.7' }]));
             t.equal(await store.hosts.count?.([workspace.id], {}), 1);

@@ -25,8 +25,8 @@ const settled = () => new Promise<void>((resolve) => setImmediate(resolve));
 
 t.test('reads two further batches at once, the others in the order in which they were asked for', async (t) => {
     const { database, asked } = heldDatabase();
-    const { further } = readersOf(database);
-    const reads = ['a', 'b', 'c', 'd'].map((name) => further.query('select', [name]));
+    const { further, texts } = readersOf(database, database);
+    const reads = ['a', 'b', 'c', 'd'].map((name, index) => (index % 2 === 0 ? further : texts).query('select', [name]));
     await settled();
     t.same(
         asked.map(({ values }) => values),
@@ -55,7 +55,12 @@ t.test('reads two further batches at once, the others in the order in which they
 
 t.test('lets a row, a page and the first batch of a listing wait for no listing', async (t) => {
     const { database, asked } = heldDatabase();
-    const rows = collection<{ readonly id: number }>(readersOf(database), { select: 'id', from: 'rows', parents: [], filters: [] });
+    const rows = collection<{ readonly id: number }>(readersOf(database, database), {
+        select: 'id',
+        from: 'rows',
+        parents: [],
+        filters: [],
+    });
     const batch = Array.from({ length: 250 }, (_, index) => ({ id: index + 1 }));
     const listings = Array.from({ length: 3 }, () => rows.list([], {})[Symbol.asyncIterator]());
     const firsts = listings.map((listing) => listing.next());

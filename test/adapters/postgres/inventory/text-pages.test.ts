@@ -8,43 +8,45 @@ type Change = (ids: number[], values: readonly unknown[]) => number[];
 
 const idsUpTo = (last: number): number[] => Array.from({ length: last }, (_, index) => index + 1);
 
-/** The statements of a listing, answered from ids; `change` may take some away before one is answered. */
-function listing(
-    ids: readonly number[],
-    { change = (seen) => seen, hasText = () => true }: { change?: Change; hasText?: (id: number) => boolean } = {},
-) {
-    const statements: (readonly unknown[])[] = [];
+interface Listing {
+    /** May take some ids away before a statement is answered. */
+    readonly change?: Change;
+    readonly hasText?: (id: number) => boolean;
+    readonly isKept?: true;
+}
+
+/** The statements of a listing, answered from ids. */
+function listing(ids: readonly number[], { change = (seen) => seen, hasText = () => true, isKept }: Listing = {}) {
+    const statements: (readonly number[])[] = [];
     let underWay = 0;
     let most = 0;
-    const answer = (text: string, [from, until]: readonly (number | readonly number[])[]): readonly object[] => {
-        const limit = Number(/ limit (\d+)/.exec(text)?.[1] ?? Number.POSITIVE_INFINITY);
-        const page = (after: number, end: number) =>
-            change([...ids], [after, end])
-                .filter((id) => id > after && id <= end)
-                .slice(0, limit);
-        if (text.includes('row_number')) {
-            return page(Number(from), Number.POSITIVE_INFINITY)
-                .filter((_, index) => (index + 1) % 100 === 0)
-                .map((id) => ({ id }));
-        }
-        return [from].flat().map((after = 0, index) => {
-            const rows = page(after, [until].flat()[index] ?? Number.POSITIVE_INFINITY);
-            const texts = rows.filter(hasText);
-            return { text: texts.join(',') || null, last: rows.at(-1) ?? null, rows: rows.length, texts: texts.length };
-        });
-    };
-    const database: Executor = {
-        async query<R>(text: string, values: unknown[] = []) {
-            statements.push(values);
+    const reader = (answer: (rows: readonly number[], statement: string) => readonly object[]): Executor => ({
+        async query<R>(text: string, values: readonly unknown[] = []) {
+            const [from, until = Number.POSITIVE_INFINITY] = values.length > 0 ? (values as number[]) : namedIn(text);
+            statements.push(until === Number.POSITIVE_INFINITY ? [from] : [from, until]);
             underWay += 1;
             most = Math.max(most, underWay);
             await new Promise((resolve) => setImmediate(resolve));
             underWay -= 1;
-            const rows = answer(text, values as (number | number[])[]) as R[];
+            const limit = Number(/ limit (\d+)/.exec(text)?.[1] ?? Number.POSITIVE_INFINITY);
+            const read = change([...ids], [from, until]).filter((id) => id > from && id <= until);
+            const rows = answer(read.slice(0, limit), text) as R[];
             return { rows, rowCount: rows.length };
         },
-    };
-    const source = { parents: 0, page: (after: string, until?: string) => `select id, text from rows where ${idsWithin(after, until)}` };
+    });
+    const database = reader((rows, statement) => {
+        if (statement.includes('row_number')) {
+            return rows.filter((_, index) => (index + 1) % 2000 === 0).map((id) => ({ id }));
+        }
+        const texts = rows.filter(hasText);
+        return [{ text: texts.join(',') || null, last: rows.at(-1) ?? null, rows: rows.length, texts: texts.length }];
+    });
+    const texts = reader((rows) => {
+        const halves = [rows.slice(0, rows.length / 2), rows.slice(rows.length / 2)].filter(({ length }) => length > 0);
+        const batch = { texts: rows.every(hasText) ? halves.map((half) => Buffer.from(half.join())) : null };
+        return [{ ...batch, last: rows.at(-1) ?? null, rows: rows.length }];
+    });
+    const page = (after: string, until?: string) => `select id, text from rows where ${idsWithin(after, until)}`;
     async function* select(
         _path: readonly number[],
         { after, limit }: { readonly after?: Row; readonly limit?: number },
@@ -54,26 +56,45 @@ function listing(
             .slice(0, limit)
             .map((id) => ({ id }));
     }
-    const pages = textPages<Row>(readersOf(database), source, select as Parameters<typeof textPages<Row>>[2]);
+    const source = { parents: 0, page, ...(isKept && { isKept }) };
+    const pages = textPages<Row>(readersOf(database, texts), source, select as Parameters<typeof textPages<Row>>[2]);
     const written = async (): Promise<number[]> => {
         const all: number[] = [];
         for await (const batch of pages([])) {
-            all.push(...(typeof batch === 'string' ? batch.split(',').map(Number) : batch.map(({ id }) => id)));
+            const isText = typeof batch === 'string' || batch instanceof Uint8Array;
+            all.push(...(isText ? Buffer.from(batch).toString().split(',').map(Number) : batch.map(({ id }) => id)));
         }
         return all;
     };
     return { written, statements, most: () => most };
 }
 
-t.test('reads two batches of a long listing at once, and writes them in their order', async (t) => {
+/** What is copied out takes no parameters. */
+function namedIn(statement: string): readonly [number, number | undefined] {
+    const ids = [...statement.matchAll(/rows\.id [<>]=? (\d+)/g)].map(([, id]) => Number(id));
+    return [ids[0] ?? Number.NaN, ids[1]];
+}
+
+t.test('reads two batches of a long listing whose text is made at once, and writes them in their order', async (t) => {
     const ids = idsUpTo(40_123);
     const { written, statements, most } = listing(ids);
     t.strictSame(await written(), ids);
     t.equal(most(), 2);
-    const parts = (from: number, count = 10): readonly number[] => Array.from({ length: count }, (_, index) => from + 100 * index);
-    t.strictSame(statements.slice(0, 5), [[0], [250], [1_250], [parts(1_250), parts(1_350)], [parts(2_250), parts(2_350)]]);
-    const rest = [parts(39_250, 8), parts(39_350, 8)];
-    t.strictSame(statements.slice(-3), [rest, [40_050], [40_050]], 'what is left, as far as its parts are whole, then the rest');
+    t.strictSame(statements.slice(0, 5), [[0], [250], [1_250], [1_250, 3_250], [3_250, 5_250]]);
+    const rest = [
+        [33_250, 35_250],
+        [35_250, 37_250],
+        [37_250, 39_250],
+    ];
+    t.strictSame(statements.slice(-5), [...rest, [39_250], [39_250]], 'what is left, as far as its batches are whole, then the rest');
+});
+
+t.test('reads a long listing whose text is kept batch by batch, the next while one is written', async (t) => {
+    const ids = idsUpTo(6_000);
+    const { written, statements, most } = listing(ids, { isKept: true });
+    t.strictSame(await written(), ids);
+    t.equal(most(), 1);
+    t.strictSame(statements, [[0], [250], [1_250], [3_250], [5_250]]);
 });
 
 t.test('looks up no bounds for a listing of two batches', async (t) => {
@@ -82,18 +103,21 @@ t.test('looks up no bounds for a listing of two batches', async (t) => {
     t.strictSame(statements, [[0], [250]]);
 });
 
-t.test('reads on behind rows that have no text, from where their reading ended', async (t) => {
-    const ids = idsUpTo(9_000);
-    const { written } = listing(ids, { hasText: (id) => id !== 3_000 && id !== 8_999 });
-    t.strictSame(await written(), ids);
-});
+for (const kept of [{}, { isKept: true }] as const) {
+    const of = 'isKept' in kept ? 'kept' : 'made';
+    t.test(`reads on behind rows that have no text, from where their reading ended, where it is ${of}`, async (t) => {
+        const ids = idsUpTo(9_000);
+        const { written } = listing(ids, { ...kept, hasText: (id) => id !== 3_000 && id !== 8_999 });
+        t.strictSame(await written(), ids);
+    });
+}
 
 t.test('reads on behind a batch whose rows were removed meanwhile, and takes rows that have come into one', async (t) => {
-    const removed: Change = (seen, [from, until]) => (Number(from) >= 2_250 && Number(until) <= 3_250 ? [] : seen);
+    const removed: Change = (seen, [from, until]) => (Number(from) >= 3_250 && Number(until) <= 5_250 ? [] : seen);
     const { written } = listing(idsUpTo(9_000), { change: removed });
     t.strictSame(
         await written(),
-        idsUpTo(9_000).filter((id) => id <= 2_250 || id > 3_250),
+        idsUpTo(9_000).filter((id) => id <= 3_250 || id > 5_250),
     );
     const odd = idsUpTo(9_000).filter((id) => id % 2 === 1);
     const filled = listing(odd, { change: (seen, [, until]) => (until === Infinity ? seen : idsUpTo(9_000)) });

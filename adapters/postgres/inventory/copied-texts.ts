@@ -1,0 +1,142 @@
+import type { Executor } from '../../../lib/transaction.ts';
+
+/** Texts of rows that were read at once, in the order of the rows. */
+export interface TextBatch {
+    /** With commas between the rows of each; null where not every row has a text. */
+    readonly texts: readonly (string | Uint8Array)[] | null;
+    /** The highest id, null without rows. */
+    readonly last: number | null;
+    readonly rows: number;
+}
+
+/**
+ * A client that reads what selects an id and a text, in this order, as one {@link TextBatch}. node-postgres makes a string of all that it
+ * receives but of what is copied out, which it hands on as it came: these texts go out as bytes that nothing here has looked into.
+ */
+export function copying(client: Executor): Executor {
+    return {
+        async query<Row>(select: string) {
+            const batch = copiesOut(client) ? await copied(client, select) : joined((await client.query<WrittenRow>(select)).rows);
+            return { rows: [batch as Row], rowCount: batch.rows };
+        },
+    };
+}
+
+/** What node-postgres calls of a query of somebody else's making, as pg-cursor is one. */
+interface Submittable {
+    /** Where the client limits the time of queries, it puts another around this one. */
+    callback: (error: Error | null) => void;
+    submit(connection: Connection): void;
+    handleCopyData(message: { readonly chunk: Buffer }): void;
+    handleCommandComplete(): void;
+    handleReadyForQuery(): void;
+    handleError(error: Error): void;
+}
+
+interface Connection {
+    query(text: string): void;
+}
+
+/** The client in JavaScript: the native one has no such connection, and one that sends statements ahead takes no such query. */
+interface DriverClient {
+    readonly connection: Connection;
+    readonly pipeline?: boolean;
+    query(query: Submittable): unknown;
+}
+
+function copiesOut(client: object): client is DriverClient {
+    const { connection, pipeline = false } = client as Partial<DriverClient>;
+    return typeof connection?.query === 'function' && !pipeline;
+}
+
+function copied(client: DriverClient, select: string): Promise<TextBatch> {
+    return new Promise((resolve, reject) => {
+        const copy = copiedRows();
+        client.query({
+            callback: (error) => (error === null ? resolve(copy.batch()) : reject(error)),
+            submit: (connection) => connection.query(`copy (${select}) to stdout (format binary)`),
+            handleCopyData: ({ chunk }) => copy.add(chunk),
+            handleCommandComplete() {},
+            handleReadyForQuery() {
+                this.callback(null);
+            },
+            handleError(error) {
+                this.callback(error);
+            },
+        });
+    });
+}
+
+/** What stands before the rows, up to the length of an extension of it. */
+const SIGNATURE_BYTES = 15;
+/** Of a row of two columns: how many there are, the length of the id, the id, the length of the text. */
+const [ID, LENGTH, TEXT] = [6, 10, 14] as const;
+/** What is written at once, as large as what is received at once. */
+const PIECE_BYTES = 65_536;
+
+/** Rows in the binary form of `copy`, of which each comes in a message of its own. */
+function copiedRows() {
+    const texts: Uint8Array[] = [];
+    let piece = Buffer.alloc(0);
+    let filled = 0;
+    let rows = 0;
+    let last: number | null = null;
+    let isText = true;
+    let hasBegun = false;
+
+    function finish(): void {
+        if (filled > 0) {
+            texts.push(piece.subarray(0, filled));
+        }
+        filled = 0;
+    }
+
+    /** Copied: the driver receives the next message in the same place. */
+    function write(chunk: Buffer, start: number): void {
+        const most = chunk.length - start + 1;
+        if (filled + most > piece.length) {
+            finish();
+            piece = Buffer.allocUnsafeSlow(Math.max(PIECE_BYTES, most));
+        }
+        if (filled > 0) {
+            piece[filled] = COMMA;
+            filled += 1;
+        }
+        filled += chunk.copy(piece, filled, start);
+    }
+
+    return {
+        add(chunk: Buffer): void {
+            const start = hasBegun ? 0 : SIGNATURE_BYTES + 4 + chunk.readInt32BE(SIGNATURE_BYTES);
+            hasBegun = true;
+            if (start + TEXT > chunk.length) {
+                // The end.
+                return;
+            }
+
+            rows += 1;
+            last = chunk.readInt32BE(start + ID);
+            isText &&= chunk.readInt32BE(start + LENGTH) >= 0;
+            if (isText) {
+                write(chunk, start + TEXT);
+            }
+        },
+
+        batch(): TextBatch {
+            finish();
+            return { texts: isText ? texts : null, last, rows };
+        },
+    };
+}
+
+const COMMA = 44;
+
+interface WrittenRow {
+    readonly id: number;
+    readonly text: string | null;
+}
+
+function joined(rows: readonly WrittenRow[]): TextBatch {
+    const texts = rows.map(({ text }) => text);
+    return { texts: texts.includes(null) ? null : rows.length > 0 ? [texts.join()] : [], last: rows.at(-1)?.id ?? null, rows: rows.length };
+}

@@ -6,7 +6,6 @@ import { SERVICE_FIELDS, VULN_FIELDS } from '../../lib/inventory/resources.ts';
 import { FILTERS, type FilterName, SEARCHED } from '../../lib/inventory/selection.ts';
 import type { InventoryStore } from '../../lib/inventory/store.ts';
 import { checked } from '../../lib/schema-validation.ts';
-import type { Executor } from '../../lib/transaction.ts';
 import { IMPATIENT, patiently } from '../postgres/database.ts';
 import { copying } from '../postgres/inventory/copied-texts.ts';
 import { type Readers, readersOf } from '../postgres/inventory/readers.ts';

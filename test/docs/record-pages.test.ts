@@ -77,13 +77,14 @@ async function resultsOf(t: Test, name: string, presumed: string): Promise<strin
 
 t.test('runs the laws of stores as the pages show it', async (t) => {
     const keys = `
-import { memoryApiKeys, memoryInventory } from 'scanwire/memory';
+import { memoryApiKeys } from 'scanwire/memory';
 const pool = {};
 const emptyTable = () => {};
 const myApiKeys = () => memoryApiKeys();
 `;
     const inventory = `
 import { readOnlyInventory } from 'scanwire/inventory';
+import { memoryInventory } from 'scanwire/memory';
 const pool = { totalCount: 1, idleCount: 1 };
 const tables = {};
 const fillTables = async (_, rows) => Object.assign(tables, rows);

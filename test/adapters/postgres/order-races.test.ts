@@ -12,17 +12,15 @@ import {
     WebhookBench,
 } from '../../../adapters/contract/webhooks/fixture.ts';
 import { deliveries } from '../../../adapters/postgres/deliveries.ts';
-import { migrate } from '../../../adapters/postgres/migrate.ts';
 import type { NewEvent } from '../../../lib/webhooks/new-event.ts';
 import type { Acceptance } from '../../../lib/webhooks/store.ts';
+import { migratedDatabase } from '../../support/migrated-database.ts';
 import { seeded } from '../../support/seeded.ts';
-import { testDatabase } from '../../support/test-database.ts';
 import { emptyWebhookStores } from './empty-webhook-stores.ts';
 
-const { url, drop } = await testDatabase();
+const { url, drop } = await migratedDatabase();
 const pool = new pg.Pool({ connectionString: url, max: 20 });
 pool.on('error', () => {}); // the pool has ended before its connections have
-await migrate(pool);
 t.teardown(async () => {
     await pool.end();
     await drop();

@@ -3,12 +3,12 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { server as hapiServer } from '@hapi/hapi';
 import t from 'tap';
 import { memoryApiKeys } from '../../adapters/memory/index.ts';
-import { openMemoryDatabase } from '../../adapters/pglite/index.ts';
-import { migrate, postgresApiKeys } from '../../adapters/postgres/index.ts';
+import { postgresApiKeys } from '../../adapters/postgres/index.ts';
 import { apiKeys, newApiKey } from '../../lib/keys/api-keys.ts';
 import type { ApiKeyStore } from '../../lib/keys/store.ts';
 import { plugin as tokenAuth } from '../../plugins/token-auth/index.ts';
 import { PER_SECOND } from '../../plugins/token-auth/refusals.ts';
+import { migratedMemory } from '../support/migrated-database.ts';
 
 /*
  * A flood of keys that are well-formed and wrong: each was a query of its own, and a good key stood in line behind all of them.
@@ -36,9 +36,8 @@ function counted(store: ApiKeyStore): { readonly store: ApiKeyStore; readonly as
 }
 
 t.test('a flood of wrong keys shares its queries, and a good key among them is found', async (t) => {
-    const pool = await openMemoryDatabase();
+    const pool = await migratedMemory();
     t.teardown(() => pool.end());
-    await migrate(pool);
     const { store, asked } = counted(postgresApiKeys({ pool }));
     const keys = apiKeys({ store, revealable: false });
     const { key, id } = await keys.create('good');

@@ -3,15 +3,15 @@ import pg from 'pg';
 import t, { type Test } from 'tap';
 import { until } from '../../adapters/contract/assertions.ts';
 import { memoryQueue } from '../../adapters/memory/index.ts';
-import { migrate, postgresWebhooks } from '../../adapters/postgres/index.ts';
+import { postgresWebhooks } from '../../adapters/postgres/index.ts';
 import { egressGuard } from '../../lib/egress/guard.ts';
 import { keyRing } from '../../lib/keys/key-ring.ts';
 import { httpSender } from '../../lib/webhooks/sending/http-sender.ts';
 import { type Webhooks, webhooks } from '../../lib/webhooks/webhooks.ts';
 import { countingReceiver } from '../support/counting-receiver.ts';
 import { investigation } from '../support/investigation.ts';
+import { migratedDatabase } from '../support/migrated-database.ts';
 import { tcpProxy } from '../support/tcp-proxy.ts';
-import { testDatabase } from '../support/test-database.ts';
 
 const KIND = 'idr_investigation_created';
 
@@ -20,14 +20,13 @@ const WITHIN = 2_000;
 
 /** A process that sends for one exporter, whose way to the database goes through a proxy, and one beside it that only accepts. */
 async function sendingThroughProxy(t: Test) {
-    const database = await testDatabase();
+    const database = await migratedDatabase();
     const url = new URL(database.url);
     const proxy = await tcpProxy({ host: url.hostname, port: Number(url.port || 5432) });
     url.hostname = '127.0.0.1';
     url.port = String(proxy.port);
     const pool = new pg.Pool({ connectionString: url.href });
     pool.on('error', () => undefined);
-    await migrate(pool);
 
     const guard = egressGuard({ allow: ['127.0.0.0/8'] });
     const errors: Error[] = [];

@@ -5,13 +5,13 @@ import pg from 'pg';
 import t from 'tap';
 import { until } from '../../adapters/contract/assertions.ts';
 import { memoryQueue, memoryWebhooks } from '../../adapters/memory/index.ts';
-import { migrate, type PoolLike, postgresWebhooks } from '../../adapters/postgres/index.ts';
+import { type PoolLike, postgresWebhooks } from '../../adapters/postgres/index.ts';
 import { keyRing } from '../../lib/keys/key-ring.ts';
 import type { WebhookStores } from '../../lib/webhooks/options.ts';
 import { plugin, type WebhookExporterOptions } from '../../plugins/webhook-exporter/index.ts';
 import { countingReceiver } from '../support/counting-receiver.ts';
 import { investigation } from '../support/investigation.ts';
-import { testDatabase } from '../support/test-database.ts';
+import { migratedDatabase } from '../support/migrated-database.ts';
 
 const KIND = 'idr_investigation_created';
 const options = (stores: WebhookStores): WebhookExporterOptions => ({
@@ -49,9 +49,8 @@ t.test('a server that was stopped delivers again once it is started again', asyn
 t.test('what is being sent is recorded before a host ends its pool', async (t) => {
     const held: ServerResponse[] = [];
     const receiver = await countingReceiver(t, (response) => held.push(response));
-    const database = await testDatabase();
+    const database = await migratedDatabase();
     const pool = new pg.Pool({ connectionString: database.url });
-    await migrate(pool as PoolLike);
     const server = hapiServer();
     // What the host does at a stop comes before what its plugins do.
     server.ext('onPreStop', () => void setTimeout(() => held[0]?.writeHead(204).end(), 300));

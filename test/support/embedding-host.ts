@@ -3,12 +3,12 @@ import { server as hapiServer, type Server } from '@hapi/hapi';
 import pg from 'pg';
 import type { Test } from 'tap';
 import { postgresQueue, redisQueue } from '../../adapters/bullmq/index.ts';
-import { migrate, type PoolLike, postgresWebhooks } from '../../adapters/postgres/index.ts';
+import { type PoolLike, postgresWebhooks } from '../../adapters/postgres/index.ts';
 import { keyRing } from '../../lib/keys/key-ring.ts';
 import type { DeliveryQueue } from '../../lib/webhooks/dispatching/delivery-queue.ts';
 import { plugin, type WebhookExporterOptions } from '../../plugins/webhook-exporter/index.ts';
+import { migratedDatabase } from './migrated-database.ts';
 import { required } from './required.ts';
-import { testDatabase } from './test-database.ts';
 
 /** The servers of an application that has scanwire in it and sends nothing itself, and what its workers need in their environment. */
 export interface Embedding {
@@ -22,11 +22,10 @@ export interface Embedding {
 
 /** An application with a database of its own, on the Redis of `REDIS_URL`. */
 export async function embedding(t: Test): Promise<Embedding> {
-    const database = await testDatabase();
+    const database = await migratedDatabase();
     t.after(() => database.drop());
     const pool = new pg.Pool({ connectionString: database.url });
     t.after(() => pool.end());
-    await migrate(pool as PoolLike);
     const sealing = randomBytes(32);
     const url = required('REDIS_URL');
     const closing = (queue: DeliveryQueue): DeliveryQueue => {

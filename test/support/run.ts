@@ -8,9 +8,11 @@ import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { createInterface } from 'node:readline';
 import { coverage, GATHERED } from './coverage.ts';
+import { newlyMigrated } from './migrated-database.ts';
 import { testFiles } from './named-tests.ts';
 import { installForeignPrograms, type TestServers, testServers } from './servers.ts';
 import { isWorthReading, skippedTest, type TapTotals, tapTotals } from './tap-output.ts';
+import type { TestDatabase } from './test-database.ts';
 
 const ALLOWED_SKIPS = 'test/allowed-skips.json';
 
@@ -20,6 +22,7 @@ let totals: TapTotals = { passed: 0, failed: 0 };
 /** Names of the tests that were skipped. */
 const skipped = new Set<string>();
 let servers: TestServers | undefined;
+let migrated: TestDatabase | undefined;
 let interrupted = false;
 
 const checks: readonly [title: string, command: string, args: readonly string[]][] = [
@@ -75,10 +78,16 @@ async function runTests(): Promise<number> {
     }
 
     servers = await testServers();
+    migrated = await newlyMigrated(servers.env.DATABASE_URL);
     // Some tests alone reach little, and gathering it takes time.
     const gathers = given.length === 0;
     rmSync(GATHERED, { recursive: true, force: true });
-    const env = { ...servers.env, ...(files.bails && { TAP_BAIL: '1' }), ...(gathers && { COVERAGE_FOLDER: resolve(GATHERED) }) };
+    const env = {
+        ...servers.env,
+        MIGRATED_DATABASE: migrated.name,
+        ...(files.bails && { TAP_BAIL: '1' }),
+        ...(gathers && { COVERAGE_FOLDER: resolve(GATHERED) }),
+    };
     console.log(`Redis ${withoutPassword(env.REDIS_URL)}, PostgreSQL ${withoutPassword(env.DATABASE_URL)}`);
     const args = [join('build', 'test', 'support', 'test-files.js'), ...files.options, ...files.compiled];
     heading('Tests');
@@ -170,5 +179,6 @@ try {
     console.error(`\n${error instanceof Error ? error.message : error}`);
     process.exitCode = 1;
 } finally {
+    await migrated?.drop();
     await servers?.stop();
 }

@@ -20,7 +20,9 @@ export const QUICK_NODE: readonly [program: string, ...args: string[]] = [proces
 export const GATHERER: string = fileURLToPath(new URL('./coverage-gatherer.js', import.meta.url));
 
 /** Outside of `test/cli/` commands reach no lines that tests do not, and gathering them takes time. */
-const COVERAGE = process.argv[1]?.includes(join('test', 'cli', '')) === true ? process.env.COVERAGE_FOLDER : undefined;
+const COVERAGE = `${process.argv[1]}\n${process.env.TEST_FILES}`.includes(join('test', 'cli', ''))
+    ? process.env.COVERAGE_FOLDER
+    : undefined;
 
 export interface Ran {
     readonly code: number | null;

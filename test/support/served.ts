@@ -1,11 +1,12 @@
 import { type ChildProcess, execFile } from 'node:child_process';
-import { existsSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, statSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import { request } from 'node:https';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import type { Test } from 'tap';
+import { migratedAt } from './migrated-database.ts';
 import { linesOf, nextJson, QUICK_NODE, scanwire, startScanwire } from './scanwire.ts';
 
 /** Path of a file in `fixtures/`. */
@@ -53,12 +54,6 @@ export async function usedDataOf(t: Test): Promise<string> {
 }
 
 const BUILD = fileURLToPath(new URL('../..', import.meta.url));
-
-/** When a migration was compiled last: what was made before is of another schema. */
-function migratedAt(): number {
-    const folder = join(BUILD, 'adapters', 'postgres', 'migrations');
-    return Math.max(...readdirSync(folder).map((name) => Math.trunc(statSync(join(folder, name)).mtimeMs)));
-}
 
 /** Others may make it at the same time; the first to be done gives it its name. */
 async function makeUsed(used: string): Promise<void> {

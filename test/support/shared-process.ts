@@ -4,7 +4,12 @@
  */
 import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import t from 'tap';
 
-for (const file of (process.env.TEST_FILES ?? '').split('\n')) {
+const files = (process.env.TEST_FILES ?? '').split('\n');
+// What is set by then is what one file may take.
+t.setTimeout(Number(process.env.TAP_TIMEOUT) * 1000 * files.length);
+
+for (const file of files) {
     await import(pathToFileURL(resolve(file)).href);
 }

@@ -5,6 +5,7 @@ import { required } from './required.ts';
 
 /** A database of a test's own on the server of `DATABASE_URL`. */
 export interface TestDatabase {
+    readonly name: string;
     readonly url: string;
     /** Drops it, once those who have ended their connections are gone; who is connected after seconds is thrown out. */
     drop(): Promise<void>;
@@ -12,13 +13,13 @@ export interface TestDatabase {
 
 const PATIENCE = 3_000;
 
-export async function testDatabase(): Promise<TestDatabase> {
-    const server = required('DATABASE_URL');
+/** @param template The one of the server that it is a copy of, to which nobody is connected. */
+export async function testDatabase(template = 'template1', server: string = required('DATABASE_URL')): Promise<TestDatabase> {
     const name = `test_${randomBytes(6).toString('hex')}`;
-    await administer(server, (client) => client.query(`CREATE DATABASE ${name}`));
+    await administer(server, (client) => client.query(`CREATE DATABASE ${name} TEMPLATE ${template}`));
     const url = new URL(server);
     url.pathname = `/${name}`;
-    return { url: url.href, drop: () => administer(server, (client) => dropDatabase(client, name)) };
+    return { name, url: url.href, drop: () => administer(server, (client) => dropDatabase(client, name)) };
 }
 
 /** The server notices the end of a connection after its client does, and one that is thrown out reports an error. */

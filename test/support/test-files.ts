@@ -23,14 +23,21 @@ const LONGEST =
  * What leaves nothing behind in its process, and so may share it: to start one and to load tap and what is tested takes half a second of the processor,
  * and longer than most of these tests.
  */
-const SHARING = /\/test\/(?:adapters\/contract|adapters\/memory|lib|plugins)\//;
+const SHARING = /\/test\/(?:adapters|attack|bench|cli|docs|examples|lib|plugins|support)\//;
 
-/** What looks at its process as a whole, or is long. */
-const ALONE =
-    /\/(?:[\w-]+-browser|missing-packages|openapi|http-sender|read-only-inventory|template|tls-trust|gunzip|check-record|decode-records|mend-record|read-records|read-scan|read-xml|vendors-xml)\.test\.js$/;
+/** What looks at its process as a whole, changes it, or is long. */
+const ALONE: readonly RegExp[] = [
+    /-browser\.test\.js$/,
+    /\/(?:clocks-differ|commit-waits-for-a-poll|echoing-receivers|http-sender|linear-expressions|missing-packages|openapi|running-pages|tls-trust)\.test\.js$/,
+    /\/(?:read-only-inventory|template|gunzip|check-record|decode-records|mend-record|read-records|read-scan|read-xml|vendors-xml)\.test\.js$/,
+    /\/(?:backup|connections|embedding|many-hosts|pglite\/laws|postgres\/laws|receiver-tokens|serve|socket|webhook-laws)\.test\.js$/,
+];
 
-/** So many files share a process at most. */
-const SHARED_BY = 10;
+/** So many files share a process at most, and of those that start servers or commands and wait for them. */
+const [SHARED_BY, WAITING_SHARED_BY] = [10, 5];
+
+/** What mostly waits for what it has started. */
+const WAITING = /\/test\/(?:adapters\/(?!contract|memory)|attack|bench|cli|docs|examples)/;
 
 /** More than the machine has processors for: many files wait for half of their time, for timers, servers and the processes they have started. */
 const JOBS = Math.min(3, availableParallelism() + 1);
@@ -84,19 +91,32 @@ for (const [index, [file = '', ...more]] of processes.entries()) {
         at: null,
         stack: '',
         buffered: t.jobs > 1,
-        timeout: TIMEOUT,
+        timeout: TIMEOUT * (1 + more.length),
         env: { ...process.env, TAP_TIMEOUT: String(TIMEOUT / 1000), ...(more.length > 0 && { TEST_FILES: [file, ...more].join('\n') }) },
     });
 }
 
 /** The files of each process: the longest alone and first, then those that share one, which take longer together than one of the rest. */
 function dealt(files: readonly string[]): readonly (readonly string[])[] {
-    const shares = (file: string): boolean => SHARING.test(file) && !ALONE.test(file);
+    const shares = (file: string): boolean => SHARING.test(file) && !ALONE.some((alone) => alone.test(file));
     const sharing = files.filter(shares);
-    const shared = Array.from({ length: Math.ceil(sharing.length / SHARED_BY) }, (_, index) =>
-        sharing.slice(index * SHARED_BY, (index + 1) * SHARED_BY),
-    );
+    const waits = (file: string): boolean => WAITING.test(file);
+    const quick = sharing.filter((file) => !waits(file));
+    const shared = [...inGroups(sharing.filter(waits), WAITING_SHARED_BY), ...inGroups(quick, SHARED_BY)];
     const alone = files.filter((file) => !shares(file));
     const first = (file: string): boolean => LONGEST.test(file);
-    return [...alone.filter(first).map((file) => [file]), ...shared, ...alone.filter((file) => !first(file)).map((file) => [file])];
+    return [
+        ...inGroups(alone.filter(first), 1),
+        ...shared,
+        ...inGroups(
+            alone.filter((file) => !first(file)),
+            1,
+        ),
+    ];
+}
+
+/** Those of one folder, which load the same, beside each other. */
+function inGroups(files: readonly string[], size: number): readonly (readonly string[])[] {
+    const count = Math.ceil(files.length / size);
+    return Array.from({ length: count }, (_, index) => files.slice(index * size, (index + 1) * size));
 }

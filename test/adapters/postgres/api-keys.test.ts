@@ -7,9 +7,9 @@ import { databases, startAfresh } from './databases.ts';
 const FIRST = new Date('2026-11-21T09:30:00.123Z');
 const SECOND = new Date('2026-11-21T09:31:00.000Z');
 
-for (const { name, open } of databases) {
+for (const { name, openMigrated } of databases) {
     t.test(`API keys on ${name}`, async (t) => {
-        const { pool, stop } = await open();
+        const { pool, stop } = await openMigrated();
         t.after(stop);
         t.beforeEach(() => startAfresh(pool));
         const store = postgresApiKeys({ pool });

@@ -1,15 +1,14 @@
 import t from 'tap';
 import { present } from '../../../adapters/contract/assertions.ts';
 import { auditStoreContract } from '../../../adapters/contract/index.ts';
-import { migrate, postgresAudit } from '../../../adapters/postgres/index.ts';
+import { postgresAudit } from '../../../adapters/postgres/index.ts';
 import { tapTest } from '../contract/tap-test.ts';
 import { databases } from './databases.ts';
 
-for (const { name, open } of databases) {
+for (const { name, openMigrated } of databases) {
     t.test(`keeps the laws of audit trails on ${name}`, async (t) => {
-        const { pool, stop } = await open();
+        const { pool, stop } = await openMigrated();
         t.after(stop);
-        await migrate(pool);
         auditStoreContract(tapTest(t), () => ({
             store: postgresAudit({ pool }),
             start: async () => {
@@ -26,9 +25,8 @@ for (const { name, open } of databases) {
 }
 
 t.test('reads only the entries that go, and those of a page, whatever is kept', async (t) => {
-    const { pool, stop } = await present(databases[0]).open();
+    const { pool, stop } = await present(databases[0]).openMigrated();
     t.after(stop);
-    await migrate(pool);
     const store = postgresAudit({ pool });
     await pool.query(
         `insert into scanwire.audit_entries (at, actor, operation)

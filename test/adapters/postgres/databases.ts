@@ -1,8 +1,10 @@
 import pg from 'pg';
 import { present } from '../../../adapters/contract/assertions.ts';
+import type { EmbeddedDatabase } from '../../../adapters/pglite/embedded-pool.ts';
 import { openMemoryDatabase } from '../../../adapters/pglite/index.ts';
 import { migrate, type PoolLike } from '../../../adapters/postgres/index.ts';
-import { testDatabase } from '../../support/test-database.ts';
+import { migratedDatabase, migratedMemory } from '../../support/migrated-database.ts';
+import { type TestDatabase, testDatabase } from '../../support/test-database.ts';
 
 export interface OpenDatabase {
     readonly pool: PoolLike & { readonly options: object; end(): Promise<void> };
@@ -13,33 +15,39 @@ export interface TestedDatabase {
     readonly name: string;
     /** One that is empty, with no schema of ours. */
     open(): Promise<OpenDatabase>;
+    /** One whose schema is up to date. */
+    openMigrated(): Promise<OpenDatabase>;
 }
 
 export const databases: readonly TestedDatabase[] = [
     {
         name: 'PostgreSQL',
-        async open() {
-            const { url, drop } = await testDatabase();
-            const pool = new pg.Pool({ connectionString: url, max: 20 });
-            // The pool has ended before its connections have; the drop may still meet one of them.
-            pool.on('error', () => {});
-            return {
-                pool,
-                async stop() {
-                    await pool.end();
-                    await drop();
-                },
-            };
-        },
+        open: async () => opened(await testDatabase()),
+        openMigrated: async () => opened(await migratedDatabase()),
     },
     {
         name: 'PGlite',
-        async open() {
-            const pool = await openMemoryDatabase();
-            return { pool, stop: () => pool.end() };
-        },
+        open: async () => embedded(await openMemoryDatabase()),
+        openMigrated: async () => embedded(await migratedMemory()),
     },
 ];
+
+function opened({ url, drop }: TestDatabase): OpenDatabase {
+    const pool = new pg.Pool({ connectionString: url, max: 20 });
+    // The pool has ended before its connections have; the drop may still meet one of them.
+    pool.on('error', () => {});
+    return {
+        pool,
+        async stop() {
+            await pool.end();
+            await drop();
+        },
+    };
+}
+
+function embedded(pool: EmbeddedDatabase): OpenDatabase {
+    return { pool, stop: () => pool.end() };
+}
 
 /** The one of this name. @throws Error when there is none. */
 export function databaseNamed(name: string): TestedDatabase {

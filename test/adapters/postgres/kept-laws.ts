@@ -1,6 +1,6 @@
 import t from 'tap';
 import { apiKeyStoreContract, inventoryContract, recordStoreContract, webhookStoresContract } from '../../../adapters/contract/index.ts';
-import { migrate, type PoolLike, postgresApiKeys, postgresInventory, postgresRecords } from '../../../adapters/postgres/index.ts';
+import { type PoolLike, postgresApiKeys, postgresInventory, postgresRecords } from '../../../adapters/postgres/index.ts';
 import { tapTest } from '../contract/tap-test.ts';
 import { databaseNamed, startAfresh } from './databases.ts';
 import { emptyWebhookStores } from './webhooks/empty-webhook-stores.ts';
@@ -8,9 +8,8 @@ import { emptyWebhookStores } from './webhooks/empty-webhook-stores.ts';
 /** The laws of inventories, keys and records on one kind of database. A file for each: together they take longer than a file may. */
 export function keepsLaws(name: string): void {
     t.test(`keeps the laws on ${name}`, async (t) => {
-        const { pool, stop } = await databaseNamed(name).open();
+        const { pool, stop } = await databaseNamed(name).openMigrated();
         t.after(stop);
-        await migrate(pool);
         const start = () => startAfresh(pool);
 
         inventoryContract(tapTest(t), () => ({
@@ -38,9 +37,8 @@ export function keepsLaws(name: string): void {
 /** The laws of webhook stores on one kind of database, in files of their own for the same reason. */
 export function keepsWebhookLaws(name: string): void {
     t.test(`keeps the laws of webhook stores on ${name}`, async (t) => {
-        const { pool, stop } = await databaseNamed(name).open();
+        const { pool, stop } = await databaseNamed(name).openMigrated();
         t.after(stop);
-        await migrate(pool);
         webhookStoresContract(tapTest(t), () => emptyWebhookStores(pool));
     });
 }

@@ -12,20 +12,18 @@ import {
     sampleExporter,
     success,
 } from '../../../adapters/contract/webhooks/fixture.ts';
-import { migrate } from '../../../adapters/postgres/migrate.ts';
 import { deliveries as deliveriesOf } from '../../../adapters/postgres/webhooks/deliveries.ts';
 import type { Dispatched, DispatchOptions, DispatchResult } from '../../../lib/webhooks/deliveries/delivery-store.ts';
-import { testDatabase } from '../../support/test-database.ts';
+import { migratedDatabase } from '../../support/migrated-database.ts';
 import { emptyWebhookStores } from './webhooks/empty-webhook-stores.ts';
 
 /*
  * Looks begin at marks that rise while deliveries come and go. What is below them is not seen, so nothing may ever be there.
  */
 
-const { url, drop } = await testDatabase();
+const { url, drop } = await migratedDatabase();
 const pool = new pg.Pool({ connectionString: url, max: 10 });
 pool.on('error', () => {}); // the pool has ended before its connections have
-await migrate(pool);
 const stores = emptyWebhookStores(pool);
 const { deliveries, exporters, setTime } = stores;
 t.teardown(async () => {

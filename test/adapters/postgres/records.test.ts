@@ -1,14 +1,13 @@
 import pg from 'pg';
 import t from 'tap';
 import { until } from '../../../adapters/contract/assertions.ts';
-import { migrate, postgresRecords } from '../../../adapters/postgres/index.ts';
+import { postgresRecords } from '../../../adapters/postgres/index.ts';
 import type { HttpsRecord } from '../../../lib/records/index.ts';
-import { testDatabase } from '../../support/test-database.ts';
+import { migratedDatabase } from '../../support/migrated-database.ts';
 
-const { url, drop } = await testDatabase();
+const { url, drop } = await migratedDatabase();
 const pool = new pg.Pool({ connectionString: url, max: 10, options: '-c default_transaction_isolation=repeatable\\ read' });
 pool.on('error', () => {}); // the pool has ended before its connections have
-await migrate(pool);
 t.teardown(async () => {
     await pool.end();
     await drop();

@@ -5,8 +5,7 @@ import Joi from 'joi';
 import t, { type Test } from 'tap';
 import { until } from '../../../adapters/contract/assertions.ts';
 import { memoryQueue, memoryWebhooks } from '../../../adapters/memory/index.ts';
-import { openMemoryDatabase } from '../../../adapters/pglite/index.ts';
-import { migrate, type PoolLike, postgresWebhooks } from '../../../adapters/postgres/index.ts';
+import { type PoolLike, postgresWebhooks } from '../../../adapters/postgres/index.ts';
 import { egressGuard } from '../../../lib/egress/guard.ts';
 import { ScanwireError } from '../../../lib/errors.ts';
 import { keyRing } from '../../../lib/keys/key-ring.ts';
@@ -16,6 +15,7 @@ import type { WebhooksOptions } from '../../../lib/webhooks/options.ts';
 import { httpSender } from '../../../lib/webhooks/sending/http-sender.ts';
 import { type Webhooks, webhooks } from '../../../lib/webhooks/webhooks.ts';
 import { investigation } from '../../support/investigation.ts';
+import { migratedMemory } from '../../support/migrated-database.ts';
 import { recordingProcess } from '../../support/recording-process.ts';
 
 interface Received {
@@ -596,9 +596,8 @@ t.test('takes a claim back from a worker that vanished, and lets its late outcom
 });
 
 t.test('on a database', async (t) => {
-    const pool = await openMemoryDatabase();
+    const pool = await migratedMemory();
     t.teardown(() => pool.end());
-    await migrate(pool);
     let down = false;
     const lost = async (): Promise<never> => {
         throw Object.assign(new Error('gone'), { code: 'ECONNREFUSED' });

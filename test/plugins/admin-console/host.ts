@@ -8,8 +8,7 @@ import pg from 'pg';
 import type { Test } from 'tap';
 import { redisQueue } from '../../../adapters/bullmq/index.ts';
 import { memoryApiKeys, memoryAudit, memoryInventory, memoryQueue, memoryWebhooks } from '../../../adapters/memory/index.ts';
-import { openMemoryDatabase } from '../../../adapters/pglite/index.ts';
-import { migrate, postgresStores } from '../../../adapters/postgres/index.ts';
+import { postgresStores } from '../../../adapters/postgres/index.ts';
 import { type AuditStore, auditTrail } from '../../../lib/audit/audit-trail.ts';
 import { keyRing } from '../../../lib/keys/key-ring.ts';
 import type { ApiKeyStore } from '../../../lib/keys/store.ts';
@@ -19,8 +18,8 @@ import type { WebhookStores } from '../../../lib/webhooks/options.ts';
 import { type AdminConsoleOptions, plugin as adminConsole, type System } from '../../../plugins/admin-console/index.ts';
 import { plugin as tokenAuth } from '../../../plugins/token-auth/index.ts';
 import { plugin as webhookExporter } from '../../../plugins/webhook-exporter/index.ts';
+import { migratedDatabase, migratedMemory } from '../../support/migrated-database.ts';
 import { required } from '../../support/required.ts';
-import { testDatabase } from '../../support/test-database.ts';
 
 /** What the host's own authentication makes of the header `session`. */
 export const SESSIONS: Record<string, readonly string[]> = { ada: ['admin'], eve: ['reader'] };
@@ -51,20 +50,18 @@ function inMemory(): Kept {
 
 /** In the embedded database, as `scanwire serve` has it. */
 export async function embedded(t: Test): Promise<Kept> {
-    const pool = await openMemoryDatabase();
+    const pool = await migratedMemory();
     t.teardown(() => pool.end());
-    await migrate(pool);
     const { apiKeys, webhooks, audit } = postgresStores({ pool });
     return { apiKeys, webhooks, queue: memoryQueue(), audit };
 }
 
 /** In a database of the test's own, with a queue on Redis. */
 export async function onServers(t: Test): Promise<Kept> {
-    const database = await testDatabase();
+    const database = await migratedDatabase();
     t.teardown(() => database.drop());
     const pool = new pg.Pool({ connectionString: database.url });
     t.teardown(() => pool.end());
-    await migrate(pool);
     const { apiKeys, webhooks, audit } = postgresStores({ pool });
     const queue = redisQueue({ url: required('REDIS_URL'), prefix: `screens-${randomBytes(6).toString('hex')}`, onWarning: () => {} });
     t.teardown(() => queue.close());

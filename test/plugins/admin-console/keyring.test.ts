@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import pg from 'pg';
 import t, { type Test } from 'tap';
 import { memoryApiKeys, memoryWebhooks } from '../../../adapters/memory/index.ts';
-import { migrate, postgresApiKeys, postgresWebhooks } from '../../../adapters/postgres/index.ts';
+import { postgresApiKeys, postgresWebhooks } from '../../../adapters/postgres/index.ts';
 import { egressGuard } from '../../../lib/egress/guard.ts';
 import { apiKeys } from '../../../lib/keys/api-keys.ts';
 import { type KeyRing, keyRing } from '../../../lib/keys/key-ring.ts';
@@ -10,8 +10,8 @@ import type { ApiKeyStore } from '../../../lib/keys/store.ts';
 import type { WebhookStores } from '../../../lib/webhooks/options.ts';
 import { OPERATOR } from '../../../plugins/admin-console/audit.ts';
 import { handlersOf } from '../../../plugins/admin-console/handlers.ts';
+import { migratedDatabase } from '../../support/migrated-database.ts';
 import { recordingProcess } from '../../support/recording-process.ts';
-import { testDatabase } from '../../support/test-database.ts';
 
 const [one, two, three] = [randomBytes(32), randomBytes(32), randomBytes(32)];
 const before = keyRing({ current: 'one', keys: { one } });
@@ -52,13 +52,12 @@ function processWith(t: Test, { keys, stores }: { readonly keys: ApiKeyStore; re
 }
 
 t.test('leaves nothing in any table that the old key has sealed, and everything as it was', async (t) => {
-    const { url, drop } = await testDatabase();
+    const { url, drop } = await migratedDatabase();
     const pool = new pg.Pool({ connectionString: url });
     t.after(async () => {
         await pool.end();
         await drop();
     });
-    await migrate(pool);
     const world = { keys: postgresApiKeys({ pool }), stores: postgresWebhooks({ pool }) };
     const old = processWith(t, world, before);
     const { id: keyId, key } = await old.keys.create('ci');

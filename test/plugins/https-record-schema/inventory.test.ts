@@ -27,10 +27,10 @@ const places: readonly { readonly name: string; open(t: Test): Promise<Stores> }
             return { inventory, records, others: records };
         },
     },
-    ...databases.map(({ name, open }) => ({
+    ...databases.map(({ name, openMigrated }) => ({
         name,
         async open(t: Test): Promise<Stores> {
-            const { pool, stop } = await open();
+            const { pool, stop } = await openMigrated();
             t.teardown(stop);
             await startAfresh(pool);
             return { inventory: postgresInventory({ pool }), records: postgresRecords({ pool }), others: postgresRecords({ pool }) };

@@ -3,12 +3,11 @@ import type { Test } from 'tap';
 import { webhookStoresContract } from '../../../../adapters/contract/index.ts';
 import type { WebhookStores } from '../../../../adapters/contract/webhooks/stores.ts';
 import { memoryWebhooks } from '../../../../adapters/memory/index.ts';
-import { migrate } from '../../../../adapters/postgres/index.ts';
 import type { DeliveryStore, Dispatched, DispatchOptions } from '../../../../lib/webhooks/deliveries/delivery-store.ts';
 import type { SettingsStore } from '../../../../lib/webhooks/deployment-settings.ts';
 import type { NewEvent } from '../../../../lib/webhooks/events/new-event.ts';
 import type { ExporterStore } from '../../../../lib/webhooks/exporters/exporter-store.ts';
-import { testDatabase } from '../../../support/test-database.ts';
+import { migratedDatabase } from '../../../support/migrated-database.ts';
 import { mapValues, proveLaws } from '../laws.ts';
 
 interface Fault {
@@ -89,10 +88,9 @@ export const newestFirst: Mutant = handingOut((handedOut) => handedOut.toReverse
 
 /** A pool for stores that join transactions, of a database of the test's own. */
 export async function migratedPool(t: Test): Promise<pg.Pool> {
-    const { url, drop } = await testDatabase();
+    const { url, drop } = await migratedDatabase();
     const pool = new pg.Pool({ connectionString: url });
     pool.on('error', () => {}); // the pool has ended before its connections have
-    await migrate(pool);
     t.after(async () => {
         await pool.end();
         await drop();

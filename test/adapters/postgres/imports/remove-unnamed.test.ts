@@ -15,9 +15,9 @@ const REPLACE = { replace: true } as const;
 /** The state after which nothing is left to do. */
 const NOTHING = { hosts: 0, services: 0, named: 0, workspaces: 0 };
 
-for (const { name, open } of databases) {
+for (const { name, openMigrated } of databases) {
     t.test(`imports that replace, on ${name}`, async (t) => {
-        const { pool, stop } = await open();
+        const { pool, stop } = await openMigrated();
         t.after(stop);
         t.beforeEach(async () => {
             await startAfresh(pool);

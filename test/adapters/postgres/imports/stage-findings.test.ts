@@ -33,9 +33,9 @@ const others = manyHosts(300).map((host, index) => ({ ...host, notes: [note(`${i
 /** Nothing that is not shown, and nothing that waits. */
 const NOTHING = { hidden: 0, staged: 0, hosts: 0, workspaces: 0, named: 0 };
 
-for (const { name, open } of databases) {
+for (const { name, openMigrated } of databases) {
     t.test(`staged notes and vulnerabilities on ${name}`, async (t) => {
-        const { pool, stop } = await open();
+        const { pool, stop } = await openMigrated();
         t.after(stop);
         t.beforeEach(async () => {
             await startAfresh(pool);

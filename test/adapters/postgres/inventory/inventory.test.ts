@@ -10,9 +10,9 @@ import { databases, startAfresh } from '../databases.ts';
 const AT = new Date('2026-11-21T09:30:00.123Z');
 const LATER = new Date('2026-11-22T09:30:00.456Z');
 
-for (const { name, open } of databases) {
+for (const { name, openMigrated } of databases) {
     t.test(`inventory on ${name}`, async (t) => {
-        const { pool, stop } = await open();
+        const { pool, stop } = await openMigrated();
         t.after(stop);
         t.beforeEach(() => startAfresh(pool));
         let now = AT;
@@ -222,7 +222,7 @@ for (const { name, open } of databases) {
         });
 
         t.test('rejects what it is asked with UNAVAILABLE after the pool has ended', async (t) => {
-            const other = await open();
+            const other = await openMigrated();
             const closed = postgresInventory({ pool: other.pool });
             await other.stop();
             await t.rejects(all(closed.hosts, [1]), { code: 'UNAVAILABLE' });

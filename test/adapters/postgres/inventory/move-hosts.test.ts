@@ -13,9 +13,9 @@ async function takeTurn(pool: PoolLike, name: string, lease: string): Promise<vo
     ]);
 }
 
-for (const { name, open } of databases) {
+for (const { name, openMigrated } of databases) {
     t.test(`moving hosts on ${name}`, async (t) => {
-        const { pool, stop } = await open();
+        const { pool, stop } = await openMigrated();
         t.after(stop);
         t.beforeEach(() => startAfresh(pool));
         const store = postgresInventory({ pool });

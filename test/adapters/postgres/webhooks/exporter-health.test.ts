@@ -1,7 +1,7 @@
 import t from 'tap';
 import { present } from '../../../../adapters/contract/assertions.ts';
 import { sampleExporter } from '../../../../adapters/contract/webhooks/fixture.ts';
-import { migrate, type PoolLike, postgresWebhooks } from '../../../../adapters/postgres/index.ts';
+import { type PoolLike, postgresWebhooks } from '../../../../adapters/postgres/index.ts';
 import { healths } from '../../../../adapters/postgres/webhooks/exporter-health.ts';
 import { MAX_COUNTED } from '../../../../lib/webhooks/exporters/exporter-health.ts';
 import { databases } from '../databases.ts';
@@ -18,11 +18,10 @@ interface Node {
     readonly Plans?: readonly Node[];
 }
 
-for (const { name, open } of databases) {
+for (const { name, openMigrated } of databases) {
     t.test(`looks at a bounded part of a long backlog on ${name}`, async (t) => {
-        const { pool, stop } = await open();
+        const { pool, stop } = await openMigrated();
         t.after(stop);
-        await migrate(pool);
         const store = postgresWebhooks({ pool });
         const { id } = sampleExporter();
         await store.exporters.insert(sampleExporter({ id }));
@@ -51,9 +50,8 @@ for (const { name, open } of databases) {
     });
 
     t.test(`reads what is in flight once for many exporters on ${name}`, async (t) => {
-        const { pool, stop } = await open();
+        const { pool, stop } = await openMigrated();
         t.after(stop);
-        await migrate(pool);
         const store = postgresWebhooks({ pool });
         const ids: string[] = [];
         for (let number = 0; number < EXPORTERS; number += 1) {

@@ -4,18 +4,18 @@ import t, { type Test } from 'tap';
 import { present, until } from '../../../../adapters/contract/assertions.ts';
 import { forAll, sampleEvent, sampleExporter } from '../../../../adapters/contract/webhooks/fixture.ts';
 import { patiently } from '../../../../adapters/postgres/database.ts';
-import { migrate, type PoolLike, postgresWebhooks } from '../../../../adapters/postgres/index.ts';
+import { type PoolLike, postgresWebhooks } from '../../../../adapters/postgres/index.ts';
 import { deliveries } from '../../../../adapters/postgres/webhooks/deliveries.ts';
 import { notifications, type Watch } from '../../../../adapters/postgres/webhooks/notifications.ts';
 import type { DeliveryStore } from '../../../../lib/webhooks/deliveries/delivery-store.ts';
+import { migratedDatabase } from '../../../support/migrated-database.ts';
 import { tcpProxy } from '../../../support/tcp-proxy.ts';
-import { testDatabase } from '../../../support/test-database.ts';
 
 const QUICK: Watch = { connect: 400, statement: 400, probeEvery: 50, retries: { first: 50, max: 200 } };
 
 /** A database with an exporter, and a way to it that may fall silent. */
 async function database(t: Test) {
-    const { url, drop } = await testDatabase();
+    const { url, drop } = await migratedDatabase();
     const at = new URL(url);
     const proxy = await tcpProxy({ host: at.hostname, port: Number(at.port || 5432) });
     at.hostname = '127.0.0.1';
@@ -25,7 +25,6 @@ async function database(t: Test) {
     for (const one of [pool, proxied]) {
         one.on('error', () => undefined);
     }
-    await migrate(pool);
     await postgresWebhooks({ pool }).exporters.insert(sampleExporter());
     t.teardown(async () => {
         proxy.reset();

@@ -11,18 +11,16 @@ import {
     success,
     WebhookBench,
 } from '../../../../adapters/contract/webhooks/fixture.ts';
-import { migrate } from '../../../../adapters/postgres/migrate.ts';
 import { deliveries } from '../../../../adapters/postgres/webhooks/deliveries.ts';
 import type { Acceptance } from '../../../../lib/webhooks/deliveries/delivery-store.ts';
 import type { NewEvent } from '../../../../lib/webhooks/events/new-event.ts';
+import { migratedDatabase } from '../../../support/migrated-database.ts';
 import { seeded } from '../../../support/seeded.ts';
-import { testDatabase } from '../../../support/test-database.ts';
 import { emptyWebhookStores } from './empty-webhook-stores.ts';
 
-const { url, drop } = await testDatabase();
+const { url, drop } = await migratedDatabase();
 const pool = new pg.Pool({ connectionString: url, max: 20 });
 pool.on('error', () => {}); // the pool has ended before its connections have
-await migrate(pool);
 t.teardown(async () => {
     await pool.end();
     await drop();

@@ -1,16 +1,14 @@
 import pg from 'pg';
 import t from 'tap';
 import { at, RULES, WebhookBench } from '../../../../adapters/contract/webhooks/fixture.ts';
-import { migrate } from '../../../../adapters/postgres/migrate.ts';
 import { SHARES } from '../../../../lib/webhooks/dispatching/shares.ts';
+import { migratedDatabase } from '../../../support/migrated-database.ts';
 import { seeded } from '../../../support/seeded.ts';
-import { testDatabase } from '../../../support/test-database.ts';
 import { emptyWebhookStores } from './empty-webhook-stores.ts';
 
-const { url, drop } = await testDatabase();
+const { url, drop } = await migratedDatabase();
 const pool = new pg.Pool({ connectionString: url, max: 4 });
 pool.on('error', () => {}); // the pool has ended before its connections have
-await migrate(pool);
 t.teardown(async () => {
     await pool.end();
     await drop();

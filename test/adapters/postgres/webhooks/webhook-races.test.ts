@@ -3,15 +3,13 @@ import t from 'tap';
 import { only, present, until } from '../../../../adapters/contract/assertions.ts';
 import { at, failure, RULES, sampleEvent, success, WebhookBench } from '../../../../adapters/contract/webhooks/fixture.ts';
 import { postgresWebhooks } from '../../../../adapters/postgres/index.ts';
-import { migrate } from '../../../../adapters/postgres/migrate.ts';
 import { deliveries } from '../../../../adapters/postgres/webhooks/deliveries.ts';
-import { testDatabase } from '../../../support/test-database.ts';
+import { migratedDatabase } from '../../../support/migrated-database.ts';
 import { emptyWebhookStores } from './empty-webhook-stores.ts';
 
-const { url, drop } = await testDatabase();
+const { url, drop } = await migratedDatabase();
 const pool = new pg.Pool({ connectionString: url, max: 10 });
 pool.on('error', () => {}); // the pool has ended before its connections have
-await migrate(pool);
 t.teardown(async () => {
     await pool.end();
     await drop();

@@ -3,11 +3,11 @@ import t from 'tap';
 import { until } from '../../../../adapters/contract/assertions.ts';
 import { sampleEvent, sampleExporter } from '../../../../adapters/contract/webhooks/fixture.ts';
 import { memoryQueue, memoryWebhooks } from '../../../../adapters/memory/index.ts';
-import { openMemoryDatabase } from '../../../../adapters/pglite/index.ts';
-import { migrate, postgresWebhooks } from '../../../../adapters/postgres/index.ts';
+import { postgresWebhooks } from '../../../../adapters/postgres/index.ts';
 import type { DeliveryJob, DeliveryQueue } from '../../../../lib/webhooks/dispatching/delivery-queue.ts';
 import { RESERVATION_TIMES } from '../../../../lib/webhooks/dispatching/reservations.ts';
 import type { Outcome } from '../../../../lib/webhooks/outcomes/outcome.ts';
+import { migratedMemory } from '../../../support/migrated-database.ts';
 import { recordingProcess, taken } from '../../../support/recording-process.ts';
 
 const INVESTIGATION = {
@@ -116,9 +116,8 @@ t.test('knows nothing of an event that does not exist', async (t) => {
 });
 
 t.test('erases what formats have made of a body, too', async (t) => {
-    const pool = await openMemoryDatabase();
+    const pool = await migratedMemory();
     t.teardown(() => pool.end());
-    await migrate(pool);
     const { exporters, deliveries } = postgresWebhooks({ pool });
     const exporter = sampleExporter({ format: 'slack' });
     await exporters.insert(exporter);

@@ -3,8 +3,7 @@ import Joi from 'joi';
 import t, { type Test } from 'tap';
 import { present, until } from '../../../../adapters/contract/assertions.ts';
 import { memoryQueue, memoryWebhooks } from '../../../../adapters/memory/index.ts';
-import { openMemoryDatabase } from '../../../../adapters/pglite/index.ts';
-import { migrate, postgresWebhooks, transaction } from '../../../../adapters/postgres/index.ts';
+import { postgresWebhooks, transaction } from '../../../../adapters/postgres/index.ts';
 import { egressGuard } from '../../../../lib/egress/guard.ts';
 import { keyRing } from '../../../../lib/keys/key-ring.ts';
 import type { NewExporterSettings } from '../../../../lib/webhooks/exporters/exporter.ts';
@@ -13,6 +12,7 @@ import type { WebhookStores } from '../../../../lib/webhooks/options.ts';
 import { newProgress, outcomeOf } from '../../../../lib/webhooks/outcomes/outcome.ts';
 import type { Message } from '../../../../lib/webhooks/sending/http-sender.ts';
 import { type Webhooks, webhooks } from '../../../../lib/webhooks/webhooks.ts';
+import { migratedMemory } from '../../../support/migrated-database.ts';
 
 const KIND = 'idr_investigation_created';
 
@@ -129,9 +129,8 @@ t.test('sees what another process has changed', async (t) => {
 });
 
 t.test('chooses by what the transaction of the application sees', async (t) => {
-    const pool = await openMemoryDatabase();
+    const pool = await migratedMemory();
     t.teardown(() => pool.end());
-    await migrate(pool);
     const { add, publish, deliveries } = await setting(t, postgresWebhooks({ pool }));
     const chooser = await add({ owner: 'one' });
     const published = await transaction(pool, (tx) => publish(KIND, BODY, { tx, owner: 'one' }));

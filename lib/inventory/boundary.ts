@@ -3,19 +3,16 @@ import { type AddressRange, addressRange, isInRange } from '../address-range.ts'
 import { ScanwireError, type ScanwireErrorCode } from '../errors.ts';
 import { checked } from '../schema-validation.ts';
 import type { HostInput } from './host.ts';
-import { addCounts, type ImportCounts, importCounts } from './import-counts.ts';
+import { eachCount, type ImportedCounts, importCounts } from './import-counts.ts';
 import type { Workspace } from './resources.ts';
 import type { WorkspaceChanges } from './store.ts';
-
-/** What an import came to. */
-type Counts = Readonly<Record<'hosts' | 'services' | 'notes' | 'vulns', ImportCounts>>;
 
 /** What of an import belongs into a workspace. */
 export interface WithinBoundary {
     /** Whether a host does; one that does not is counted. */
     letsIn(host: HostInput): boolean;
     /** What was left out, as `refused`. */
-    refused(): Counts;
+    refused(): ImportedCounts;
 }
 
 /**
@@ -42,15 +39,6 @@ export function withinBoundary(workspace: Workspace | undefined): WithinBoundary
 
         refused: () => eachCount((name) => importCounts({ refused: counts[name] })),
     };
-}
-
-/** What an import came to, and what was left out of it. */
-export function withRefused(counts: Counts, refused: Counts): Counts {
-    return eachCount((name) => addCounts(counts[name], refused[name]));
-}
-
-function eachCount(countOf: (name: keyof Counts) => ImportCounts): Counts {
-    return { hosts: countOf('hosts'), services: countOf('services'), notes: countOf('notes'), vulns: countOf('vulns') };
 }
 
 /** Longest boundary, in characters. */

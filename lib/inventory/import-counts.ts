@@ -25,6 +25,19 @@ export function addCounts(one: ImportCounts, other: ImportCounts): ImportCounts 
     };
 }
 
+/** What an import came to, by kinds of rows. */
+export type ImportedCounts = Readonly<Record<'hosts' | 'services' | 'notes' | 'vulns', ImportCounts>>;
+
+/** The same of each kind. */
+export function eachCount(countOf: (kind: keyof ImportedCounts) => ImportCounts): ImportedCounts {
+    return { hosts: countOf('hosts'), services: countOf('services'), notes: countOf('notes'), vulns: countOf('vulns') };
+}
+
+/** What an import came to, and what was left out of it. */
+export function withRefused(counts: ImportedCounts, refused: ImportedCounts): ImportedCounts {
+    return eachCount((kind) => addCounts(counts[kind], refused[kind]));
+}
+
 /** What {@link countsText} says of nothing. */
 export const NONE = 'none';
 

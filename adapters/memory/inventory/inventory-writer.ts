@@ -1,8 +1,8 @@
 import type { Clock } from '../../../lib/clock.ts';
-import { withinBoundary, withRefused } from '../../../lib/inventory/boundary.ts';
+import { withinBoundary } from '../../../lib/inventory/boundary.ts';
 import { holdPort } from '../../../lib/inventory/closed-ports.ts';
 import { type Host, type HostInput, hostFields, newHost, type ServiceInput } from '../../../lib/inventory/host.ts';
-import { addCounts, type ImportCounts, importCounts } from '../../../lib/inventory/import-counts.ts';
+import { addCounts, type ImportCounts, importCounts, withRefused } from '../../../lib/inventory/import-counts.ts';
 import type { Workspace } from '../../../lib/inventory/resources.ts';
 import type { ImportSummary, InventoryWriter } from '../../../lib/inventory/store.ts';
 import type { Endpoint } from '../../../lib/records/endpoints.ts';

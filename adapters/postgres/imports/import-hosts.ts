@@ -1,9 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import type { Clock } from '../../../lib/clock.ts';
 import { ScanwireError } from '../../../lib/errors.ts';
-import { withinBoundary, withRefused } from '../../../lib/inventory/boundary.ts';
+import { withinBoundary } from '../../../lib/inventory/boundary.ts';
 import { mergedRanges } from '../../../lib/inventory/closed-ports.ts';
 import type { HostInput } from '../../../lib/inventory/host.ts';
+import { withRefused } from '../../../lib/inventory/import-counts.ts';
 import type { ImportOptions, ImportProgress, ImportSummary } from '../../../lib/inventory/store.ts';
 import type { Executor } from '../../../lib/transaction.ts';
 import { type PoolLike, patiently, sqlState } from '../database.ts';

@@ -65,8 +65,8 @@ async function firstRun(t: Test, page: Page): Promise<void> {
     await page.getByRole('button', { name: 'Save' }).click();
     await page.locator('#test').getByText('Answered 204').waitFor();
     await page.getByText('The test since then has arrived').waitFor();
-    await page.getByRole('button', { name: 'Send what waits' }).click();
-    await page.getByText('1 delivery was sent again').waitFor();
+    await page.getByRole('button', { name: 'Resend what waits' }).click();
+    await page.getByText('1 delivery was resent').waitFor();
     await page.getByRole('heading', { name: 'Deliveries' }).waitFor();
     await waited(page, page.getByRole('row', { name: /^idr_investigation_created .* delivered/ }));
     await page.getByRole('link', { name: 'Overview' }).click();

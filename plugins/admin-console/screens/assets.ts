@@ -26,6 +26,8 @@ main h2 { margin-top: 1rem; }
 button, [role=button] { width: auto; }
 button:not(.outline):hover { text-decoration: underline; }
 button:is(.outline, .secondary), [role=button].secondary { background: none; color: var(--pico-primary); border-color: currentcolor; }
+form.htmx-request button:not(.secondary) { pointer-events: none; }
+form.htmx-request button:not(.secondary)::after { content: ' …'; }
 main form:not(.table form, .actions form, li form) { max-width: 48rem; margin-bottom: 1.5rem; }
 .actions { display: flex; flex-wrap: wrap; align-items: center; gap: 0.5rem; margin-bottom: 1.5rem; }
 .actions[hidden] { display: none; }

@@ -31,8 +31,8 @@ async function deliveries(t: Test, { page, check, expect, see, server, scripts }
     await page.getByText('Headers', { exact: true }).click();
     await page.getByText('application/json').waitFor();
     await check('A delivery');
-    await page.getByRole('button', { name: 'Send it once more' }).click();
-    await page.getByText('It is sent once more').waitFor();
+    await page.getByRole('button', { name: 'Resend it' }).click();
+    await page.getByText('It is resent').waitFor();
     await see(page.getByRole('rowheader', { name: '2' }));
     await see(page.getByText('delivered', { exact: true }));
     await check('A delivery, sent once more');
@@ -49,7 +49,7 @@ async function deliveries(t: Test, { page, check, expect, see, server, scripts }
 
     await page.getByRole('link', { name: 'Deliveries', exact: true }).click();
     await page.getByRole('link', { name: 'Replays' }).click();
-    await page.getByText('Nothing was replayed yet').waitFor();
+    await page.getByText('Nothing was resent yet').waitFor();
     await check('Replays, empty');
     await page.getByLabel('Deliveries a second').fill('0');
     expect('400 /admin/deliveries/replays');
@@ -59,6 +59,6 @@ async function deliveries(t: Test, { page, check, expect, see, server, scripts }
     await page.getByLabel('Deliveries a second').fill('1000');
     await page.getByLabel('what was held').check();
     await page.getByRole('button', { name: 'Count them' }).click();
-    await page.getByText('0 deliveries would be sent once more').waitFor();
+    await page.getByText('0 deliveries would be resent').waitFor();
     await check('Replays, counted');
 }

@@ -153,7 +153,7 @@ t.test('shows each attempt with its outcome and its times, and sends a delivery 
 
     const before = receiver.received;
     const again = await visitor.send(page, `/admin/deliveries/${id}/replay`);
-    t.match(again.html, /It is sent once more/);
+    t.match(again.html, /It is resent/);
     await until(() => receiver.received > before);
     t.equal((await visitor.get(`/admin/deliveries/${id}/replay`)).path, `/admin/deliveries/${id}`, 'loading it again shows the delivery');
     t.equal((await visitor.get('/admin/deliveries/nothing')).status, 404);
@@ -168,7 +168,7 @@ t.test('discards a delivery that waits', async (t) => {
     const after = await visitor.send(page, `/admin/deliveries/${id}/discard`);
     t.match(after.html, /It was discarded/);
     t.match(after.html, /<dt>State<\/dt><dd>cancelled/);
-    t.notMatch(after.html, /Discard it|Send it once more/, 'there is nothing left to do with it');
+    t.notMatch(after.html, /Discard it|Resend it/, 'there is nothing left to do with it');
     t.equal((await visitor.get(`/admin/deliveries/${id}/discard`)).path, `/admin/deliveries/${id}`, 'loading it again shows the delivery');
 });
 
@@ -266,20 +266,20 @@ t.test('counts what was sent in vain, replays it and ends a replay', async (t) =
     receiver.status = 500;
     await published(server);
     const page = await visitor.get('/admin/deliveries/replays');
-    t.match(page.html, /Nothing was replayed yet/);
-    t.notMatch(page.html, /Replay them/, 'first they are counted');
+    t.match(page.html, /Nothing was resent yet/);
+    t.notMatch(page.html, /Resend them/, 'first they are counted');
     t.match(page.html, /Next: count them<\/button> <small id="count-first">Nothing is sent yet/);
 
     const counted = await visitor.send(page, '/admin/deliveries/replays', { step: 'count', exporterId, rate: '1' });
     t.equal(counted.status, 200);
-    t.match(counted.html, /1 delivery would be sent once more/);
-    t.notMatch(counted.html, /Nothing was replayed yet/, 'it would be read as what the count has found');
+    t.match(counted.html, /1 delivery would be resent/);
+    t.notMatch(counted.html, /Nothing was resent yet/, 'it would be read as what the count has found');
     t.notMatch(counted.html, /<select|Next: count them/, 'nothing but what was counted can be confirmed');
     const [, otherwise = ''] = /href="([^"]+)">Choose otherwise/.exec(counted.html) ?? [];
     const again = new Map(fieldsOf((await visitor.get(decodeHTML(otherwise))).html, '/admin/deliveries/replays'));
     t.match([again.get('exporterId'), again.get('rate')], [exporterId, '1'], 'what was chosen is kept');
     const begun = await visitor.send(counted, '/admin/deliveries/replays', { step: 'begin' });
-    t.match(begun.html, /The replay has begun/);
+    t.match(begun.html, /Resending has begun/);
     t.match(begun.html, /<progress value="\d" max="1"/);
 
     const [replay] = await server.plugins['webhook-exporter'].deliveries.replays.list();
@@ -287,12 +287,12 @@ t.test('counts what was sent in vain, replays it and ends a replay', async (t) =
     t.notMatch((await visitor.get('/admin/deliveries/replays')).html, 'hx-get=');
     if (replay?.state === 'running') {
         const ended = await visitor.send(begun, `/admin/deliveries/replays/${replay.id}/cancel`);
-        t.match(ended.html, /The replay was cancelled/);
+        t.match(ended.html, /Resending was cancelled/);
     }
     t.equal((await visitor.get(`/admin/deliveries/replays/${replay?.id}/cancel`)).path, '/admin/deliveries/replays');
 
     const held = await visitor.send(page, '/admin/deliveries/replays', { step: 'count', what: 'held', exporterId });
-    t.match(held.html, /0 deliveries would be sent once more/);
+    t.match(held.html, /0 deliveries would be resent/);
     t.match(begun.html, `<a href="/admin/deliveries?exporterId=${exporterId}">Deliveries of alerts</a>`);
     const refused = await visitor.send(page, '/admin/deliveries/replays', { step: 'count', exporterId, rate: '0' });
     t.equal(refused.status, 400);

@@ -30,10 +30,10 @@ inBrowsers('people see on the page of a delivery what becomes of it', async (t, 
     if (scripts) {
         await page.getByRole('button', { name: 'Go on' }).click();
     }
-    await see(page.getByRole('button', { name: 'Send it once more' }));
+    await see(page.getByRole('button', { name: 'Resend it' }));
     const received = receiver.received;
-    await page.getByRole('button', { name: 'Send it once more' }).click();
-    await page.getByText('It is sent once more').waitFor();
+    await page.getByRole('button', { name: 'Resend it' }).click();
+    await page.getByText('It is resent').waitFor();
     await see(page.getByRole('rowheader', { name: '3' }));
     t.ok(receiver.received > received, 'the form that came later is one of this browser');
     await check('A delivery, once more');

@@ -40,9 +40,9 @@ async function held(t: Test, { page, check, see, server }: Opened): Promise<void
     await page.getByRole('link', { name: 'Replay it' }).click();
     t.equal(await page.getByLabel('what was held').isChecked(), true);
     await page.getByRole('button', { name: 'Count them' }).click();
-    await page.getByText('1 delivery would be sent once more').waitFor();
-    await page.getByRole('button', { name: 'Replay them' }).click();
-    await page.getByText('The replay has begun').waitFor();
+    await page.getByText('1 delivery would be resent').waitFor();
+    await page.getByRole('button', { name: 'Resend them' }).click();
+    await page.getByText('Resending has begun').waitFor();
     await see(page.getByRole('cell', { name: /all were handed out to be sent$/ }));
     await page.getByRole('link', { name: 'Overview' }).click();
     await page.getByRole('heading', { name: 'What needs attention' }).waitFor();

@@ -1,3 +1,4 @@
+import type { Page } from 'playwright-core';
 import type { Test } from 'tap';
 import { inBrowsers, type Opened } from './browsing.ts';
 
@@ -54,10 +55,13 @@ async function keys(t: Test, { page, check, expect, scripts }: Opened): Promise<
     t.equal(await page.getByRole('rowheader').count(), 1, 'only what is asked for');
 }
 
-inBrowsers('people are told when the server is away', async (t, { page, complaints, scripts }) => {
+inBrowsers('people are told when the server is at work, and when it is away', async (t, { page, complaints, scripts }) => {
     await page.goto('/admin/keys');
-    await page.context().setOffline(true);
     // Without scripts the browser says so itself.
+    if (scripts) {
+        await pressOnce(t, page);
+    }
+    await page.context().setOffline(true);
     if (scripts) {
         await page.getByRole('link', { name: 'Audit' }).click();
         await page.getByText('The server cannot be reached').waitFor();
@@ -68,3 +72,25 @@ inBrowsers('people are told when the server is away', async (t, { page, complain
     t.equal(await page.getByText('The server cannot be reached').isVisible(), false);
     complaints.splice(0, complaints.length, ...complaints.filter((text) => !/ERR_INTERNET_DISCONNECTED|Failed to fetch/.test(text)));
 });
+
+/** A button that was pressed says that it is at work, and cannot be pressed again. */
+async function pressOnce(t: Test, page: Page): Promise<void> {
+    let asked = 0;
+    const held = new Promise<() => void>((resolve) => {
+        void page.route('**/admin/keys', async (route) => {
+            asked += 1;
+            await new Promise<void>((go) => resolve(go));
+            await route.continue();
+        });
+    });
+    await page.getByRole('textbox', { name: 'Name' }).fill('pressed');
+    await page.getByRole('button', { name: 'Create an API Key' }).click();
+    const go = await held;
+    const pressed = "document.querySelector('form.htmx-request button')";
+    t.equal(await page.evaluate(`getComputedStyle(${pressed}, '::after').content`), '" …"');
+    t.equal(await page.evaluate(`getComputedStyle(${pressed}).pointerEvents`), 'none');
+    go();
+    await page.getByText('The key pressed was made').waitFor();
+    t.equal(asked, 1);
+    await page.unroute('**/admin/keys');
+}

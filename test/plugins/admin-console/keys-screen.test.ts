@@ -40,7 +40,7 @@ t.test('makes a key, shows it by a click and revokes it', async (t) => {
     t.equal(made.status, 201);
     const [, key] = /id="shown-key"[^>]*>(scw_\w+)</.exec(made.html) ?? [];
     t.ok(key, 'the full key is shown');
-    t.match(made.html, /To see it again, click its beginning in the list below/);
+    t.match(made.html, /to see it again, click its beginning in the list below/);
     const [summary] = await server.plugins['token-auth'].list();
     t.match(summary, { name: 'nightly job', scopes: ['inventory:read', 'admin'], workspaces: [1, 2], expiresAt: null });
     t.equal((await server.plugins['token-auth'].reveal(String(summary?.id))).key, key);

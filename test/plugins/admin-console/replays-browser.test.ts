@@ -35,7 +35,7 @@ inBrowsers('people find out why deliveries fail, and replay them once that is me
     await page.getByRole('button', { name: 'Replays' }).click();
     await counted('1');
     await page.getByRole('button', { name: 'Cancel' }).click();
-    await page.getByText('The replay was cancelled').waitFor();
+    await page.getByText('Resending was cancelled').waitFor();
     await check('Replays, cancelled');
     await counted('1000');
     await see(page.getByRole('cell', { name: /all were handed out to be sent$/ }));
@@ -54,8 +54,8 @@ inBrowsers('people find out why deliveries fail, and replay them once that is me
     async function counted(rate: string): Promise<void> {
         await page.getByLabel('Deliveries a second').fill(rate);
         await page.getByRole('button', { name: 'Count them' }).click();
-        await page.getByText('would be sent once more').waitFor();
-        await page.getByRole('button', { name: 'Replay them' }).click();
-        await page.getByText('The replay has begun').waitFor();
+        await page.getByText('would be resent').waitFor();
+        await page.getByRole('button', { name: 'Resend them' }).click();
+        await page.getByText('Resending has begun').waitFor();
     }
 });

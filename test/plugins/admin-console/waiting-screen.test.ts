@@ -63,21 +63,21 @@ t.test('tries a delivery that waits for its next try by one button, and says wha
     const outcome = factOf(page.html, 'Last outcome');
     t.match(outcome, /client_error<[\s\S]*Answered 401[\s\S]*Give the exporter the credentials[\s\S]*at gate/);
     t.match(outcome, `<a href="${at}/edit#headers">Change its settings</a>`);
-    t.ok(page.html.indexOf('Try it now') > page.html.indexOf(outcome), 'what to do about it comes first');
+    t.ok(page.html.indexOf('Resend it now') > page.html.indexOf(outcome), 'what to do about it comes first');
     t.equal(page.html.split('The receiver answered:</div>').length, 2, 'it is said once');
     receiver.status = 204;
     const tried = await visitor.send(page, `/admin/deliveries/${id}/replay`);
-    t.match(tried.html, /It is sent once more/);
+    t.match(tried.html, /It is resent/);
     const { deliveries } = server.plugins['webhook-exporter'];
     await until(async () => (await deliveries.show(id)).state === 'delivered');
-    t.notMatch((await visitor.get(`/admin/deliveries/${id}`)).html, /Try it now/);
+    t.notMatch((await visitor.get(`/admin/deliveries/${id}`)).html, /Resend it now/);
 });
 
 t.test('says after a test that has arrived that deliveries wait, and sends them by one button', async (t) => {
     const { server, receiver, visitor, at, id } = await waiting(t);
     const other = await refused(server);
     const failed = await visitor.send(await visitor.get(at), `${at}/test`);
-    t.notMatch(failed.html, /Send what waits/, 'it has not arrived');
+    t.notMatch(failed.html, /Resend what waits/, 'it has not arrived');
     t.match(failed.html, `<a href="${at}/edit#headers">Change its settings</a>`);
     t.match(
         failed.html,
@@ -88,7 +88,7 @@ t.test('says after a test that has arrived that deliveries wait, and sends them 
     t.notMatch(failed.html, /The test since then/);
     receiver.status = 204;
     const tested = await visitor.send(await visitor.get(at), `${at}/test`);
-    t.match(tested.html, /The test has arrived, but deliveries/);
+    t.match(tested.html, /The test has arrived. What has failed before/);
     t.notMatch(tested.html, /The receiver refused the message/, 'nothing is said any more of what was mended');
     const outcome = factOf(tested.html, 'Last outcome');
     t.match(
@@ -101,9 +101,9 @@ t.test('says after a test that has arrived that deliveries wait, and sends them 
     await deliveries.replay(other);
     await until(async () => (await deliveries.show(other)).state === 'delivered');
     const sent = await visitor.send(tested, `${at}/waiting`);
-    t.match(sent.html, 'role="status">1 delivery was sent again.');
+    t.match(sent.html, 'role="status">1 delivery was resent.');
     await until(async () => (await deliveries.show(id)).state === 'delivered');
-    t.notMatch((await visitor.send(await visitor.get(at), `${at}/test`)).html, /Send what waits/, 'nothing waits any more');
+    t.notMatch((await visitor.send(await visitor.get(at), `${at}/test`)).html, /Resend what waits/, 'nothing waits any more');
 });
 
 t.test('passes over a delivery that is being sent by itself by now, and says so when the store is away', async (t) => {
@@ -117,7 +117,7 @@ t.test('passes over a delivery that is being sent by itself by now, and says so 
     t.match(await visitor.send(tested, `${at}/waiting`), {
         status: 200,
         path: /^\/admin\/deliveries\?exporterId=/,
-        html: 'role="status">0 deliveries were sent again.',
+        html: 'role="status">0 deliveries were resent.',
     });
     t.match(await visitor.send(tested, `${at}/waiting`), { status: 503, html: /The delivery cannot be replayed now/ });
 });
@@ -128,7 +128,7 @@ t.test('leads to a replay, at a rate, where much waits', async (t) => {
     await server.plugins['webhook-exporter'].publishAll(Array.from({ length: 49 }, () => ({ kind: KIND, body: investigation })));
     receiver.status = 204;
     const tested = await visitor.send(await visitor.get(at), `${at}/test`);
-    t.match(tested.html, `href="/admin/deliveries/replays?exporterId=${exporterId}">Send what waits</a>`);
+    t.match(tested.html, `href="/admin/deliveries/replays?exporterId=${exporterId}">Resend what waits</a>`);
 });
 
 t.test('offers in the form of an exporter only what matters to it', async (t) => {

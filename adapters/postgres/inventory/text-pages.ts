@@ -10,6 +10,9 @@ const [FIRST_BATCH, BATCH] = [250, 1000];
 /** In a long listing, whose statements are planned each time: a megabyte of hosts. */
 const LONG_BATCH = 2000;
 
+/** Rows whose texts are made into one, as much as is received at once. */
+const PART = 100;
+
 /** Batches whose bounds are looked up at once, in a walk along ids that takes a few milliseconds. */
 const BOUNDED = 8;
 /** Batches of a long listing that are read at once where the database makes their text: it does so on as many of its processors. */
@@ -100,10 +103,11 @@ function textReading({ database, further, texts }: Readers, { parents, page, usa
         prepared(`select case when ${usable} then string_agg(page.text, ',') end as text, max(page.id) as last,
             count(*)::integer as rows, count(page.text)::integer as texts from (${behind} limit ${most}) page`);
     const [first, second] = [reading(FIRST_BATCH), reading(BATCH)];
-    // Text that is made would come in drops, each of which wakes this process up; sorted, which costs next to nothing, it comes at once.
-    const atOnce = isKept ? '' : 'order by page.id + 0';
-    const each = (rows: string): string => `select page.id, case when ${usable} then page.text end as text from (${rows}) page ${atOnce}`;
-    const [long, between] = [each(`${behind} limit ${LONG_BATCH}`), each(page(`$${parents + 1}`, `$${parents + 2}`))];
+    const long = `select page.id, case when ${usable} then page.text end as text from (${behind} limit ${LONG_BATCH}) page`;
+    // Row by row, text that is made would come in drops, each of which wakes this process up.
+    const between = `select max(page.id) as id, case when ${usable} and count(page.text) = count(*) then string_agg(page.text, ',') end as text
+        from (select page.*, (row_number() over () - 1) / ${PART} as part from (${page(`$${parents + 1}`, `$${parents + 2}`)}) page) page
+        group by page.part order by 1`;
     // The planner leaves out the texts, which nobody asks for here.
     const bounds = prepared(`select id from (
             select id, row_number() over () as place from (${behind} limit ${BOUNDED * LONG_BATCH}) page
@@ -142,7 +146,7 @@ function textReading({ database, further, texts }: Readers, { parents, page, usa
         between: (path: readonly number[], from: number, until: number): AskedBatch => ({
             from,
             until,
-            page: ask(asEach(between, [...path, from, until])),
+            page: ask(asEach(between, [...path, from, until]).then((batch) => ({ ...batch, rows: batch.rows * PART }))),
         }),
 
         /** Where the next batches end, as many of them as are whole. */

@@ -53,7 +53,8 @@ export function replaySteps(
             const untilNext = isUnfinished ? Math.max(0, next - monotonic()) : null;
             if (advanced) {
                 pause = pauseAfter(pause, atOnce, inTurns.length);
-                addInTurns(inTurns, untilNext ?? 0);
+                // So many are sent at less cost together.
+                addInTurns(inTurns, inTurns.length > OF_A_STEP.most ? 0 : (untilNext ?? 0));
             }
             return untilNext;
         },

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { brotliCompressSync, constants } from 'node:zlib';
 import pg from 'pg';
+import type { Test } from 'tap';
 import { startDatabaseThread } from '../../adapters/pglite/database-thread.ts';
 import { type EmbeddedDatabase, embeddedPool } from '../../adapters/pglite/embedded-pool.ts';
 import { openMemoryDatabase } from '../../adapters/pglite/index.ts';
@@ -27,6 +28,19 @@ export function migratedAt(): number {
 export async function migratedDatabase(): Promise<TestDatabase> {
     const template = process.env.MIGRATED_DATABASE;
     return template === undefined ? await newlyMigrated() : await testDatabase(template);
+}
+
+/** A pool on such a database, which the test drops at its end. */
+export async function migratedPool(t: Test, options: Omit<pg.PoolConfig, 'connectionString'>): Promise<pg.Pool> {
+    const { url, drop } = await migratedDatabase();
+    const pool = new pg.Pool({ ...options, connectionString: url });
+    // The pool has ended before its connections have; the drop may still meet one of them.
+    pool.on('error', () => {});
+    t.teardown(async () => {
+        await pool.end();
+        await drop();
+    });
+    return pool;
 }
 
 /** A database like those of {@link testDatabase}, migrated by a connection that has ended. */

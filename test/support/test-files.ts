@@ -105,14 +105,7 @@ function dealt(files: readonly string[]): readonly (readonly string[])[] {
     const shared = [...inGroups(sharing.filter(waits), WAITING_SHARED_BY), ...inGroups(quick, SHARED_BY)];
     const alone = files.filter((file) => !shares(file));
     const first = (file: string): boolean => LONGEST.test(file);
-    return [
-        ...inGroups(alone.filter(first), 1),
-        ...shared,
-        ...inGroups(
-            alone.filter((file) => !first(file)),
-            1,
-        ),
-    ];
+    return [...alone.filter(first).map((file) => [file]), ...shared, ...alone.filter((file) => !first(file)).map((file) => [file])];
 }
 
 /** Those of one folder, which load the same, beside each other. */

@@ -113,7 +113,7 @@ function textReading({ database, further, texts }: Readers, { parents, page, usa
             select id, row_number() over () as place from (${behind} limit ${BOUNDED * LONG_BATCH}) page
         ) placed where place % ${LONG_BATCH} = 0 order by place`);
 
-    /** @param most How many rows are asked for; where there are fewer, they are the last. */
+    /** @param most How many rows are asked for; where there are fewer, they are the last. Zero where others come behind in any case. */
     function ask(reading: Promise<TextBatch>, most = 0): Promise<TextPage> {
         const asked = reading.then((batch) => ({ ...batch, isLast: batch.rows < most }));
         // It may fail while nobody waits for it, and where nobody reads on nobody hears of it.
@@ -146,6 +146,7 @@ function textReading({ database, further, texts }: Readers, { parents, page, usa
         between: (path: readonly number[], from: number, until: number): AskedBatch => ({
             from,
             until,
+            // Of parts it is known how many rows they have at most, which is what has to be read where not every row has a text.
             page: ask(asEach(between, [...path, from, until]).then((batch) => ({ ...batch, rows: batch.rows * PART }))),
         }),
 

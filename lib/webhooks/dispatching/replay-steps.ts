@@ -34,7 +34,7 @@ export function replaySteps(
             next = Number.NEGATIVE_INFINITY;
         },
 
-        /** @returns Whether it was time. */
+        /** @returns Whether it was time, and any goes on. */
         async advance(): Promise<boolean> {
             if (replays === undefined || monotonic() < next) {
                 return false;
@@ -50,11 +50,15 @@ export function replaySteps(
 
         /** @returns After how many milliseconds; null when none is unfinished. */
         goOnAfter(advanced: boolean, { atOnce, inTurns }: AfterStep): number | null {
-            const untilNext = isUnfinished ? Math.max(0, next - monotonic()) : null;
+            if (!isUnfinished) {
+                return null;
+            }
+
+            const untilNext = Math.max(0, next - monotonic());
             if (advanced) {
                 pause = pauseAfter(pause, atOnce, inTurns.length);
                 // So many are sent at less cost together.
-                addInTurns(inTurns, inTurns.length > OF_A_STEP.most ? 0 : (untilNext ?? 0));
+                addInTurns(inTurns, inTurns.length > OF_A_STEP.most ? 0 : untilNext);
             }
             return untilNext;
         },

@@ -221,8 +221,7 @@ async function exporterPage(visit: Visit, error: Fault | null = null): Promise<P
     const { query, perform, texts } = visit;
     const exporter = await perform('showExporter', { id: idOf(visit) });
     const notices: Readonly<Record<string, string>> = texts.exporters.done;
-    const byCode: Readonly<Record<ReceiverWarning['code'], string>> = texts.exporters.warnings;
-    const warnings: Readonly<Record<string, string>> = byCode;
+    const warnings: Readonly<Record<string, string>> = texts.exporters.warnings satisfies Record<ReceiverWarning['code'], string>;
     const said = (query.get('warning') ?? '').split(' ').flatMap((code) => (Object.hasOwn(warnings, code) ? [warnings[code]] : []));
     const done = query.get('done') ?? '';
     const shown = query.has('test') ? await testOf(visit, exporter.id) : null;

@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto';
-import pg from 'pg';
 import t from 'tap';
 import { only } from '../../../adapters/contract/assertions.ts';
 import {
@@ -14,22 +13,16 @@ import {
 } from '../../../adapters/contract/webhooks/fixture.ts';
 import { deliveries as deliveriesOf } from '../../../adapters/postgres/webhooks/deliveries.ts';
 import type { Dispatched, DispatchOptions, DispatchResult } from '../../../lib/webhooks/deliveries/delivery-store.ts';
-import { migratedDatabase } from '../../support/migrated-database.ts';
+import { migratedPool } from '../../support/migrated-database.ts';
 import { emptyWebhookStores } from './webhooks/empty-webhook-stores.ts';
 
 /*
  * Looks begin at marks that rise while deliveries come and go. What is below them is not seen, so nothing may ever be there.
  */
 
-const { url, drop } = await migratedDatabase();
-const pool = new pg.Pool({ connectionString: url, max: 10 });
-pool.on('error', () => {}); // the pool has ended before its connections have
+const pool = await migratedPool(t, { max: 10 });
 const stores = emptyWebhookStores(pool);
 const { deliveries, exporters, setTime } = stores;
-t.teardown(async () => {
-    await pool.end();
-    await drop();
-});
 
 const handOut = { window: 300, breakerAfter: 9, beginWithin: BEGIN_WITHIN };
 const dispatch: DispatchOptions = { ...handOut, limit: 500 };

@@ -1,17 +1,10 @@
-import pg from 'pg';
 import t from 'tap';
 import { until } from '../../../adapters/contract/assertions.ts';
 import { postgresRecords } from '../../../adapters/postgres/index.ts';
 import type { HttpsRecord } from '../../../lib/records/index.ts';
-import { migratedDatabase } from '../../support/migrated-database.ts';
+import { migratedPool } from '../../support/migrated-database.ts';
 
-const { url, drop } = await migratedDatabase();
-const pool = new pg.Pool({ connectionString: url, max: 10, options: '-c default_transaction_isolation=repeatable\\ read' });
-pool.on('error', () => {}); // the pool has ended before its connections have
-t.teardown(async () => {
-    await pool.end();
-    await drop();
-});
+const pool = await migratedPool(t, { max: 10, options: '-c default_transaction_isolation=repeatable\\ read' });
 
 function manyRecords(count: number): HttpsRecord[] {
     return Array.from({ length: count }, (_, index) => ({ data: '', host: `host${index}.example`, ip: '192.0.2.7', port: 443 }));

@@ -9,6 +9,7 @@ import { keyRing } from '../../../lib/keys/key-ring.ts';
 import type { WebhookStores } from '../../../lib/webhooks/options.ts';
 import { httpSender } from '../../../lib/webhooks/sending/http-sender.ts';
 import { type Webhooks, webhooks } from '../../../lib/webhooks/webhooks.ts';
+import { INVESTIGATION } from '../../support/simulated-deployment.ts';
 
 /*
  * A header is added beside others whose values nobody has at hand: in a change, a name with null keeps the value that there is. It stays with
@@ -137,14 +138,6 @@ t.test('keeps what somebody else has given meanwhile, not what was there when it
 t.test('shows what would be sent with a kept value, masked', async (t) => {
     const { exporters } = await engine(t);
     const { exporter } = await exporters.create({ url: (await receiver(t)).url, headers: [['X-Key', 'hidden-word']] });
-    const body = {
-        timestamp: '2026-11-21T09:30:00Z',
-        title: 'One',
-        link: 'https://example.com/1',
-        investigationId: '6f0c8b1e-3c5f-4f1a-9b8e-2d0a7c4e5f61',
-        investigationRrn: 'rrn:acme:1',
-        actors: { users: [], assets: [] },
-    };
     const draft = {
         id: exporter.id,
         headers: [
@@ -152,7 +145,7 @@ t.test('shows what would be sent with a kept value, masked', async (t) => {
             ['X-New', 'v'],
         ] as const,
     };
-    const { headers } = await exporters.previewDraft(draft, 'idr_investigation_created', body);
+    const { headers } = await exporters.previewDraft(draft, 'idr_investigation_created', { ...INVESTIGATION, title: 'One' });
     t.same(headers.slice(-2), [
         ['X-Key', '***'],
         ['X-New', '***'],

@@ -1,6 +1,5 @@
-import pg from 'pg';
 import t from 'tap';
-import { only, present, until } from '../../../../adapters/contract/assertions.ts';
+import { only, present } from '../../../../adapters/contract/assertions.ts';
 import {
     at,
     BEGIN_WITHIN,
@@ -14,17 +13,12 @@ import {
 import { deliveries } from '../../../../adapters/postgres/webhooks/deliveries.ts';
 import type { Acceptance } from '../../../../lib/webhooks/deliveries/delivery-store.ts';
 import type { NewEvent } from '../../../../lib/webhooks/events/new-event.ts';
-import { migratedDatabase } from '../../../support/migrated-database.ts';
+import { migratedPool } from '../../../support/migrated-database.ts';
 import { seeded } from '../../../support/seeded.ts';
 import { emptyWebhookStores } from './empty-webhook-stores.ts';
+import { meanwhile } from './meanwhile.ts';
 
-const { url, drop } = await migratedDatabase();
-const pool = new pg.Pool({ connectionString: url, max: 20 });
-pool.on('error', () => {}); // the pool has ended before its connections have
-t.teardown(async () => {
-    await pool.end();
-    await drop();
-});
+const pool = await migratedPool(t, { max: 20 });
 
 const HAND_OUT = { window: 10, breakerAfter: RULES.after, beginWithin: BEGIN_WITHIN };
 
@@ -45,40 +39,11 @@ async function acceptOne(bench: WebhookBench, key = 'a'): Promise<Acceptance> {
     return only(await bench.deliveries.accept([keyed(key)], { handOut: HAND_OUT }));
 }
 
-async function someoneWaits(): Promise<boolean> {
-    const { rows } = await pool.query(
-        'select from pg_locks l join pg_stat_activity a using (pid) where a.datname = current_database() and not l.granted',
-    );
-    return rows.length > 0;
-}
-
-/** Runs what is to be done in a transaction, then what others do meanwhile, and commits once these wait or are done. */
-async function meanwhile<T>(
-    first: (client: pg.PoolClient) => Promise<unknown>,
-    others: () => Promise<T>,
-    isolation = 'read committed',
-): Promise<T> {
-    const client = await pool.connect();
-    try {
-        await client.query(`begin isolation level ${isolation}`);
-        await first(client);
-        let done = false;
-        const result = others().finally(() => {
-            done = true;
-        });
-        result.catch(() => {});
-        await until(async () => done || (await someoneWaits()));
-        await client.query('commit');
-        return await result;
-    } finally {
-        client.release();
-    }
-}
-
 t.test('puts what is accepted while a transaction has its key after what that accepts', async (t) => {
     const bench = await orderedBench();
     let first: readonly string[] = [];
     const second = await meanwhile(
+        pool,
         async (tx) => {
             first = only(await bench.deliveries.accept([keyed('a')], { tx })).deliveries;
         },
@@ -99,6 +64,7 @@ t.test('sees that nobody would wait without the locks', async (t) => {
     const { rows } = await pool.query("select pg_get_functiondef('scanwire.enter_order'::regproc) as sound");
     await pool.query(`create or replace function ${declaration} language plpgsql as 'begin end'`);
     const second = await meanwhile(
+        pool,
         (tx) => bench.deliveries.accept([keyed('a')], { tx }),
         () => acceptOne(bench),
     );
@@ -111,6 +77,7 @@ for (const keys of [1, 150]) {
         const bench = await orderedBench();
         const names = Array.from({ length: keys }, (_, number) => `key ${number}`);
         const second = await meanwhile(
+            pool,
             (tx) => bench.deliveries.accept(names.map(keyed), { tx }),
             () => acceptOne(bench, 'key 0'),
         );
@@ -124,6 +91,7 @@ for (const isolation of ['read committed', 'repeatable read', 'serializable']) {
         const first = holderOf(only((await acceptOne(bench)).handedOut));
         let second: readonly string[] = [];
         await meanwhile(
+            pool,
             async (tx) => {
                 second = only(await bench.deliveries.accept([keyed('a')], { tx })).deliveries;
             },
@@ -142,6 +110,7 @@ t.test('gives the turn to what is accepted while the one before it ends', async 
     const first = holderOf(only((await acceptOne(bench)).handedOut));
     await bench.setTime(at(10));
     const second = await meanwhile(
+        pool,
         (client) => deliveries(client).recordOutcomes([success(first, { begunAt: at(1) })], RULES),
         () => acceptOne(bench),
     );
@@ -155,6 +124,7 @@ t.test('gives the turn to what would be handed out while the one before it ends'
     const { deliveries: second } = only(await bench.deliveries.accept([keyed('a')]));
     await bench.setTime(at(10));
     const handedOut = await meanwhile(
+        pool,
         (client) => deliveries(client).recordOutcomes([success(first, { begunAt: at(1) })], RULES),
         () => bench.dispatchedIds({ now: at(10) }),
     );

@@ -1,18 +1,11 @@
-import pg from 'pg';
 import t from 'tap';
 import { at, RULES, WebhookBench } from '../../../../adapters/contract/webhooks/fixture.ts';
 import { SHARES } from '../../../../lib/webhooks/dispatching/shares.ts';
-import { migratedDatabase } from '../../../support/migrated-database.ts';
+import { migratedPool } from '../../../support/migrated-database.ts';
 import { seeded } from '../../../support/seeded.ts';
 import { emptyWebhookStores } from './empty-webhook-stores.ts';
 
-const { url, drop } = await migratedDatabase();
-const pool = new pg.Pool({ connectionString: url, max: 4 });
-pool.on('error', () => {}); // the pool has ended before its connections have
-t.teardown(async () => {
-    await pool.end();
-    await drop();
-});
+const pool = await migratedPool(t, { max: 4 });
 
 const [ROUNDS, EVENTS] = [80, 8];
 

@@ -1,46 +1,13 @@
-import pg from 'pg';
 import t from 'tap';
-import { only, present, until } from '../../../../adapters/contract/assertions.ts';
+import { only, present } from '../../../../adapters/contract/assertions.ts';
 import { at, failure, RULES, sampleEvent, success, WebhookBench } from '../../../../adapters/contract/webhooks/fixture.ts';
 import { postgresWebhooks } from '../../../../adapters/postgres/index.ts';
 import { deliveries } from '../../../../adapters/postgres/webhooks/deliveries.ts';
-import { migratedDatabase } from '../../../support/migrated-database.ts';
+import { migratedPool } from '../../../support/migrated-database.ts';
 import { emptyWebhookStores } from './empty-webhook-stores.ts';
+import { meanwhile } from './meanwhile.ts';
 
-const { url, drop } = await migratedDatabase();
-const pool = new pg.Pool({ connectionString: url, max: 10 });
-pool.on('error', () => {}); // the pool has ended before its connections have
-t.teardown(async () => {
-    await pool.end();
-    await drop();
-});
-
-/** Runs `first` in a transaction that commits only when `second`, started meanwhile, waits for it or is done. */
-async function interleave<T>(first: (client: pg.PoolClient) => Promise<unknown>, second: () => Promise<T>): Promise<T> {
-    const client = await pool.connect();
-    try {
-        await client.query('begin');
-        await first(client);
-        let done = false;
-        const result = second().finally(() => {
-            done = true;
-        });
-        // A rejection is for the caller, who gets it below: until then it must not count as unhandled.
-        result.catch(() => {});
-        await until(async () => done || (await someoneWaits()));
-        await client.query('commit');
-        return await result;
-    } finally {
-        client.release();
-    }
-}
-
-async function someoneWaits(): Promise<boolean> {
-    const { rows } = await pool.query(
-        'select from pg_locks l join pg_stat_activity a using (pid) where a.datname = current_database() and not l.granted',
-    );
-    return rows.length > 0;
-}
+const pool = await migratedPool(t, { max: 10 });
 
 async function emptyBench(): Promise<WebhookBench> {
     const empty = emptyWebhookStores(pool);
@@ -54,7 +21,8 @@ t.test('counts what another dispatcher has not committed yet', async (t) => {
     const own = await emptyBench();
     await own.addExporter();
     await own.publish({}, {}, {});
-    const handed = await interleave(
+    const handed = await meanwhile(
+        pool,
         (client) => deliveries(client).dispatch(window),
         async () => {
             await own.publishAt(at(-1));
@@ -68,7 +36,8 @@ t.test('sees what was accepted while another dispatcher was at work', async (t) 
     const own = await emptyBench();
     await own.addExporter();
     await own.publish();
-    const handed = await interleave(
+    const handed = await meanwhile(
+        pool,
         (client) => deliveries(client).dispatch(window),
         async () => {
             const id = only(await own.publish());
@@ -82,7 +51,8 @@ t.test('cancels what a transaction of the host accepts during a removal', async 
     const own = await emptyBench();
     const { id } = await own.addExporter();
     const newEvent = { event: sampleEvent(), recipients: { types: ['investigation'] } } as const;
-    const removed = await interleave(
+    const removed = await meanwhile(
+        pool,
         (tx) => own.deliveries.accept([newEvent], { tx }),
         () => own.exporters.remove(id),
     );
@@ -93,7 +63,8 @@ t.test('cancels what a transaction of the host accepts during a removal', async 
 t.test('accepts nothing for an exporter whose removal commits first', async (t) => {
     const own = await emptyBench();
     const { id } = await own.addExporter();
-    const accepted = await interleave(
+    const accepted = await meanwhile(
+        pool,
         (client) => client.query('select scanwire.remove_exporter($1, now(), $2)', [id, '{"timings":{}}']),
         () => own.publish(),
     );
@@ -104,7 +75,8 @@ t.test('records a late outcome that is told while the claim is being taken away'
     const own = await emptyBench();
     const lost = await own.claimOne();
     await own.setTime(at(60_000));
-    const held = await interleave(
+    const held = await meanwhile(
+        pool,
         (client) => deliveries(client).sweep({ requeueAfter: 1_000_000, limit: 9 }),
         () => own.deliveries.recordOutcomes([success(lost)], RULES),
     );
@@ -117,7 +89,8 @@ t.test('waits with a replay for the removal of the exporter', async (t) => {
     const own = await emptyBench();
     const held = await own.claimOne();
     await own.deliveries.recordOutcomes([success(held)], RULES);
-    const refused = interleave(
+    const refused = meanwhile(
+        pool,
         (client) => client.query('select scanwire.remove_exporter($1, now(), $2)', [held.exporter.id, '{"timings":{}}']),
         () => own.deliveries.replay(held.deliveryId),
     );
@@ -134,7 +107,8 @@ t.test('neither locks nor writes an exporter that goes on faring well', async (t
     t.match(await own.exporters.health(id), { lastOutcome: { code: 'delivered', at: at(50) } });
 
     const before = await version();
-    const waited = await interleave(
+    const waited = await meanwhile(
+        pool,
         (client) => client.query('update scanwire.exporters set name = name where id = $1', [id]),
         async () => {
             await own.record([success(present(second))], at(5000));
@@ -151,7 +125,8 @@ t.test('lets accept go on while the outcome of an exporter is being recorded', a
     const own = await emptyBench();
     const held = await own.claimOne();
     let waited = true;
-    await interleave(
+    await meanwhile(
+        pool,
         (client) => deliveries(client).recordOutcomes([failure(held, 9)], RULES),
         async () => {
             await own.publish();

@@ -1,14 +1,9 @@
 /*
- * `npm run bench`: what scanwire costs beside its peers, in turn or both at once. With the names of sections, only those:
- * `npm run bench -- records capture`. Those that take minutes for each round are measured only by their names: `kept-million`, `million`, `import`,
- * `import-embedded`, `import-million`, `lists` and `screens`.
- *
- * `npm run bench -- --against ../other --rounds 9` measures the package of this checkout beside that of another, compiled one, by the
- * same bench, and says which figures are worse. `--scale 0.1` counts a tenth, to see that all works.
- *
- * `npm run bench -- --profile docs/pace.md` measures nothing else, and writes where the time of a delivery goes; `npm run format` then sets its tables.
+ * `npm run bench`: what scanwire costs beside its peers, in turn or both at once; `-- --help` says how. `--against` measures by the same
+ * bench, and says which figures are worse; what `--profile docs/pace.md` writes is set by `npm run format`.
  */
-import { parseArgs } from 'node:util';
+import { commander } from '../cli/command.ts';
+import { count, scriptCommand } from '../test/support/script-command.ts';
 import { testServers } from '../test/support/servers.ts';
 import { bulk } from './bulk.ts';
 import { capture } from './capture.ts';
@@ -77,33 +72,35 @@ const SECTIONS: readonly Section[] = [
     lists,
 ];
 
-const { values, positionals: names } = parseArgs({
-    options: {
-        against: { type: 'string' },
-        profile: { type: 'string' },
-        rounds: { type: 'string', default: '5' },
-        scale: { type: 'string', default: '1' },
-    },
-    allowPositionals: true,
-});
-const wanted = SECTIONS.filter(({ name, onRequest = false }) => (names.length === 0 ? !onRequest : names.includes(name)));
+const asked = scriptCommand('bench', 'Measures what scanwire costs beside its peers.')
+    .argument('[sections...]', 'only these; those with a star are measured only by their names')
+    .option('--rounds <count>', 'of each measurement', count, 5)
+    .option('--scale <factor>', 'of what is counted: 0.1 shows that all works', factor, 1)
+    .option('--against <path>', 'measures beside the package of another, compiled checkout')
+    .option('--profile <file>', 'measures nothing else, and writes where the time of a delivery goes')
+    .addHelpText('after', `\nSections: ${SECTIONS.map(({ name, onRequest = false }) => `${name}${onRequest ? '*' : ''}`).join(', ')}`)
+    .parse();
+const { rounds, scale, against, profile } = asked.opts<{ rounds: number; scale: number; against?: string; profile?: string }>();
+const names = asked.args;
 const unknown = names.filter((name) => !SECTIONS.some((section) => section.name === name));
 if (unknown.length > 0) {
-    console.error(`Unknown section ${unknown.join(', ')}. There are ${SECTIONS.map(({ name }) => name).join(', ')}.`);
-    process.exit(2);
+    asked.error(`error: unknown section ${unknown.join(', ')}; there are ${SECTIONS.map(({ name }) => name).join(', ')}`);
 }
 
-const rounds = Number(values.rounds);
-const scale = Number(values.scale);
-if (!(Number.isInteger(rounds) && rounds > 0 && scale > 0)) {
-    console.error('--rounds must be a whole number, --scale a number, both more than 0.');
-    process.exit(2);
+const wanted = SECTIONS.filter(({ name, onRequest = false }) => (names.length === 0 ? !onRequest : names.includes(name)));
+
+function factor(text: string): number {
+    if (!(Number(text) > 0)) {
+        throw new commander.InvalidArgumentError('It must be a number above 0.');
+    }
+
+    return Number(text);
 }
 
-const [own, other] = values.against === undefined ? [await ownCheckout()] : await ownAndOtherCheckout(values.against);
+const [own, other] = against === undefined ? [await ownCheckout()] : await ownAndOtherCheckout(against);
 const services = await testServers({
     durable: true,
-    settings: ['shared_preload_libraries=pg_stat_statements', ...(values.profile === undefined ? [] : PROFILE_SETTINGS)],
+    settings: ['shared_preload_libraries=pg_stat_statements', ...(profile === undefined ? [] : PROFILE_SETTINGS)],
 });
 Object.assign(process.env, services.env);
 
@@ -127,7 +124,7 @@ async function measureAll(): Promise<void> {
 }
 
 try {
-    await (values.profile === undefined ? measureAll() : writeProfile(values.profile, { own, scale }));
+    await (profile === undefined ? measureAll() : writeProfile(profile, { own, scale }));
 } finally {
     await services.stop();
     await Promise.all([own.remove(), other?.remove()]);

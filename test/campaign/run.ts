@@ -3,25 +3,20 @@
  * message came twice without a cause, or when it found anything else that must not be. With `--upgrade-from PATH`, a compiled checkout
  * of an earlier version, its processes are replaced by those of this one instead.
  */
-import { parseArgs } from 'node:util';
+import { anySeed, seed as aSeed, count, scriptCommand } from '../support/script-command.ts';
 import { campaign } from './campaign.ts';
 import { report } from './report.ts';
 
-const { values } = parseArgs({
-    options: {
-        seed: { type: 'string' },
-        minutes: { type: 'string', default: '10' },
-        events: { type: 'string', default: '20000' },
-        'upgrade-from': { type: 'string' },
-    },
-});
-const seed = Number(values.seed ?? Math.floor(Math.random() * 1_000_000_000));
-const upgradeFrom = values['upgrade-from'];
-const [minutes, events] = [Number(values.minutes), Number(values.events)];
-if (![seed, minutes, events].every(Number.isSafeInteger) || minutes < 1 || events < 1) {
-    process.stderr.write('--seed must be a whole number, --minutes and --events whole numbers from 1 on\n');
-    process.exit(2);
-}
+const { seed, minutes, events, upgradeFrom } = scriptCommand(
+    'faults',
+    'Runs a deployment on servers of its own under faults that a seed draws.',
+)
+    .option('--seed <seed>', 'that draws the faults', aSeed, anySeed())
+    .option('--minutes <count>', 'how long', count, 10)
+    .option('--events <count>', 'published meanwhile', count, 20_000)
+    .option('--upgrade-from <path>', 'replaces the processes of this compiled checkout of an earlier version instead')
+    .parse()
+    .opts<{ seed: number; minutes: number; events: number; upgradeFrom?: string }>();
 
 process.stdout.write(`npm run faults -- --seed ${seed} --minutes ${minutes} --events ${events}\n\n`);
 const interruption = new AbortController();

@@ -3,19 +3,20 @@
  * for each core. A worker that stands still for ten seconds has found an input that hangs.
  */
 import { availableParallelism } from 'node:os';
-import { parseArgs } from 'node:util';
 import { Worker } from 'node:worker_threads';
+import { anySeed, count, scriptCommand, seed } from '../support/script-command.ts';
 
 const STILL_MS = 10_000;
 const EVERY_MS = 1_000;
 
-const { values } = parseArgs({ options: { inputs: { type: 'string', default: '1000000' }, seed: { type: 'string' } } });
-const inputs = Number(values.inputs);
-const firstSeed = Number(values.seed ?? Math.floor(Math.random() * 1_000_000_000));
-if (![inputs, firstSeed].every(Number.isSafeInteger) || inputs < 1) {
-    console.error('--inputs must be a whole number from 1 on, --seed a whole number');
-    process.exit(2);
-}
+const { inputs, seed: firstSeed } = scriptCommand(
+    'fuzz',
+    'Reads mutated files of records and mutated responses: nothing may throw or hang.',
+)
+    .option('--inputs <count>', 'inputs of all kinds together', count, 1_000_000)
+    .option('--seed <seed>', 'of the first input', seed, anySeed())
+    .parse()
+    .opts<{ inputs: number; seed: number }>();
 
 const workers = Math.min(availableParallelism(), inputs);
 

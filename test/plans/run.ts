@@ -2,15 +2,23 @@
  * `npm run plans`: what every statement of a delivery's way reads for one row, however much is kept. Ends with 1 when any reads a table that
  * grows as a whole, or too many pages.
  */
-import { parseArgs } from 'node:util';
+import { commander } from '../../cli/command.ts';
+import { count, scriptCommand } from '../support/script-command.ts';
 import { testServers } from '../support/servers.ts';
 import { examination, type Finding, type State, statesOf } from './examination.ts';
 
-const { values } = parseArgs({ options: { rows: { type: 'string', default: '1000000' }, sent: { type: 'string', default: '300000' } } });
-const [rows, sent] = [Number(values.rows), Number(values.sent)];
-if (![rows, sent / 300].every(Number.isSafeInteger)) {
-    process.stderr.write('--rows must be a whole number, --sent one of hundreds, in threes\n');
-    process.exit(2);
+const { rows, sent } = scriptCommand('plans', "Shows what every statement of a delivery's way reads for one row, however much is kept.")
+    .option('--rows <count>', 'deliveries kept', count, 1_000_000)
+    .option('--sent <count>', 'of them sent without a vacuum since', inThreeHundreds, 300_000)
+    .parse()
+    .opts<{ rows: number; sent: number }>();
+
+function inThreeHundreds(text: string): number {
+    if (count(text) % 300 !== 0) {
+        throw new commander.InvalidArgumentError('It must be divisible by 300.');
+    }
+
+    return count(text);
 }
 
 const servers = await testServers();

@@ -2,36 +2,36 @@
  * `npm run simulate`: a deployment whose time, network, queue and crashes come out of a seed, once for each seed. Ends with 1 when
  * anything was that must not be, with the seed, what was commanded, and the end of the trace.
  */
-import { parseArgs } from 'node:util';
+import { commander } from '../../cli/command.ts';
+import { anySeed, count, scriptCommand, seed } from '../support/script-command.ts';
 import { type Result, simulate } from './simulation.ts';
 import { memoryStores, openSimulatedDatabase } from './stores.ts';
 
-const { values } = parseArgs({
-    options: {
-        seed: { type: 'string' },
-        seeds: { type: 'string', default: '1000' },
-        store: { type: 'string', default: 'memory' },
-        shrink: { type: 'boolean', default: false },
-        trace: { type: 'string', default: '60' },
-    },
-});
-const first = Number(values.seed ?? Math.floor(Math.random() * 1_000_000_000));
-const [seeds, lines] = [Number(values.seeds), Number(values.trace)];
-if (![first, seeds, lines].every(Number.isSafeInteger) || seeds < 1 || !['memory', 'postgres'].includes(values.store)) {
-    process.stderr.write('--seed, --seeds and --trace must be whole numbers, --store memory or postgres\n');
-    process.exit(2);
-}
+const {
+    seed: first,
+    seeds,
+    store,
+    shrink,
+    trace: lines,
+} = scriptCommand('simulate', 'Runs deployments whose time, network, queue and crashes come out of a seed.')
+    .option('--seed <seed>', 'of the first one', seed, anySeed())
+    .option('--seeds <count>', 'one after the other', count, 1_000)
+    .addOption(new commander.Option('--store <store>', 'where the rows are').choices(['memory', 'postgres']).default('memory'))
+    .option('--shrink', 'looks for the shortest story of a failed one', false)
+    .option('--trace <lines>', 'of a failed one, from its end', count, 60)
+    .parse()
+    .opts<{ seed: number; seeds: number; store: 'memory' | 'postgres'; shrink: boolean; trace: number }>();
 
 function report({ seed, violations, story, trace }: Result): void {
     process.stdout.write(`\n${trace.slice(-lines).join('\n')}\n\n${story}\n\n${violations.join('\n')}\n`);
-    process.stdout.write(`npm run simulate -- --seed ${seed} --seeds 1 --store ${values.store}\n`);
+    process.stdout.write(`npm run simulate -- --seed ${seed} --seeds 1 --store ${store}\n`);
 }
 
-const database = values.store === 'postgres' ? await openSimulatedDatabase() : null;
+const database = store === 'postgres' ? await openSimulatedDatabase() : null;
 const startedAt = performance.now();
 let failed = 0;
-for (let seed = first; seed < first + seeds; seed += 1) {
-    const result = await simulate(seed, database?.stores ?? memoryStores, { shrink: values.shrink });
+for (let at = first; at < first + seeds; at += 1) {
+    const result = await simulate(at, database?.stores ?? memoryStores, { shrink });
     if (result.violations.length > 0) {
         failed += 1;
         report(result);

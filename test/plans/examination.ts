@@ -13,7 +13,7 @@ const MAX_PAGES_AT_RATE = 80;
 /** Whatever is kept is kept in these. One that is empty may be read as a whole, by who plans again once it is not. */
 const GROWING = new Set(['events', 'deliveries', 'attempts']);
 /** Of abilities that no exporter here uses: not even planned for, so that they cost nothing. */
-const UNUSED = new Set(['exporter_rates', 'order_places']);
+const UNUSED = new Set(['exporter_rates', 'exporter_turns', 'order_places']);
 /** A prepared statement, inside functions too, is planned for its parameters five times and then perhaps once for all. */
 const RUNS_OF_NEW = 6;
 const RUNS_OF_OLD = 3;

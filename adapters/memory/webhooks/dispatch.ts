@@ -20,6 +20,8 @@ interface Candidate {
 interface Ranked {
     readonly row: DeliveryRow;
     readonly rank: number;
+    /** When its exporter had a turn: those that had it longest ago go first. */
+    readonly turn: number;
 }
 
 /** As `DeliveryStore.dispatch` says. Exporters alternate, so that the longest backlog does not use up a small limit. */
@@ -34,7 +36,7 @@ export function dispatch(state: WebhookState, options: DispatchOptions): Dispatc
         const { slow, quick } = shareGroupsOf(ofCollector, slotsOf(state, collector, now));
         return [slow, quick].map((group) => {
             const sharers = ofCollector.filter((one) => one.slow === (group === slow));
-            return { ...group, sharers, picked: pickFromGroup(sharers, group, options, now) };
+            return { ...group, sharers, ...pickFromGroup(sharers, group, options, now) };
         });
     });
     const picked = groups
@@ -42,6 +44,12 @@ export function dispatch(state: WebhookState, options: DispatchOptions): Dispatc
         .sort(byTurn)
         .slice(0, Math.min(options.limit, unpaid));
     payRates(candidates, picked, now);
+    for (const { exporter } of groups.filter(({ isCrowded }) => isCrowded).flatMap(({ sharers }) => sharers.filter(({ slow }) => slow))) {
+        if (picked.some(({ row }) => row.exporterId === exporter.id && row.priority > 0)) {
+            state.turnsTaken += 1;
+            exporter.turn = state.turnsTaken;
+        }
+    }
     const left = new Set(candidates.flatMap(({ due, window }) => due.filter(({ priority }) => priority === 0 || window > 0)));
     for (const { row } of picked) {
         left.delete(row);
@@ -183,13 +191,21 @@ function slotsOf(state: WebhookState, collector: string, now: Date): number {
 }
 
 /** Single attempts have places of their own; the others share those of the group, each exporter its share at most. */
-function pickFromGroup(sharers: readonly Candidate[], { share, room }: ShareGroup, options: DispatchOptions, now: Date): Ranked[] {
+function pickFromGroup(sharers: readonly Candidate[], { share, room }: ShareGroup, options: DispatchOptions, now: Date) {
     const ranked = sharers.flatMap((one) => pickWithinShare(one, share, options, now));
     const ordinary = ranked.filter(({ row }) => row.priority > 0).sort(inTurnAt(now));
-    return [...ranked.filter(({ row }) => row.priority === 0), ...ordinary.slice(0, Math.max(0, room))];
+    return {
+        picked: [...ranked.filter(({ row }) => row.priority === 0), ...ordinary.slice(0, Math.max(0, room))],
+        isCrowded: ordinary.length > room,
+    };
 }
 
-function pickWithinShare({ due, flying, window, inFlight }: Candidate, share: number, options: DispatchOptions, now: Date): Ranked[] {
+function pickWithinShare(
+    { exporter, slow, due, flying, window, inFlight }: Candidate,
+    share: number,
+    options: DispatchOptions,
+    now: Date,
+): Ranked[] {
     const own = Math.min(window, share);
     const retries = placesForRetries(own, now) - flying.filter(({ priority }) => priority === 2).length;
     const first = new Set(
@@ -205,14 +221,14 @@ function pickWithinShare({ due, flying, window, inFlight }: Candidate, share: nu
     const singles = options.window - flying.filter(({ priority }) => priority === 0).length;
     return [...due]
         .sort(order)
-        .map((row, rank) => ({ row, rank }))
+        .map((row, rank) => ({ row, rank, turn: slow ? exporter.turn : 0 }))
         .filter(({ row, rank }) => rank < (row.priority === 0 ? singles : own - inFlight));
 }
 
-/** In no order of time: those with old deliveries would always be the first. */
+/** Not by the age of deliveries: exporters with old ones would always be the first. Lots decide among those that had no turn yet. */
 function inTurnAt(now: Date): (a: Ranked, b: Ranked) => number {
-    const turn = ({ row }: Ranked): string => createHash('md5').update(`${row.exporterId} ${now.getTime()}`).digest('hex');
-    return (a, b) => a.rank - b.rank || turn(a).localeCompare(turn(b));
+    const lot = ({ row }: Ranked): string => createHash('md5').update(`${row.exporterId} ${now.getTime()}`).digest('hex');
+    return (a, b) => a.rank - b.rank || a.turn - b.turn || lot(a).localeCompare(lot(b));
 }
 
 /** Single attempts first, then the exporters in turn. */

@@ -38,6 +38,7 @@ export function exporterStore(state: WebhookState): ExporterStore {
                 generation: 0,
                 answersSlowly: true,
                 ratePaidUntil: null,
+                turn: 0,
                 lastOutcome: null,
                 unwell: false,
             };

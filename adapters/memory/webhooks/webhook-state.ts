@@ -36,6 +36,8 @@ export interface WebhookState {
     deployment: Deployment;
     /** As of an exporter, of all together. */
     ratePaidUntil: number | null;
+    /** How many turns slow exporters have had, where there were too many of them. */
+    turnsTaken: number;
     /** How often what running exporters choose has been changed. */
     revision: number;
     /** The store's time. */
@@ -64,6 +66,8 @@ export interface ExporterRow extends Mutable<StoredExporter> {
     answersSlowly: boolean;
     /** Until when its rate is used up, in milliseconds since the epoch and parts of them; null while it was never used. */
     ratePaidUntil: number | null;
+    /** Its last turn among too many slow exporters; 0 while it had none. */
+    turn: number;
     /** What the receiver did last. */
     lastOutcome: ExporterHealth['lastOutcome'];
     /** Whether it has failed or was stopped, which was told, and has taken nothing since. */
@@ -73,7 +77,7 @@ export interface ExporterRow extends Mutable<StoredExporter> {
 /** The breaker of an exporter that never failed. */
 export const CLOSED_BREAKER: Omit<
     ExporterRow,
-    keyof StoredExporter | 'generation' | 'answersSlowly' | 'ratePaidUntil' | 'lastOutcome' | 'unwell'
+    keyof StoredExporter | 'generation' | 'answersSlowly' | 'ratePaidUntil' | 'turn' | 'lastOutcome' | 'unwell'
 > = {
     probeAt: null,
     failedAt: null,
@@ -135,7 +139,7 @@ export function asDelivery(state: WebhookState, row: DeliveryRow): Delivery {
 /** The exporter as the store returns it, a copy. */
 export function asExporter(row: ExporterRow): StoredExporter {
     const { generation, probeAt, failedAt, failingSince, pausedUntil, recoveredAt, slowStart, answersSlowly, lastOutcome, ...rest } = row;
-    const { unwell, ratePaidUntil, ...exporter } = rest;
+    const { unwell, ratePaidUntil, turn, ...exporter } = rest;
     return structuredClone(exporter);
 }
 

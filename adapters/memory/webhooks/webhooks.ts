@@ -38,6 +38,7 @@ export function memoryWebhooks(options: MemoryWebhooksOptions = {}): WebhookStor
         unfinished: new Set(),
         sessions: new Map(),
         ratePaidUntil: null,
+        turnsTaken: 0,
         deployment: { id: randomUUID(), generation: 0, settings: null },
         revision: 0,
         clock,

@@ -28,7 +28,7 @@ export interface ShareGroup {
 }
 
 /**
- * Slow exporters together have half of the slots, one at least; where there are more of them than that, it is left open who comes first.
+ * Slow exporters together have half of the slots, one at least; where there are more of them than that, they take turns.
  * Quick ones together have twice the slots, less what the slow ones hold: one set of deliveries that is being sent, and one that waits in
  * the queue, for about {@link SHARES.quickWithin} at most, so that workers never wait for the dispatcher.
  */

@@ -15,6 +15,7 @@ end $$`;
 const TABLES = [
     'exporters',
     'exporter_rates',
+    'exporter_turns',
     'events',
     'deliveries',
     'attempts',

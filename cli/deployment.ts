@@ -20,7 +20,7 @@ import { type Webhooks, webhooks } from '../lib/webhooks/webhooks.ts';
 import { within } from '../lib/within.ts';
 import type { System } from '../plugins/admin-console/system.ts';
 import { type DataFolder, prepareDataFolder } from './data-folder.ts';
-import { storedKeyRing } from './key-ring.ts';
+import { storedKeyRing } from './stored-key-ring.ts';
 import { type StoredLicense, storedLicense } from './stored-license.ts';
 import { openRedisQueue, openStores, queueBeside, type Stores } from './stores.ts';
 

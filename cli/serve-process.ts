@@ -29,7 +29,7 @@ import {
 import { type MetricsAddress, startMetrics } from './metrics-server.ts';
 import { errorLog } from './output/errors.ts';
 import { type Serving, serving } from './output/serving.ts';
-import { assertOnlyRead, openScanSource, readOnly } from './scan-database.ts';
+import { assertOnlyRead, openScanSource, readOnly } from './scan-source.ts';
 import { licenseWatch } from './stored-license.ts';
 import { tlsCertificate } from './tls-certificate.ts';
 import { type Undo, untilStopped } from './until-stopped.ts';

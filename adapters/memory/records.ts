@@ -7,18 +7,18 @@ import { endpointsOf } from '../../lib/records/endpoints.ts';
 import { type HttpsRecord, stringifyRecord } from '../../lib/records/record.ts';
 import type { AddedRecord, RecordFilter, RecordStore, StoredRecord } from '../../lib/records/store.ts';
 import { checked, clockSchema, objectWith } from '../../lib/schema-validation.ts';
-import type { MemoryInventoryWriter } from './inventory/inventory-writer.ts';
+import type { InventoryImport } from './inventory/import-hosts.ts';
 
 /** How a store of records in memory is made. */
 export interface MemoryRecordsOptions {
     readonly clock?: Clock;
     /** What records enrich; without it the store enriches nothing. */
-    readonly inventory?: Pick<MemoryInventoryWriter, 'addEndpoints'>;
+    readonly inventory?: Pick<InventoryImport, 'addEndpoints'>;
 }
 
 const optionsSchema: Joi.ObjectSchema<MemoryRecordsOptions & Required<Pick<MemoryRecordsOptions, 'clock'>>> = Joi.object({
     clock: clockSchema,
-    inventory: objectWith<Pick<MemoryInventoryWriter, 'addEndpoints'>>('addEndpoints'),
+    inventory: objectWith<Pick<InventoryImport, 'addEndpoints'>>('addEndpoints'),
 });
 
 interface Row extends StoredRecord {

@@ -1,6 +1,7 @@
 import { ScanwireError } from '../../lib/errors.ts';
 import { HOST_STATES, KNOWN_ARCHES } from '../../lib/inventory/host.ts';
 import type { Executor } from '../../lib/transaction.ts';
+import type { rowText } from '../postgres/inventory/row-text.ts';
 
 /** What every version of the schema has, and what some versions or editions lack: that goes out as if it were null. */
 export const TABLES: Readonly<Record<string, { readonly always: readonly string[]; readonly sometimes: readonly string[] }>> = {
@@ -140,7 +141,7 @@ function isTime(column: string, type: string): boolean {
 }
 
 /** The same time as a timestamp without a zone, in UTC; one that must not be missing is found elsewhere, or is the beginning of 1970. */
-export function timeOf(table: string, column: string, columns: Columns): string {
+function timeOf(table: string, column: string, columns: Columns): string {
     const others = OTHER_TIMES[column];
     if (others === undefined) {
         return finite(`rows.${column}`, columns.get(`${table}.${column}`));
@@ -159,4 +160,59 @@ export function timeOf(table: string, column: string, columns: Columns): string 
 /** Times there have no zone and mean UTC; in a database that somebody has changed they may have one. */
 function finite(value: string, type = ''): string {
     return `case when isfinite(${value}) then ${type === 'timestamp with time zone' ? `${value} at time zone 'UTC'` : value} end`;
+}
+
+/** The fields of rows in their order, with their kinds. */
+export type WritableFields = Parameters<typeof rowText>[0];
+
+type Kind = WritableFields[string];
+
+/** Whose fields they are. */
+export interface FieldSource {
+    readonly table: string;
+    readonly computed?: Computed;
+    readonly fields: WritableFields;
+}
+
+/** The value of a field in SQL as it goes out, a time as one with a zone. */
+export function outgoing(columns: Columns, { table, computed = {}, fields }: FieldSource): (field: string) => string {
+    const given = (field: string): string => {
+        const form = formOf(fields[field]);
+        const value = form === TIME ? timeOf : expression;
+        return computed[field] ?? (columns.has(`${table}.${field}`) ? value(table, field, columns) : `null::${form.type}`);
+    };
+    return (field) => {
+        const { filled = (value) => value } = formOf(fields[field]);
+        return filled(given(field), given);
+    };
+}
+
+/** What a field is in SQL, and what stands for nothing in it, as where rows are read. */
+interface Form {
+    readonly type: string;
+    readonly filled?: (value: string, other: (field: string) => string) => string;
+}
+
+const TEXT: Form = { type: 'text' };
+const TIME: Form = { type: 'timestamp', filled: (value) => `(${value}) at time zone 'UTC'` };
+const NUMBER: Form = { type: 'integer' };
+const COUNT: Form = { ...NUMBER, filled: (value) => `coalesce(${value}, 0)` };
+const FILLED_TEXT: Form = { ...TEXT, filled: (value) => `coalesce(${value}, '')` };
+
+const FORMS: Readonly<Partial<Record<Kind, Form>>> = {
+    id: NUMBER,
+    nullableId: NUMBER,
+    foreignId: NUMBER,
+    count: COUNT,
+    port: COUNT,
+    time: TIME,
+    nullableTime: TIME,
+    text: FILLED_TEXT,
+    vulnName: FILLED_TEXT,
+    name: { ...TEXT, filled: (value, other) => `coalesce(nullif(${value}, ''), ${other('address')})` },
+    state: { ...TEXT, filled: (value) => `coalesce(nullif(${value}, ''), 'alive')` },
+};
+
+function formOf(kind: Kind | undefined): Form {
+    return (kind !== undefined && FORMS[kind]) || TEXT;
 }

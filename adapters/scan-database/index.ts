@@ -7,12 +7,22 @@ import { FILTERS, type FilterName, SEARCHED } from '../../lib/inventory/selectio
 import type { InventoryStore } from '../../lib/inventory/store.ts';
 import { checked } from '../../lib/schema-validation.ts';
 import { IMPATIENT, patiently } from '../postgres/database.ts';
-import { copying } from '../postgres/inventory/copied-texts.ts';
+import { type CollectionSource, collection, type GivenRow } from '../postgres/inventory/collection.ts';
+import { copying } from '../postgres/inventory/copy-out.ts';
 import { type Readers, readersOf } from '../postgres/inventory/readers.ts';
-import { type CollectionSource, collection, type GivenRow } from '../postgres/inventory/row-pages.ts';
 import { type HostPool, isHostPool, ownPool } from '../postgres/own-pool.ts';
-import { type Columns, type Computed, expression, hostColumns, readColumns, SERVICE_COLUMNS, TABLES } from './columns.ts';
-import { outgoing, texts, type WritableFields } from './texts.ts';
+import {
+    type Columns,
+    type Computed,
+    expression,
+    hostColumns,
+    outgoing,
+    readColumns,
+    SERVICE_COLUMNS,
+    TABLES,
+    type WritableFields,
+} from './columns.ts';
+import { texts } from './texts.ts';
 
 export { ScanwireError, type ScanwireErrorCode } from '../../lib/errors.ts';
 

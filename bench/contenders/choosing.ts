@@ -2,8 +2,8 @@ import { eventBody } from '../../lib/webhooks/events/event-body.ts';
 import { investigationCreated } from '../../lib/webhooks/events/event-kinds.ts';
 import { checkFilter, compileFilter } from '../../lib/webhooks/events/filter.ts';
 import { compileSubscription } from '../../lib/webhooks/events/subscription.ts';
+import { formatEvent, formatTable, formatterOf } from '../../lib/webhooks/formats/format.ts';
 import { withFormatSecret } from '../../lib/webhooks/formats/format-secret.ts';
-import { formatEvent, formatTable, formatterOf } from '../../lib/webhooks/formats/format-table.ts';
 import { FILTERS } from '../formats.ts';
 
 /**

@@ -7,7 +7,7 @@ import { openInput } from '../input-file.ts';
 import { followed } from '../output/progress.ts';
 import { assertWritable, writeOutput } from '../output/write-output.ts';
 import * as operations from '../records/record-files.ts';
-import { type ReadingLimits, type RecordsReport, reportText } from '../records/report.ts';
+import { type ReadingLimits, type RecordsReport, reportText } from '../records/records-report.ts';
 import { addCapture } from './records-capture.ts';
 
 /** Keeps clear of the longest text that Node can hold. */

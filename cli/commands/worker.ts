@@ -13,9 +13,9 @@ import { type WebhookExporterOptions, webhooksOf } from '../../plugins/webhook-e
 import { type Call, performing, repeated, wholeNumber } from '../command.ts';
 import { dataFolder } from '../data-folder.ts';
 import { receiversIn, type WebhooksParts, webhooksOver } from '../deployment.ts';
-import { existingKeyRing } from '../key-ring.ts';
 import { addMetrics, type MetricsAddress, startMetrics } from '../metrics-server.ts';
 import { errorLog } from '../output/errors.ts';
+import { existingKeyRing } from '../stored-key-ring.ts';
 import { openPostgresQueue, openRedisQueue, openStores, type Stores } from '../stores.ts';
 import { addDrainTimeout, type Running, untilStopped } from '../until-stopped.ts';
 

@@ -5,7 +5,7 @@ import { constants, gunzipSync, gzip, type ZlibOptions } from 'node:zlib';
 import { ScanwireError } from '../../lib/errors.ts';
 import { lineSplitter } from '../../lib/line-splitter.ts';
 import type { HttpsRecord } from '../../lib/records/index.ts';
-import { readRecord } from '../../lib/records/read-record.ts';
+import { readRecord } from '../../lib/records/parse-line.ts';
 import { MAX_LINE_BYTES, stringifyRecord } from '../../lib/records/record.ts';
 import { unwritable } from '../output/write-output.ts';
 

@@ -5,7 +5,7 @@ import { bodyText } from '../../lib/records/response/charset.ts';
 import type { HttpResponse } from '../../lib/records/response/parse-response.ts';
 import { writeRecords } from '../../lib/records/write-records.ts';
 import { writeOutput } from '../output/write-output.ts';
-import { goodRecords, type ReadingLimits, type RecordsReport, recordsReporter } from './report.ts';
+import { goodRecords, type ReadingLimits, type RecordsReport, recordsReporter } from './records-report.ts';
 
 /** Checks a file of records, plain or packed with gzip. */
 export async function check(source: AsyncIterable<Uint8Array>, limits: ReadingLimits = {}): Promise<RecordsReport> {

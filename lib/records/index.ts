@@ -20,7 +20,7 @@ export { type DecodedRecord, decodeRecord, type ReadDecodedRecordsOptions, readD
 export { type Endpoint, endpointsOf } from './endpoints.ts';
 export { type ImportedLine, type ImportRecordsOptions, importRecords } from './import-records.ts';
 export { MEND_PROFILES, type MendCounts, type MendedRecord, type MendKind, type MendProfile, mendRecord } from './mend-record.ts';
-export type { ReadRecord } from './read-record.ts';
+export type { ReadRecord } from './parse-line.ts';
 export {
     type ReadRecordsOptions,
     type RecordLine,

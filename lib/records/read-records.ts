@@ -6,7 +6,7 @@ import { GzipError, type Rereadable, unpacked } from '../gunzip.ts';
 import { type Line, lineSplitter, linesOf } from '../line-splitter.ts';
 import { isBase64Latin1 } from './base64.ts';
 import { assertMendProfile, MEND_KINDS, type MendCounts, type MendKind, type MendProfile } from './mend-record.ts';
-import { type LineRules, type ReadRecord, readLine, refusedLine } from './read-record.ts';
+import { type LineRules, type ReadRecord, readLine, refusedLine } from './parse-line.ts';
 import { type HttpsRecord, MAX_LINE_BYTES, type RecordOf } from './record.ts';
 
 /**

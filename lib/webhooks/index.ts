@@ -67,14 +67,14 @@ export type { DraftPreview, ExplainOptions, ExporterDraft, ExporterQuestions } f
 export type { OwnerLimits, OwnerSettings } from './exporters/owner-limits.ts';
 export type { ReceiverWarning } from './exporters/receiver-url.ts';
 export type { TestResult } from './exporters/test-event.ts';
-export { SECRET_PLACEHOLDER } from './formats/format-secret.ts';
 export type {
     Format,
     FormatEvent,
     FormatSecret,
     FormatSettings,
     Formatted,
-} from './formats/format-table.ts';
+} from './formats/format.ts';
+export { SECRET_PLACEHOLDER } from './formats/format-secret.ts';
 export type { Diagnosis, Doctor, Finding, FindingPart } from './observing/doctor.ts';
 export {
     type AcceptedNotice,
@@ -91,7 +91,7 @@ export type { WebhookStores, WebhooksOptions, WebhooksSettings } from './options
 export { OUTCOME_CODES, type Outcome, type OutcomeCode, type PresentedCertificate, type Timings } from './outcomes/outcome.ts';
 export type { AnsweredAttempt, AttemptResponse, ResponseBody, ResponseStore } from './outcomes/response-bodies.ts';
 export { DEFAULT_SCHEDULE } from './outcomes/retry-schedule.ts';
-export type { RefusedResponse } from './sending/exchange.ts';
+export type { RefusedResponse } from './sending/http-exchange.ts';
 export type * from './sending/http-sender.ts';
 export { httpSender } from './sending/http-sender.ts';
 export type { ExportType, FormatName, RuleSet, SignatureForm, Trust } from './setting-values.ts';

@@ -7,29 +7,17 @@ import type { KeyRing } from '../keys/key-ring.ts';
 import { objectWith } from '../schema-validation.ts';
 import type { DeliveryStore } from './deliveries/delivery-store.ts';
 import { KEEP_FOR } from './deliveries/retention.ts';
-import type { Membership, Role, SettingsStore } from './deployment-settings.ts';
+import type { Role, SettingsStore } from './deployment-settings.ts';
 import type { DeliveryQueue } from './dispatching/delivery-queue.ts';
-import type { Dispatcher } from './dispatching/dispatcher.ts';
-import type { Reservations } from './dispatching/reservations.ts';
-import type { ClaimingSession } from './dispatching/session.ts';
 import { SHARES } from './dispatching/shares.ts';
-import type { EventKind, EventKinds } from './events/event-kinds.ts';
-import type { EventRouting } from './events/event-routing.ts';
-import type { Notices } from './events/exporter-notices.ts';
+import type { EventKind } from './events/event-kinds.ts';
 import { collectorSchema, DEFAULT_COLLECTOR } from './exporters/exporter.ts';
 import type { ExporterStore } from './exporters/exporter-store.ts';
 import { type OwnerSettings, ownerSettingSchemas } from './exporters/owner-limits.ts';
-import type { TestsUnderWay } from './exporters/test-event.ts';
-import type { Format, Formats } from './formats/format-table.ts';
-import type { Vendor } from './messages/signature.ts';
+import type { Format } from './formats/format.ts';
 import type { WebhookEvent } from './observing/host-events.ts';
-import type { Traces } from './observing/trace-store.ts';
 import type { Tracing } from './observing/tracing.ts';
-import type { BreakerRules } from './outcomes/breaker.ts';
-import type { Responses } from './outcomes/response-bodies.ts';
-import type { ByteBudget } from './sending/byte-budget.ts';
 import type { Sender } from './sending/http-sender.ts';
-import type { MessageCache } from './sending/message-cache.ts';
 
 /** The stores, which must share one database: `postgresWebhooks({ pool })`, `memoryWebhooks()`. */
 export interface WebhookStores {
@@ -194,26 +182,4 @@ function withTimeout(sender: Sender, helpers: Joi.CustomHelpers<Sender>): Sender
     return Number.isFinite(attemptTimeout) && attemptTimeout > 0
         ? sender
         : helpers.message({ custom: '{{#label}}.attemptTimeout must be a positive number of milliseconds' });
-}
-
-/** What the webhook exporter works with: the checked options, and what was made of them. */
-export interface WebhooksContext extends Required<Omit<WebhooksOptions, 'vendor' | 'kinds' | 'formats'>> {
-    readonly vendor: Vendor;
-    readonly kinds: EventKinds;
-    readonly formats: Formats;
-    /** How long a claim holds, in milliseconds; longer than an attempt can take. */
-    readonly claimDuration: number;
-    readonly breaker: BreakerRules;
-    readonly dispatcher: Pick<Dispatcher, 'wake' | 'replay' | 'attemptEnded' | 'handOutOptions' | 'add'>;
-    readonly session: ClaimingSession;
-    readonly reservations: Reservations;
-    /** The memory for the bodies that are sent, or cached to be. */
-    readonly bodyMemory: ByteBudget;
-    readonly messageCache: MessageCache;
-    readonly routing: EventRouting;
-    readonly traces: Traces;
-    readonly responses: Responses;
-    readonly tests: TestsUnderWay;
-    readonly notices: Pick<Notices, 'recorded'>;
-    readonly member: Membership;
 }

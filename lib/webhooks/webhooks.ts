@@ -19,17 +19,18 @@ import { type Exporters, exporters } from './exporters/exporter-operations.ts';
 import { sealedForExporters } from './exporters/exporter-resealing.ts';
 import { urlSealing } from './exporters/sealed-url.ts';
 import { testsUnderWay } from './exporters/test-event.ts';
-import { formatTable } from './formats/format-table.ts';
+import { formatTable } from './formats/format.ts';
 import { vendorNamed } from './messages/signature.ts';
 import { type Doctor, doctorOf, MAX_DIFFERENCE, MAX_NAMES, NAME_TIMEOUT } from './observing/doctor.ts';
 import { type Phase, type Readiness, readinessCheck, watchedQueue } from './observing/readiness.ts';
 import { tracesOf } from './observing/trace-store.ts';
-import { DRAIN_TIMEOUT, type WebhookStores, type WebhooksContext, type WebhooksOptions, webhooksSchema, workSchema } from './options.ts';
+import { DRAIN_TIMEOUT, type WebhookStores, type WebhooksOptions, webhooksSchema, workSchema } from './options.ts';
 import { FIRST_PROBE, MAX_PROBE } from './outcomes/breaker.ts';
 import { responsesOf } from './outcomes/response-bodies.ts';
 import { byteBudget } from './sending/byte-budget.ts';
 import { collectorWorkers } from './sending/collector-workers.ts';
 import { messageCache } from './sending/message-cache.ts';
+import type { WebhooksContext } from './webhooks-context.ts';
 
 /** The webhook exporter without a server around it. */
 export interface Webhooks {

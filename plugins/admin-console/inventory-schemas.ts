@@ -5,11 +5,11 @@ import { FIELD_SCHEMAS } from '../../lib/inventory/fields.ts';
 import { hostSchema } from '../../lib/inventory/host.ts';
 import { hostMoveSchema } from '../../lib/inventory/host-moves.ts';
 import { hostsQuerySchema } from '../../lib/inventory/host-pages.ts';
+import { VERDICTS } from '../../lib/inventory/import-counts.ts';
 import { noteSchema, serviceSchema, workspaceSchema, workspaceVulnSchema } from '../../lib/inventory/resources.ts';
 import { nameSchema } from '../../lib/schema-validation.ts';
 import type { OperationSchemas } from './operation-schemas.ts';
 import type { OperationName } from './operations.ts';
-import { countsSchema } from './view-schemas.ts';
 
 const { count } = FIELD_SCHEMAS;
 
@@ -19,6 +19,8 @@ const addressSchema = hostsQuerySchema.extract('address').required();
 const byName = Joi.object({ name: nameSchema.trim().required().description('Its name') });
 const dryRunSchema = Joi.boolean().description('Only says how many hosts that would be');
 const removedHostsSchema = Joi.object({ hosts: count.description('How many were removed, or would be') });
+
+const countsSchema: Joi.ObjectSchema = Joi.object(Object.fromEntries(VERDICTS.map((verdict) => [verdict, count]))).required();
 
 type InventoryOperation = Extract<OperationName, `${string}Workspace${string}` | `${string}Host${string}` | 'importScan'>;
 

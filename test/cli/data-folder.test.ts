@@ -2,7 +2,7 @@ import { chmodSync, mkdirSync, readdirSync, statSync, writeFileSync } from 'node
 import { join } from 'node:path';
 import t from 'tap';
 import { dataFolder, prepareDataFolder, readIfPresent, readOrCreate, replaceFile } from '../../cli/data-folder.ts';
-import { existingKeyRing, storedKeyRing } from '../../cli/key-ring.ts';
+import { existingKeyRing, storedKeyRing } from '../../cli/stored-key-ring.ts';
 
 const modeOf = (path: string): number => statSync(path).mode & 0o777;
 

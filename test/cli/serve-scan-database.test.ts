@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import t from 'tap';
-import { assertOnlyRead, openScanSource } from '../../cli/scan-database.ts';
+import { assertOnlyRead, openScanSource } from '../../cli/scan-source.ts';
 import { scanDatabase } from '../adapters/scan-database/scan-database.ts';
 import { scanwire } from '../support/scanwire.ts';
 import { fixture, get, json, serve, serveIn, usedDataOf } from '../support/served.ts';

@@ -7,6 +7,7 @@ import { DEFAULT_WORKSPACE, type Note, type Session, type Vuln, type Workspace }
 import { FILTERS, matches } from '../../../lib/inventory/selection.ts';
 import type { InventoryStore, InventoryWriter, RemovedHosts } from '../../../lib/inventory/store.ts';
 import { checked, clockSchema } from '../../../lib/schema-validation.ts';
+import { type InventoryImport, inventoryImport } from './import-hosts.ts';
 import {
     collection,
     count,
@@ -19,7 +20,6 @@ import {
     times,
     vulnsOfServices,
 } from './inventory-tables.ts';
-import { inventoryWriter, type MemoryInventoryWriter } from './inventory-writer.ts';
 import { BLANK_FINDINGS } from './stored-findings.ts';
 
 /** How the inventory is read and stamped. */
@@ -37,7 +37,7 @@ export type NewSession = Partial<Omit<Session, 'id' | 'host_id'>>;
 export type NewVuln = Partial<Omit<Vuln, 'id' | 'host_id' | 'service_id'>> & Pick<Vuln, 'name'>;
 
 /** All collections, the import, and a way to add what no import brings. Nothing outlives the process. */
-export interface MemoryInventory extends Required<InventoryStore & InventoryWriter>, Pick<MemoryInventoryWriter, 'addEndpoints'> {
+export interface MemoryInventory extends Required<InventoryStore & InventoryWriter>, Pick<InventoryImport, 'addEndpoints'> {
     /** @throws ScanwireError `NOT_FOUND` without such a host. */
     addNote(hostId: number, note: NewNote): Promise<Note>;
     /** @throws ScanwireError `NOT_FOUND` without such a host. */
@@ -79,9 +79,9 @@ export function memoryInventory(options: MemoryInventoryOptions = {}): MemoryInv
     const { workspaces, hosts, services, notes, sessions, vulns, sightings, tombstones } = tables;
     const buried = tombstones.of;
     const lastSeen = ({ id, updated_at }: Host): Date | null => sightings.get(id) ?? (sightings.has(id) ? null : updated_at);
-    const writer = inventoryWriter(tables, clock);
+    const imports = inventoryImport(tables, clock);
     // Made before this returns: nothing in it waits.
-    void writer.ensureWorkspace(DEFAULT_WORKSPACE);
+    void imports.ensureWorkspace(DEFAULT_WORKSPACE);
 
     function remove(workspaceId: number, isMeant: (host: Host) => boolean, dryRun: boolean): RemovedHosts {
         const meant = hosts.idsBelow(workspaceId).filter((hostId) => isMeant(existing(hosts.get(hostId), 'host')));
@@ -109,7 +109,7 @@ export function memoryInventory(options: MemoryInventoryOptions = {}): MemoryInv
         workspaceNotes: collection(notes, belowHost, { ...ofWorkspace, filters: FILTERS.notes, deletions: buried('notes', 1) }),
         workspaceSessions: collection(sessions, belowHost, { ...ofWorkspace, filters: FILTERS.sessions }),
         workspaceVulns: collection(vulns, belowHost, { ...ofWorkspace, filters: FILTERS.vulns, deletions: buried('vulns', 1) }),
-        ...writer,
+        ...imports,
 
         async expireHosts(workspaceName, { notSeenSince, dryRun = false }) {
             const isUnseen = (host: Host): boolean => (lastSeen(host) ?? host.updated_at) < notSeenSince;

@@ -1,5 +1,5 @@
 import type { Claim, ClaimRequest, Dispatched, SweepOptions, SweepResult } from '../../../lib/webhooks/deliveries/delivery-store.ts';
-import { RESERVATION_TIMES } from '../../../lib/webhooks/dispatching/reservations.ts';
+import { type BegunAttempt, RESERVATION_TIMES } from '../../../lib/webhooks/dispatching/reservations.ts';
 import { FAULTS } from '../../../lib/webhooks/outcomes/breaker.ts';
 import { INTERRUPTIONS } from '../../../lib/webhooks/outcomes/outcome.ts';
 import { interrupt, move, openAttempt, retryAfterFault } from './delivery-transitions.ts';
@@ -153,4 +153,14 @@ function requeue(state: WebhookState, row: DeliveryRow, now: Date): Dispatched {
     const collector = state.exporters.get(row.exporterId)?.collector ?? row.collector;
     const { id: deliveryId, exporterId, attempts, priority } = row;
     return { deliveryId, exporterId, collector, attempt: attempts + 1, singleAttempt: priority === 0, reservation: null };
+}
+
+/** What goes on under a claim that was handed out is from now on like what was claimed. */
+export function nameBegun(state: WebhookState, { deliveryId, token, claimedAt, duration }: BegunAttempt, session: string, now: Date): void {
+    const row = state.deliveries.get(deliveryId);
+    if (row?.reservation?.token === token) {
+        const startedAt = claimedAt < now ? claimedAt : now;
+        openAttempt(state, row, token, startedAt);
+        row.claim = { token, session, expiresAt: later(startedAt, duration) };
+    }
 }

@@ -2,7 +2,6 @@ import { randomUUID } from 'node:crypto';
 import type { Clock } from '../../../lib/clock.ts';
 import { ScanwireError } from '../../../lib/errors.ts';
 import { withinBoundary } from '../../../lib/inventory/boundary.ts';
-import { mergedRanges } from '../../../lib/inventory/closed-ports.ts';
 import type { HostInput } from '../../../lib/inventory/host.ts';
 import { withRefused } from '../../../lib/inventory/import-counts.ts';
 import type { ImportOptions, ImportProgress, ImportSummary } from '../../../lib/inventory/store.ts';
@@ -10,15 +9,12 @@ import type { Executor } from '../../../lib/transaction.ts';
 import { type PoolLike, patiently, sqlState } from '../database.ts';
 import { forgetDeletions } from '../inventory/tombstones.ts';
 import { findWorkspace, inTurn, readWorkspace } from '../inventory/workspaces.ts';
-import { applyStaged, discardStaged, isShown, lease, release, show } from './import-lifecycle.ts';
-import { type Lease, paceOf } from './import-slices.ts';
+import { type ReadBatch, readAside, removeAside } from './import-batches.ts';
+import { type Lease, lease, release } from './import-lease.ts';
+import { paceOf } from './import-slices.ts';
 import { markUnnamed } from './remove-unnamed.ts';
-import { findingsAside, weightOf } from './stage-findings.ts';
-import { addStaged, type Batch, NOTHING_STAGED, type StagedBatch, stageBatch } from './stage-hosts.ts';
-
-/** So many make a short transaction also on the embedded database, where everybody waits for it. */
-const HOSTS_PER_BATCH = 150;
-const SERVICES_PER_BATCH = 500;
+import { addStaged, NOTHING_STAGED, type StagedBatch, stageBatch } from './stage-batch.ts';
+import { applyStaged, discardStaged, isShown, show } from './staged-changes.ts';
 
 /**
  * Reads all hosts into a side table first, so that a slow source keeps no other import waiting. Then they are stored batch by batch, each
@@ -58,8 +54,6 @@ export async function importHosts(
         await forgetDeletions(database);
     }
 }
-
-type ReadBatch = Pick<Batch, 'size' | 'hasFindings'>;
 
 /** What was read aside, and is taken over into a workspace. */
 interface Work {
@@ -156,52 +150,6 @@ async function settle(pool: PoolLike, held: Lease, { onProgress }: Work, total: 
     }
 }
 
-async function readAside(pool: Executor, importId: string, hosts: AsyncIterable<HostInput>): Promise<readonly ReadBatch[]> {
-    const batches: ReadBatch[] = [];
-    for await (const batch of inBatches(hosts)) {
-        const findings = findingsAside(batch);
-        const sql = `insert into scanwire.import_batches (import_id, seq, created_at, hosts, findings)
-            values ($1, $2, scanwire.now(), $3, $4)`;
-        await pool.query(sql, [importId, batches.length, JSON.stringify(batch.map(aside)), findings && JSON.stringify(findings)]);
-        batches.push({ size: batch.length, hasFindings: findings !== null });
-    }
-
-    return batches;
-}
-
-/**
- * A host as it is read aside, with its closed ports as bounds of ranges: where they begin and where they have ended, in turn; and with the
- * numbers of its notes and vulnerabilities.
- */
-function aside({ closed_ports, notes, vulns, ...host }: HostInput): object {
-    const bounds = Object.entries(closed_ports ?? {}).map(([proto, ranges]) => [
-        proto,
-        `{${mergedRanges(ranges).flatMap(([first, last]) => [first, last + 1])}}`,
-    ]);
-    return { ...host, notes: notes?.length, vulns: vulns?.length, ...(bounds.length > 0 && { closed: Object.fromEntries(bounds) }) };
-}
-
-/** No address is twice in a batch, since one statement stores each host once. */
-async function* inBatches(hosts: AsyncIterable<HostInput>): AsyncGenerator<readonly HostInput[]> {
-    let batch = new Map<string, HostInput>();
-    let services = 0;
-    for await (const host of hosts) {
-        const weight = (host.services?.length ?? 0) + weightOf(host);
-        if (batch.size >= HOSTS_PER_BATCH || services >= SERVICES_PER_BATCH || batch.has(host.address)) {
-            yield [...batch.values()];
-            batch = new Map();
-            services = 0;
-        }
-
-        batch.set(host.address, host);
-        services += weight;
-    }
-
-    if (batch.size > 0) {
-        yield [...batch.values()];
-    }
-}
-
 /**
  * After many new rows listings would sort them all for every batch until the planner has heard of them (measured: 3 times slower). The
  * import has succeeded without.
@@ -219,18 +167,6 @@ async function learnSizes(pool: Executor, tables: readonly string[]): Promise<vo
 /** Reports what went wrong and does not make the import fail. */
 function warn(what: string, error: unknown): void {
     process.emitWarning(`${what}: ${error instanceof Error ? error.message : String(error)}`, 'ScanwireWarning');
-}
-
-/** Batches of imports that were cut off (older than a day) go with them, a few at a time. The outcome of the import does not depend on this. */
-async function removeAside(pool: Executor, importId: string): Promise<void> {
-    const sql = `delete from scanwire.import_batches where (import_id, seq) in (
-        select import_id, seq from scanwire.import_batches where import_id = $1 or created_at < (select scanwire.now()) - interval '1 day' limit 50
-    )`;
-    try {
-        while (((await pool.query(sql, [importId])).rowCount ?? 0) > 0);
-    } catch {
-        // The next import tries again.
-    }
 }
 
 /** A value of a form (class 22) or beyond a bound (23514) that no column takes, for example text with a NUL character. */

@@ -1,7 +1,9 @@
 import { ScanwireError } from '../../../lib/errors.ts';
 import { type ImportCounts, importCounts } from '../../../lib/inventory/import-counts.ts';
 import type { PoolLike } from '../database.ts';
-import { everySlice, type Lease } from './import-slices.ts';
+import { GIVEN_SERVICES, INPUT } from './import-batches.ts';
+import type { Lease } from './import-lease.ts';
+import { everySlice } from './import-slices.ts';
 import { FINDINGS } from './stage-findings.ts';
 
 /**
@@ -81,7 +83,7 @@ select max(id) as last, count(*)::integer as count,
 from counted`;
 
 /** Of a workspace in which an import replaces. */
-export interface Replacement {
+interface Replacement {
     /** That of the import. */
     readonly generation: number;
     readonly at: Date;
@@ -90,7 +92,7 @@ export interface Replacement {
 }
 
 /** What an import that replaces removes. */
-export interface Removed {
+interface Removed {
     readonly hosts: ImportCounts;
     readonly services: ImportCounts;
     readonly notes: ImportCounts;
@@ -136,3 +138,16 @@ export const FORGET_NAMED: string = `with slice as (
     delete from scanwire.import_named named using slice where named.workspace_id = $1 and named.host_id = slice.host_id
 )
 select max(host_id) as last, count(*)::integer as count from slice`;
+
+/** Notes which of the hosts and services that are shown a batch names, whatever it says of them. Has the first parameters of the batch. */
+export const NOTE_NAMED: string = `with ${INPUT}, named as (
+    insert into scanwire.import_named (workspace_id, host_id, service_id)
+    select $3, host_id, 0 from input where generation < $5
+    union
+    select $3, services.host_id, services.id
+    from input cross join lateral ${GIVEN_SERVICES}
+    join scanwire.services on services.host_id = input.host_id and services.port = element.port and services.proto = element.proto
+    where input.generation < $5 and services.generation < $5
+    on conflict do nothing returning service_id
+)
+select (count(*) filter (where service_id = 0))::integer as named from named`;

@@ -1,8 +1,8 @@
-import { type Findings, placed } from '../../../lib/inventory/findings.ts';
-import type { HostInput } from '../../../lib/inventory/host.ts';
+import type { Findings } from '../../../lib/inventory/findings.ts';
 import { addCounts, type ImportCounts, importCounts } from '../../../lib/inventory/import-counts.ts';
 import type { Executor } from '../../../lib/transaction.ts';
-import { COUNTED, INPUT, noteTouched } from './import-input.ts';
+import { INPUT } from './import-batches.ts';
+import { COUNTED, noteTouched } from './verdicts.ts';
 
 /** A column that an import gives: how it is read from `source`, a JSON object, and as which value of JSON it is compared. */
 interface Given {
@@ -131,7 +131,7 @@ function indexed(key: string): string {
 const STAGE = { notes: staging('notes'), vulns: staging('vulns') };
 
 /** What became of the notes and vulnerabilities of a slice. */
-export interface StagedFindings {
+interface StagedFindings {
     readonly notes: ImportCounts;
     readonly vulns: ImportCounts;
     /** Ids of hosts that were there before and have more of them now. */
@@ -161,32 +161,6 @@ export async function stageFindings(client: Executor, values: readonly unknown[]
         }
     }
     return sum;
-}
-
-/**
- * The notes and vulnerabilities of the hosts of a batch, as they are read aside: which host they are of, counted from 1, their place among
- * those with the same service and key, and the fields that are given. Null where there are none.
- */
-export function findingsAside(hosts: readonly HostInput[]): object | null {
-    const notes = hosts.flatMap(({ notes: given = [] }, index) =>
-        placed(given, ({ ntype }) => ntype).map(([{ port, proto, ntype: key, ...fields }, place]) => {
-            return { at: index + 1, place, port, proto, key, fields };
-        }),
-    );
-    const vulns = hosts.flatMap(({ vulns: given = [] }, index) =>
-        placed(given, ({ name }) => name).map(([{ port, proto, name: key, ...fields }, place]) => {
-            return { at: index + 1, place, port, proto, key, fields };
-        }),
-    );
-    return notes.length + vulns.length === 0 ? null : { notes, vulns };
-}
-
-/** How much the notes and vulnerabilities of a host are to store, each as a service, and as many as its text has pages. */
-export function weightOf({ notes = [], vulns = [] }: Findings): number {
-    const page = 4096;
-    const noted = notes.reduce((sum, { data }) => sum + JSON.stringify(data).length, 0);
-    const told = vulns.reduce((sum, { info }) => sum + (info?.length ?? 0), 0);
-    return notes.length + vulns.length + Math.ceil((noted + told) / page);
 }
 
 /** Parts of a statement that works on `slice`, hosts with what is laid aside for them: to move it into place. */

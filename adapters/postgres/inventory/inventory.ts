@@ -20,11 +20,11 @@ import { importHosts } from '../imports/import-hosts.ts';
 import { lastSeen } from '../imports/sightings.ts';
 import { laidOver } from '../imports/stage-findings.ts';
 import { overlaid } from '../imports/stage-hosts.ts';
-import { copying } from './copied-texts.ts';
+import { type CollectionSource, collection } from './collection.ts';
+import { copying } from './copy-out.ts';
 import { moveHosts } from './move-hosts.ts';
 import { readersOf } from './readers.ts';
 import { expireHosts, removeHosts, removeWorkspace } from './remove-hosts.ts';
-import { type CollectionSource, collection } from './row-pages.ts';
 import { rowText } from './row-text.ts';
 import { ensureWorkspace, updateWorkspace, WORKSPACE_COLUMNS } from './workspaces.ts';
 

@@ -3,7 +3,7 @@ import type { Clock } from '../../../lib/clock.ts';
 import { ScanwireError } from '../../../lib/errors.ts';
 import type { ExpireOptions, RemovedHosts, RemoveHostsOptions } from '../../../lib/inventory/store.ts';
 import { type PoolLike, patiently, transaction } from '../database.ts';
-import { lease, release } from '../imports/import-lifecycle.ts';
+import { lease, release } from '../imports/import-lease.ts';
 import { everySlice } from '../imports/import-slices.ts';
 import { lastSeen } from '../imports/sightings.ts';
 import { forgetDeletions } from './tombstones.ts';

@@ -6,7 +6,7 @@ import type { Workspace } from '../../../lib/inventory/resources.ts';
 import type { WorkspaceChanges } from '../../../lib/inventory/store.ts';
 import type { Executor } from '../../../lib/transaction.ts';
 import { type PoolLike, transaction } from '../database.ts';
-import { endDeadImport } from '../imports/import-lifecycle.ts';
+import { endDeadImport } from '../imports/staged-changes.ts';
 
 /** The columns of a {@link Workspace}, from `scanwire.workspaces rows`. */
 export const WORKSPACE_COLUMNS = `rows.id, rows.name, rows.boundary, rows.description, rows.owner_id, rows.limit_to_network,

@@ -5,17 +5,68 @@ import { SHARES } from '../../../lib/webhooks/dispatching/shares.ts';
 import type { NewEvent, Recipient, Recipients } from '../../../lib/webhooks/events/new-event.ts';
 import { storeRefusals } from '../../../lib/webhooks/store-refusals.ts';
 import { guarded, isUniqueViolation, isUuid, sqlState } from '../database.ts';
-import {
-    ACCEPT,
-    ACCEPT_ALIKE,
-    ACCEPT_CHOSEN,
-    ACCEPT_ORDERED,
-    ACCEPT_SINGLE,
-    type AcceptedDelivery,
-    type AcceptedRow,
-    type DispatchRow,
-} from './delivery-statements.ts';
+import { prepared } from '../prepared.ts';
+import { DISPATCH, dispatchedFromRow } from './dispatch.ts';
 import type { Notifications } from './notifications.ts';
+
+/**
+ * `$1` is a JSON array of events. It is a text first, since the application's driver may turn whatever is to be `json` into JSON once
+ * more. `$2` the revision that subscribers were chosen by, or null, `$3` milliseconds within which an attempt must have begun, null when
+ * nothing is to be handed out; the others as in {@link DISPATCH}.
+ */
+const accepting = (name: string): string =>
+    prepared(`
+select a.outdated, a.missing, a.duplicate, a.conflicting, a.event_id as "eventId", a.deliveries
+from scanwire.${name}($1::text::json, $2, $3::double precision * interval '1 millisecond', $4, $5, $6, $7) a`);
+
+/** For events that no exporter has chosen, without keys of the caller's. */
+const ACCEPT: string = accepting('accept_events');
+
+/** The same for others. */
+const ACCEPT_CHOSEN: string = accepting('accept_chosen_events');
+
+/** The same for events of which some have order keys. */
+const ACCEPT_ORDERED: string = accepting('accept_ordered_events');
+
+/**
+ * The same for events that are all for exporters of the same types, outside a transaction of the application: `$1` their ids, `$2` as `$1` of
+ * {@link ACCEPT}, `$3` the types, then as there. An event that is there already violates the key of its table.
+ */
+const ACCEPT_ALIKE: string = prepared(`
+select a.outdated, a.event_id as "eventId", a.deliveries
+from scanwire.accept_alike_events($1, $2::text::json, $3, $4, $5::double precision * interval '1 millisecond', $6, $7, $8, $9) a`);
+
+/**
+ * The same for one event: `$1` its id, `$2` its kind, `$3` its body, `$4` its owner, `$5` the types, then as in {@link ACCEPT} from `$2` on.
+ * Answers with its deliveries.
+ */
+const ACCEPT_SINGLE: string = prepared(`
+select
+    a.outdated, a.delivery_id as id, a.exporter_id as "exporterId", a.collector, a.token,
+    extract(epoch from a.begin_by)::double precision * 1000 as "beginBy", a.generation, a.settings
+from scanwire.accept_single_event($1, $2, $3, $4, $5, $6, $7::double precision * interval '1 millisecond', $8, $9, $10, $11) a`);
+
+/** One event of {@link ACCEPT}, or why none was stored. */
+interface AcceptedRow {
+    readonly outdated: boolean;
+    /** Absent, as the two that follow, from {@link ACCEPT_ALIKE}. */
+    readonly missing?: boolean;
+    readonly duplicate?: boolean;
+    readonly conflicting?: boolean;
+    readonly eventId: string;
+    readonly deliveries: readonly AcceptedDelivery[];
+}
+
+interface AcceptedDelivery {
+    readonly id: string;
+    readonly exporterId: string;
+    readonly collector: string;
+    /** Null when it was not handed out, and what follows then says nothing. */
+    readonly token: string | null;
+    readonly beginBy: number | null;
+    readonly generation: number | null;
+    readonly settings: number | null;
+}
 
 interface AcceptOptions {
     readonly handOut?: Required<HandOutOptions>;
@@ -136,13 +187,6 @@ export async function acceptJoined(
         const { cause } = error as Error;
         throw sqlState(cause).startsWith('40') ? cause : error;
     }
-}
-
-/** As a dispatcher gets it. */
-export function dispatchedFromRow(row: Omit<DispatchRow, 'waitsFor'>): Dispatched {
-    const { deliveryId, collector, attempt, singleAttempt, token, beginBy, exporterId, generation, settings, round } = row;
-    const reservation = token === null || beginBy === null ? null : { token, beginBy, generation, settings, attemptSinceReplay: round };
-    return { deliveryId, exporterId, collector, attempt, singleAttempt, reservation };
 }
 
 type EventParameter = ReturnType<typeof eventParameter>;

@@ -1,56 +1,115 @@
 import type { Executor } from '../../../lib/transaction.ts';
-import type {
-    Attempt,
-    Claim,
-    ClaimRequest,
-    Delivery,
-    DeliveryStore,
-    Dispatched,
-    DispatchOptions,
-    DispatchResult,
-    RecordedOutcome,
-} from '../../../lib/webhooks/deliveries/delivery-store.ts';
-import { RESERVATION_TIMES } from '../../../lib/webhooks/dispatching/reservations.ts';
-import type { Session } from '../../../lib/webhooks/dispatching/session.ts';
-import { SHARES } from '../../../lib/webhooks/dispatching/shares.ts';
+import type { Attempt, Delivery, DeliveryStore } from '../../../lib/webhooks/deliveries/delivery-store.ts';
 import type { DeliveryContent, EventSummary } from '../../../lib/webhooks/events/new-event.ts';
 import type { TraceStore } from '../../../lib/webhooks/observing/trace-store.ts';
-import { type BreakerRules, FAULTS, STOPPED_FAILING } from '../../../lib/webhooks/outcomes/breaker.ts';
 import { INTERRUPTIONS, interrupted } from '../../../lib/webhooks/outcomes/outcome.ts';
-import type { ResponseBody, ResponseStore } from '../../../lib/webhooks/outcomes/response-bodies.ts';
 import { storeRefusals } from '../../../lib/webhooks/store-refusals.ts';
-import { isUuid, type Row, type Time, uuidOrNull, withDates } from '../database.ts';
-import { accept, acceptJoined, dispatchedFromRow } from './acceptance.ts';
-import { countDeliveries, countSlices, deliveryFromRow, listDeliveries } from './delivery-lists.ts';
-import {
-    ATTEMPTS,
-    CLAIM,
-    type ClaimRow,
-    CONTENT,
-    DISCARD,
-    DISPATCH,
-    DISPATCH_AT_RATE,
-    type DispatchRow,
-    ERASE,
-    EVENT,
-    GET,
-    KEEP_ALIVE,
-    KEEP_RESPONSES,
-    KEEP_TRACES,
-    NOW,
-    RECORD_DELIVERED,
-    RECORD_OUTCOMES,
-    RECORD_SINGLE_DELIVERED,
-    REPLAY,
-    RESPONSES,
-    SWEEP,
-    type SweptRow,
-    TRACES,
-} from './delivery-statements.ts';
-import { exporterFromRow } from './exporters.ts';
+import { type Row, type Time, uuidOrNull, withDates } from '../database.ts';
+import { prepared } from '../prepared.ts';
+import { accept, acceptJoined } from './acceptance.ts';
+import { claim, sessionStore, sweep } from './claims.ts';
+import { countDeliveries, countSlices, DELIVERY_COLUMNS, deliveryFromRow, listDeliveries } from './delivery-lists.ts';
+import { dispatch } from './dispatch.ts';
 import type { Notifications } from './notifications.ts';
+import { recordOutcomes, responseStore } from './outcomes.ts';
 import { replayStore } from './replays.ts';
 import { retentionStore } from './retention.ts';
+
+/** The store's time. */
+const NOW: string = prepared('select scanwire.now() as now');
+
+/** `$1` is the id of a delivery. */
+const GET: string = `
+select ${DELIVERY_COLUMNS}
+from scanwire.deliveries d
+join scanwire.events v on v.id = d.event_id
+left join scanwire.exporters e on e.id = d.exporter_id
+where d.id = $1`;
+
+/** An open attempt is part of its delivery; those that have ended have rows. */
+const ATTEMPTS = `
+select a.number, a.started_at as "startedAt", a.finished_at as "finishedAt", a.outcome, a.late
+from scanwire.attempts a
+where a.delivery_id = $1
+union all
+select d.attempts, d.claimed_at, null, null, false
+from scanwire.deliveries d
+where d.id = $1 and d.state = 'sending'
+order by number`;
+
+/** `$1` is the id of a delivery. */
+const CONTENT = `
+select
+    d.exporter_id as "exporterId", v.id, v.kind, v.body, v.created_at as "createdAt", v.erased_at as "erasedAt",
+    case when f.delivery_id is not null then
+        json_build_object('contentType', f.content_type, 'headers', f.headers, 'body', f.body, 'failure', f.failure)
+    end as message
+from scanwire.deliveries d
+join scanwire.events v on v.id = d.event_id
+left join scanwire.delivery_messages f on f.delivery_id = d.id
+where d.id = $1`;
+
+/** The exporter is locked against removal, as in `accept`, and the event against being erased. */
+const REPLAY: string = `
+with exporter as materialized (
+    select e.id, e.collector from scanwire.exporters e
+    where e.id = (select d.exporter_id from scanwire.deliveries d where d.id = $1)
+    for key share
+),
+event as materialized (
+    select v.id, v.kind, v.created_at from scanwire.events v
+    where v.id = (select d.event_id from scanwire.deliveries d where d.id = $1) and v.erased_at is null
+    for share
+),
+replayed as (
+    update scanwire.deliveries d
+    set
+        state = 'pending',
+        priority = least(d.priority, 1),
+        round = 0,
+        faults = 0,
+        expired_claims = 0,
+        due_at = scanwire.now(),
+        finished_at = null
+    from exporter e, event v
+    where
+        d.id = $1 and d.exporter_id = e.id and d.event_id = v.id
+        and (d.state in ('delivered', 'exhausted', 'poisoned', 'held') or d.state = 'pending' and d.attempts > 0)
+    returning d.*
+)
+select ${DELIVERY_COLUMNS}
+from replayed d
+join exporter e on e.id = d.exporter_id
+join event v on v.id = d.event_id`;
+
+/** `$1` is the id of a delivery. */
+const DISCARD: string = 'select scanwire.discard_delivery($1) as discarded';
+
+/** `$1` is the id of an event. */
+const EVENT: string = `
+select v.id, v.kind, v.created_at as "createdAt", v.erased_at as "erasedAt" from scanwire.events v where v.id = $1`;
+
+/** `$1` is the id of an event, `$2` the outcome of attempts that are under way. */
+const ERASE: string = `
+with held as (
+    update scanwire.deliveries d set state = 'erased', finished_at = scanwire.now()
+    where
+        d.stage = 'failed' and d.event_id = $1
+        and (d.state = 'held' or case when d.order_key is not null then scanwire.has_place(d.exporter_id, d.order_key, d.seq) end)
+    returning d.id
+)
+select
+    v.id, v.kind, v.created_at as "createdAt", v.erased_at as "erasedAt", v.ended + (select count(*) from held)::integer as ended
+from scanwire.erase_event($1, $2) v`;
+
+/** `$1` are ids of events, `$2` their traces. */
+const KEEP_TRACES: string = prepared(`
+insert into scanwire.traces (event_id, traceparent, kept_at)
+    select event_id, traceparent, scanwire.now() from unnest($1::uuid[], $2::text[]) as given (event_id, traceparent)
+    on conflict do nothing`);
+
+/** `$1` are ids of events. */
+const TRACES: string = prepared('select event_id as "eventId", traceparent from scanwire.traces where event_id = any ($1::uuid[])');
 
 /**
  * Events, deliveries and attempts in the tables of migration `0002-webhooks`. `db` rejects with `UNAVAILABLE` by itself.
@@ -80,41 +139,11 @@ export function deliveries(db: Executor, notifications?: Notifications): Deliver
 
         dispatch: (options) => dispatch(db, options),
 
-        async sweep({ requeueAfter, limit, endedOnly = false }) {
-            const outcome = JSON.stringify(interrupted(0, INTERRUPTIONS.expired));
-            const parameters = [requeueAfter, limit, FAULTS.poisonedAfter, outcome, endedOnly, RESERVATION_TIMES.reportedAfter];
-            const { rows } = await db.query<SweptRow>(SWEEP, parameters);
-            return {
-                lost: rows.filter((row) => !row.poisoned).map(({ poisoned, ...row }) => ({ ...row, reservation: null })),
-                poisoned: rows.filter((row) => row.poisoned).map(({ deliveryId }) => deliveryId),
-            };
-        },
-
+        sweep: (options) => sweep(db, options),
         claim: (requests, session, maxBytes) => claim(db, requests, session, maxBytes),
         recordOutcomes: (outcomes, rules) => recordOutcomes(db, outcomes, rules),
 
-        async keepAlive({ id, process, slots, generation = null, opensUrls = false }, duration, begun = { upTo: null, attempts: [] }) {
-            const named = begun.attempts.map(({ deliveryId, token, claimedAt, duration }) => {
-                return { id: deliveryId, token, claimed_at: claimedAt, duration };
-            });
-            const parameters = [id, process, JSON.stringify(slots), duration, generation, begun.upTo, JSON.stringify(named), opensUrls];
-            const { rows } = await db.query<{ now: Time }>(KEEP_ALIVE, parameters);
-            return new Date(rows[0]?.now as Time);
-        },
-
-        async sessions() {
-            const { rows } = await db.query<Required<Session>>(
-                `select id, process, slots, opens_urls as "opensUrls" from scanwire.worker_sessions where alive_until > scanwire.now()
-                union all
-                select id, 'of a version without sessions', '{}', false from scanwire.sessionless where until > scanwire.now()`,
-            );
-            return rows;
-        },
-
-        async endSessions(ids) {
-            await db.query('delete from scanwire.worker_sessions where id = any ($1::uuid[])', [ids]);
-        },
-
+        ...sessionStore(db),
         get: (id) => get(db, id),
 
         async attempts(deliveryId) {
@@ -142,96 +171,6 @@ export function deliveries(db: Executor, notifications?: Notifications): Deliver
             }
             return withDates(rows[0], ['createdAt', 'erasedAt']);
         },
-    };
-}
-
-/** Those that were passed by for others of their order keys are not found again, and may have had the places of others: these get them at once. */
-async function dispatch(db: Executor, { window, breakerAfter, beginWithin, limit, rate }: DispatchOptions): Promise<DispatchResult> {
-    const handedOut: Dispatched[] = [];
-    for (;;) {
-        const parameters = [window, breakerAfter, limit - handedOut.length, SHARES.defaultSlots, SHARES.slowAfter, beginWithin ?? null];
-        const statement = rate === undefined ? DISPATCH : DISPATCH_AT_RATE;
-        const [result, ...rows] = (await db.query<DispatchRow>(statement, rate === undefined ? parameters : [...parameters, rate])).rows;
-        handedOut.push(...rows.map(dispatchedFromRow));
-        if (result?.passedBy !== true || handedOut.length === limit) {
-            return { handedOut, waitsFor: result?.waitsFor ?? [] };
-        }
-    }
-}
-
-async function claim(
-    db: Executor,
-    requests: readonly ClaimRequest[],
-    session: string | null,
-    maxBytes?: number,
-): Promise<readonly (Claim | null)[]> {
-    const parameters = requests.map(({ deliveryId, token, duration, reservation = null, keepsReservation = false }, index) => {
-        return { index, id: uuidOrNull(deliveryId), token, duration, grant: reservation, holds: keepsReservation };
-    });
-    const { rows } = await db.query<ClaimRow>(CLAIM, [JSON.stringify(parameters), session, maxBytes ?? null]);
-    const claims = new Map(rows.map((row) => [row.index, claimFromRow(row)]));
-    return requests.slice(0, rows[0]?.end ?? requests.length).map((_, index) => claims.get(index) ?? null);
-}
-
-function claimFromRow({ index: _, end: __, eventId, kind, body, eventCreatedAt, ...row }: ClaimRow): Claim {
-    const { deliveryId, token, claimedAt, attempt, attemptSinceReplay, singleAttempt, generation, message, ...exporter } = row;
-    const event = { id: eventId, kind, body, createdAt: new Date(eventCreatedAt) };
-    const claimed = { deliveryId, token, claimedAt: new Date(claimedAt), attempt, attemptSinceReplay, singleAttempt, generation };
-    return { ...claimed, event, message, exporter: exporterFromRow(exporter) };
-}
-
-async function recordOutcomes(db: Executor, outcomes: readonly RecordedOutcome[], rules: BreakerRules): Promise<readonly boolean[]> {
-    const parameters = outcomes.map(outcomeParameter).filter(({ id, exporter_id }) => isUuid(id) && isUuid(exporter_id));
-    if (parameters.length === 0) {
-        return outcomes.map(() => false);
-    }
-
-    const all = [
-        JSON.stringify(parameters),
-        JSON.stringify({ ...rules, ...SHARES, stopReason: STOPPED_FAILING }),
-        JSON.stringify(interrupted(0, INTERRUPTIONS.delivered)),
-    ];
-    const { rows } = await db.query<{ index: number }>(...outcomeStatement(parameters, all));
-    const held = new Set(rows.map(({ index }) => index));
-    return outcomes.map((_, index) => held.has(index));
-}
-
-/** The least that will do, with what it takes after what is common to all. */
-function outcomeStatement(parameters: readonly ReturnType<typeof outcomeParameter>[], common: readonly string[]): [string, unknown[]] {
-    if (!parameters.every(isQuickSuccess)) {
-        return [RECORD_OUTCOMES, [...common]];
-    }
-    if (parameters.some(({ index }) => index > 0)) {
-        return [RECORD_DELIVERED, [...common, [...new Set(parameters.map((one) => one.exporter_id))]]];
-    }
-    const { exporter_id, id, token, claimed_at, code, outcome } = parameters[0] as (typeof parameters)[number];
-    return [RECORD_SINGLE_DELIVERED, [...common, exporter_id, id, token, claimed_at, code, outcome]];
-}
-
-/** Whether it can only change an exporter that does not fare well yet. */
-function isQuickSuccess({ state, health, took, pause, stop_reason }: ReturnType<typeof outcomeParameter>): boolean {
-    return state === 'delivered' && health === 'success' && took <= SHARES.quickWithin && pause === null && stop_reason === null;
-}
-
-function outcomeParameter(recorded: RecordedOutcome, index: number) {
-    const { deliveryId, exporterId, token, begunAt, outcome, next, health, pause, stopReason } = recorded;
-    const delay = next.state === 'pending' ? next.delay : null;
-    return {
-        index,
-        id: deliveryId,
-        exporter_id: exporterId,
-        token,
-        claimed_at: begunAt,
-        code: outcome.code,
-        outcome: JSON.stringify(outcome),
-        last_outcome: JSON.stringify({ code: outcome.code, detail: outcome.detail }),
-        state: next.state,
-        delay: delay === 'fault' ? null : delay,
-        fault: delay === 'fault',
-        health,
-        took: outcome.timings.total,
-        pause,
-        stop_reason: stopReason,
     };
 }
 
@@ -285,21 +224,6 @@ function traceStore(db: Executor): TraceStore {
         async of(eventIds) {
             const { rows } = await db.query<{ eventId: string; traceparent: string }>(TRACES, [eventIds]);
             return new Map(rows.map(({ eventId, traceparent }) => [eventId, traceparent]));
-        },
-    };
-}
-
-/** Responses in the table of the migration `0072-responses`. */
-function responseStore(db: Executor): ResponseStore {
-    return {
-        async keep(responses) {
-            const rows = responses.map(({ deliveryId, token, body }) => ({ delivery_id: deliveryId, token, ...body }));
-            await db.query(KEEP_RESPONSES, [JSON.stringify(rows.filter(({ delivery_id }) => isUuid(delivery_id)))]);
-        },
-
-        async of(deliveryId) {
-            const { rows } = await db.query<ResponseBody & { number: number }>(RESPONSES, [uuidOrNull(deliveryId)]);
-            return new Map(rows.map(({ number, ...body }) => [number, body]));
         },
     };
 }

@@ -3,7 +3,24 @@ import type { SliceCounts, SliceOptions } from '../../../lib/webhooks/deliveries
 import type { DeliveryFilter, DeliveryQuery } from '../../../lib/webhooks/deliveries/deliveries.ts';
 import type { Delivery, DeliveryState } from '../../../lib/webhooks/deliveries/delivery-store.ts';
 import { isUuid, type Row, type Time, uuidOrNull, withDates } from '../database.ts';
-import { DELIVERY_COLUMNS, STAGES } from './delivery-statements.ts';
+
+/** A `Delivery` of deliveries `d`, their events `v` and, where they still exist, exporters `e`. */
+export const DELIVERY_COLUMNS = `d.id, d.event_id as "eventId", v.kind, d.exporter_id as "exporterId",
+    coalesce(e.collector, d.collector) as collector, d.state, d.attempts, d.due_at as "dueAt", v.created_at as "createdAt",
+    d.finished_at as "finishedAt", d.last_code as "lastCode"`;
+
+/** Which of the partial indexes holds the deliveries of a state, as the column `stage` says. */
+const STAGES: { readonly [State in DeliveryState]: string } = {
+    pending: 'waiting',
+    queued: 'in flight',
+    sending: 'in flight',
+    delivered: 'delivered',
+    exhausted: 'failed',
+    poisoned: 'failed',
+    cancelled: 'failed',
+    erased: 'failed',
+    held: 'failed',
+};
 
 /** The newest deliveries that a query asks for. */
 export async function listDeliveries(db: Executor, { limit, ...filter }: DeliveryQuery): Promise<readonly Delivery[]> {

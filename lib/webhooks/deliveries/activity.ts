@@ -1,7 +1,7 @@
 import Joi from 'joi';
 import { ScanwireError } from '../../errors.ts';
 import { checked } from '../../schema-validation.ts';
-import type { WebhooksContext } from '../options.ts';
+import type { WebhooksContext } from '../webhooks-context.ts';
 
 /** How long a look goes back, and the length of its slices, in milliseconds. */
 export const ACTIVITY_SPANS: Readonly<Record<ActivitySpan, { readonly span: number; readonly slice: number }>> = {

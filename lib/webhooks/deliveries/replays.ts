@@ -1,7 +1,7 @@
 import Joi from 'joi';
 import { ScanwireError } from '../../errors.ts';
 import { checked } from '../../schema-validation.ts';
-import type { WebhooksContext } from '../options.ts';
+import type { WebhooksContext } from '../webhooks-context.ts';
 
 /**
  * A replay of what an exporter was sent in vain, tests aside: its deliveries that are `exhausted` or `poisoned`, and those that wait to be tried once more,

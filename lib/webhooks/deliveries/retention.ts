@@ -1,4 +1,4 @@
-import type { WebhooksContext } from '../options.ts';
+import type { WebhooksContext } from '../webhooks-context.ts';
 
 /** A day, in milliseconds: the shortest time for which anything is kept. */
 const DAY = 24 * 60 * 60_000;

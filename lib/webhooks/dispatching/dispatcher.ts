@@ -1,8 +1,8 @@
 import type { Dispatched, Listening, SweepResult } from '../deliveries/delivery-store.ts';
 import { COLLECTOR_PATTERN } from '../exporters/exporter.ts';
 import { emitPoisoned } from '../observing/host-events.ts';
-import type { WebhooksContext } from '../options.ts';
 import { unsentOutcome } from '../outcomes/outcome.ts';
+import type { WebhooksContext } from '../webhooks-context.ts';
 import type { DeliveryJob } from './delivery-queue.ts';
 import { type AfterStep, evenly, replaySteps } from './replay-steps.ts';
 import { type HandOutOptions, RESERVATION_TIMES } from './reservations.ts';

@@ -1,5 +1,5 @@
 import type { Dispatched } from '../deliveries/delivery-store.ts';
-import type { WebhooksContext } from '../options.ts';
+import type { WebhooksContext } from '../webhooks-context.ts';
 
 /**
  * Milliseconds between two steps of replays: at least; at most while their deliveries are handed out; at most while none are; and while no replay is

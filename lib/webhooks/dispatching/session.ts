@@ -2,7 +2,7 @@ import { readlinkSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { isAlive, ownIdentity, type ProcessIdentity } from '../../process-identity.ts';
 import type { Claim } from '../deliveries/delivery-store.ts';
-import type { WebhooksContext } from '../options.ts';
+import type { WebhooksContext } from '../webhooks-context.ts';
 import { RESERVATION_TIMES, type Reservations } from './reservations.ts';
 
 /** A process that claims, for as long as it keeps itself alive in the store. */

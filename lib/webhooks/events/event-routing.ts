@@ -1,9 +1,9 @@
 import { ScanwireError } from '../../errors.ts';
 import type { Executor } from '../../transaction.ts';
 import type { StoredExporter } from '../exporters/exporter.ts';
-import { type FormatEvent, formatEvent } from '../formats/format-table.ts';
+import { type FormatEvent, formatEvent } from '../formats/format.ts';
 import { type MessageMaker, messageMaker } from '../messages/formatted-message.ts';
-import type { WebhooksContext } from '../options.ts';
+import type { WebhooksContext } from '../webhooks-context.ts';
 import { type EventKind, typesFor } from './event-kinds.ts';
 import type { FormattedMessage, IdempotencyKey, NewEvent, Recipient } from './new-event.ts';
 import { type CompiledSubscription, compileSubscription, explainSubscription, isNoticeKind } from './subscription.ts';

@@ -1,7 +1,7 @@
 import { ScanwireError } from '../../errors.ts';
 import type { RecordedOutcome } from '../deliveries/delivery-store.ts';
-import type { WebhooksContext } from '../options.ts';
 import type { Outcome } from '../outcomes/outcome.ts';
+import type { WebhooksContext } from '../webhooks-context.ts';
 import { eventBody } from './event-body.ts';
 import { type ExporterKind, exporterKinds } from './event-kinds.ts';
 import type { UnroutedEvent } from './event-routing.ts';

@@ -5,8 +5,8 @@ import { type EgressProxy, type ProxyAddress, parseProxyUrl } from '../../egress
 import { ScanwireError } from '../../errors.ts';
 import type { KeyRing, SealedText } from '../../keys/key-ring.ts';
 import { subjectOf } from '../../schema-validation.ts';
-import type { WebhooksContext } from '../options.ts';
-import { certificatesIn, checkTls, tlsContext } from '../sending/client-tls.ts';
+import { certificatesIn, checkTls, tlsContext } from '../sending/tls-context.ts';
+import type { WebhooksContext } from '../webhooks-context.ts';
 import type { ExporterPatch, HeaderPairs, StoredExporter } from './exporter.ts';
 import { checkReceiverUrl } from './receiver-url.ts';
 import { knownUrl } from './sealed-url.ts';

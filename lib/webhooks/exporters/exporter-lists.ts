@@ -1,7 +1,7 @@
 import Joi from 'joi';
 import { checked } from '../../schema-validation.ts';
 import { boundsOf, type SliceTally, type SliceTimes, slicesOf } from '../deliveries/activity.ts';
-import type { WebhooksContext } from '../options.ts';
+import type { WebhooksContext } from '../webhooks-context.ts';
 import type { Exporter, StoredExporter } from './exporter.ts';
 import { type ExporterHealth, type ShownExporter, withHealth } from './exporter-health.ts';
 import type { ExporterStore } from './exporter-store.ts';

@@ -3,8 +3,8 @@ import type { KeyRing, Resealed } from '../../keys/key-ring.ts';
 import { checked } from '../../schema-validation.ts';
 import { RESERVATION_TIMES } from '../dispatching/reservations.ts';
 import { checkSecret, generateSecret, unsealSecrets } from '../messages/signing-secret.ts';
-import type { WebhooksContext } from '../options.ts';
 import { storeRefusals } from '../store-refusals.ts';
+import type { WebhooksContext } from '../webhooks-context.ts';
 import {
     type Exporter,
     type ExporterChanges,

@@ -3,12 +3,12 @@ import { ScanwireError } from '../../errors.ts';
 import { subjectOf } from '../../schema-validation.ts';
 import { checkSubscription, type Subscription } from '../events/subscription.ts';
 import { native } from '../formats/envelopes.ts';
+import { checkFormat } from '../formats/format.ts';
 import { sealedFormatSecret, sealFormatSecret } from '../formats/format-secret.ts';
-import { checkFormat } from '../formats/format-table.ts';
 import { changedHeaders, keepsHeaders, sealHeaders } from '../messages/message-headers.ts';
 import { changeSecret, checkSecret, sealSecret } from '../messages/signing-secret.ts';
-import type { WebhooksContext } from '../options.ts';
 import type { ExportType } from '../setting-values.ts';
+import type { WebhooksContext } from '../webhooks-context.ts';
 import {
     authenticationPatch,
     checkAuthentication,

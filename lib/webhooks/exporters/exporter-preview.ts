@@ -2,10 +2,10 @@ import { checked } from '../../schema-validation.ts';
 import { eventBody } from '../events/event-body.ts';
 import { type Choice, choiceOf, formatInput, type UnroutedEvent } from '../events/event-routing.ts';
 import { type PublishOptions, publishableKind } from '../events/publisher.ts';
-import type { FormatEvent } from '../formats/format-table.ts';
+import type { FormatEvent } from '../formats/format.ts';
 import { maskedBody, maskedMessage, messageMaker } from '../messages/formatted-message.ts';
 import { checkSecret, generateSecret } from '../messages/signing-secret.ts';
-import type { WebhooksContext } from '../options.ts';
+import type { WebhooksContext } from '../webhooks-context.ts';
 import {
     type ExporterChanges,
     exporterChangesSchema,

@@ -3,7 +3,7 @@ import { isOutdated, type Resealed, reseal, type SealedText } from '../../keys/k
 import { sealedFormatSecret } from '../formats/format-secret.ts';
 import { sealedHeaders } from '../messages/message-headers.ts';
 import { sealedSecrets } from '../messages/signing-secret.ts';
-import type { WebhooksContext } from '../options.ts';
+import type { WebhooksContext } from '../webhooks-context.ts';
 import { sealedAuthentication } from './authentication.ts';
 import type { ExporterPatch, StoredExporter } from './exporter.ts';
 import type { ExporterStore } from './exporter-store.ts';

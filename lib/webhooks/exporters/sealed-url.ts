@@ -1,6 +1,6 @@
 import { ScanwireError } from '../../errors.ts';
 import { type KeyRing, type SealedText, sealingKeyId } from '../../keys/key-ring.ts';
-import type { WebhooksContext } from '../options.ts';
+import type { WebhooksContext } from '../webhooks-context.ts';
 import type { StoredExporter } from './exporter.ts';
 
 type SealingParts = Pick<WebhooksContext, 'exporters' | 'deliveries' | 'keyRing' | 'onError'>;

@@ -2,9 +2,9 @@ import { eventBody } from '../events/event-body.ts';
 import { testEvent } from '../events/event-kinds.ts';
 import { formatInput } from '../events/event-routing.ts';
 import { messageMaker } from '../messages/formatted-message.ts';
-import type { WebhooksContext } from '../options.ts';
 import { type AttemptProgress, newProgress, type Timings, timingsOf } from '../outcomes/outcome.ts';
 import { type AnsweredAttempt, answeredAttempts } from '../outcomes/response-bodies.ts';
+import type { WebhooksContext } from '../webhooks-context.ts';
 import type { StoredExporter } from './exporter.ts';
 
 /** What a `test` event came to. */

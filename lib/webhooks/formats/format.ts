@@ -1,5 +1,15 @@
+import { ScanwireError } from '../../errors.ts';
+import { testEvent } from '../events/event-kinds.ts';
 import type { HeaderPairs } from '../exporters/exporter.ts';
+import { checkAdditionalHeaders } from '../messages/message-headers.ts';
+import { vendorNamed } from '../messages/signature.ts';
+import type { FormatName } from '../setting-values.ts';
+import { pagerduty, sentinel, splunkHec } from './alerts.ts';
+import { slack, teams } from './chat.ts';
+import { cloudevents, cloudeventsBinary, native } from './envelopes.ts';
 import { SECRET_PLACEHOLDER } from './format-secret.ts';
+import { ocsf } from './ocsf.ts';
+import { template } from './template.ts';
 
 /** An event as a format sees it: as it was accepted, whatever exporter it goes to. */
 export interface FormatEvent {
@@ -72,4 +82,191 @@ export function formatEvent({ kind, id, time, text }: AcceptedBody): FormatEvent
             return body;
         },
     };
+}
+
+/** The table of formats: every format by its name. */
+export type Formats = ReadonlyMap<string, Format>;
+
+const OWN: Readonly<Record<FormatName, Format>> = {
+    native,
+    cloudevents,
+    'cloudevents-binary': cloudeventsBinary,
+    ocsf,
+    slack,
+    teams,
+    pagerduty,
+    'splunk-hec': splunkHec,
+    sentinel,
+    template,
+};
+
+/**
+ * The table of formats: ours and the application's own.
+ *
+ * @throws ScanwireError `MISCONFIGURED` for a malformed name or content type, and for a name that exists already.
+ */
+export function formatTable(own: readonly Format[] = []): Formats {
+    const table = new Map(Object.entries<Format>(OWN));
+    for (const [index, format] of own.entries()) {
+        const at = `formats[${index}]`;
+        if (!/^[a-z0-9-]{1,64}$/.test(format.name)) {
+            throw misconfigured(`${at}.name`, 'must be 1 to 64 small letters, digits and dashes');
+        }
+
+        if (table.has(format.name)) {
+            throw misconfigured(`${at}.name`, `must be new: ${format.name} exists already`);
+        }
+
+        if (!/^[\x20-\x7e]{1,128}$/.test(format.contentType)) {
+            throw misconfigured(`${at}.contentType`, 'must be 1 to 128 visible ASCII characters and spaces');
+        }
+
+        table.set(format.name, format);
+    }
+
+    return table;
+}
+
+/** The format of an exporter, as it is stored. */
+export interface FormatChoice {
+    /** The name of a format. */
+    readonly format: string;
+    /** For the format `template`: a JSON document, as an object or a list. Else null. */
+    readonly template: unknown;
+}
+
+/** What {@link checkFormat} looks at besides the choice. */
+export interface FormatSurroundings {
+    /** The vendor's name, for example `Acme`. */
+    readonly vendor: string;
+    /** The secret that is given with the choice, or that is kept from before. Undefined for none. */
+    readonly secret?: string | undefined;
+    /** Names of the exporter's additional headers, which a format's own must not repeat. */
+    readonly headerNames?: readonly string[];
+}
+
+/**
+ * Refuses, at save, a choice that could not be sent: an unknown format, a template or a secret that is missing or not wanted, and a
+ * header that additional ones have already. Makes a message of a `test` to see it.
+ *
+ * @throws ScanwireError `INVALID_INPUT` with the field `format`, `template` (and the path in it), `formatSecret` or `headers`.
+ */
+export function checkFormat(formats: Formats, choice: FormatChoice, { vendor, secret, headerNames = [] }: FormatSurroundings): void {
+    const format = formats.get(choice.format);
+    if (format === undefined) {
+        throw refused(`Format must be one of ${[...formats.keys()].join(', ')}`, 'format');
+    }
+
+    checkTemplate(format, choice.template);
+    checkSecret(format, secret);
+    const headers = checkAdditionalHeaders(madeAtSave(formatterOf(formats, choice, vendor)).headers, vendorNamed(vendor));
+    const taken = new Set(headerNames.map((name) => name.toLowerCase()));
+    const twice = headers.find(([name]) => taken.has(name.toLowerCase()));
+    if (twice !== undefined) {
+        throw refused(`Header ${twice[0]} is set by the format ${format.name}`, 'headers');
+    }
+}
+
+function checkTemplate({ name, checkTemplate: check }: Format, document: unknown): void {
+    const given = document !== null && document !== undefined;
+    if (given !== (check !== undefined)) {
+        throw refused(given ? `Format ${name} takes no template` : `Format ${name} needs a template`, 'template');
+    }
+
+    check?.(document);
+}
+
+function checkSecret({ name, secret: wanted }: Format, secret: string | undefined): void {
+    if (wanted === undefined && secret !== undefined) {
+        throw refused(`Format ${name} takes no secret`, 'formatSecret');
+    }
+
+    if (wanted !== undefined && secret === undefined) {
+        throw refused(`Format ${name} needs a ${wanted.name}`, 'formatSecret');
+    }
+
+    if (wanted !== undefined && secret !== undefined && !wanted.pattern.test(secret)) {
+        throw refused(`The ${wanted.name} ${wanted.rule}`, 'formatSecret');
+    }
+}
+
+/** The message of a `test`. What cannot be made of it now is the fault of whoever saves. */
+function madeAtSave(formatter: Formatter): FormattedMessage {
+    const time = new Date(0);
+    const id = '00000000-0000-4000-8000-000000000000';
+    const text = JSON.stringify({ timestamp: time, webhook_id: id, webhook_name: '' });
+    try {
+        return formatter(formatEvent({ kind: testEvent.name, id, time, text }));
+    } catch (cause) {
+        const { message, field = 'format' } = cause as ScanwireError;
+        throw new ScanwireError('INVALID_INPUT', message, { field, cause });
+    }
+}
+
+/** A message as it is stored: what a format has made of an event. */
+export interface FormattedMessage {
+    readonly contentType: string;
+    /** The format's own headers besides `Content-Type`. */
+    readonly headers: HeaderPairs;
+    /** With the placeholder where the format's secret belongs. */
+    readonly body: Buffer;
+}
+
+/** Makes the messages of one exporter. */
+export type Formatter = (event: FormatEvent) => FormattedMessage;
+
+/**
+ * The formatter of an exporter. To be kept as long as neither its choice nor the vendor changes: a template is parsed for each.
+ *
+ * @param vendor The vendor's name, for example `Acme`.
+ * @throws ScanwireError `MISCONFIGURED` for a format that is not in the table (any more). The formatter throws the same when the format
+ *     cannot make a message of an event: nobody but this exporter is the worse for it.
+ */
+export function formatterOf(formats: Formats, { format: name, template: document }: FormatChoice, vendor: string): Formatter {
+    const format = formats.get(name);
+    if (format === undefined) {
+        throw unusable(`There is no format ${name}`);
+    }
+
+    const names = vendorNamed(vendor);
+    const isOurs = Object.values(OWN).includes(format);
+    const settings = { vendor, template: document };
+    return (event) => {
+        const { headers = [], body } = madeBy(format, event, settings);
+        if (typeof body !== 'string' && !(body instanceof Uint8Array)) {
+            throw unusable(`Format ${name} must give a body of text or bytes`);
+        }
+
+        return {
+            contentType: format.contentType,
+            // ours are known to keep the rules, at a price that a message need not pay
+            headers: isOurs || headers.length === 0 ? headers : checkAdditionalHeaders(headers, names),
+            body: typeof body === 'string' ? Buffer.from(body) : Buffer.from(body),
+        };
+    };
+}
+
+function madeBy(format: Format, event: FormatEvent, settings: Parameters<Format['make']>[1]): ReturnType<Format['make']> {
+    try {
+        return format.make(event, settings);
+    } catch (cause) {
+        if (cause instanceof ScanwireError) {
+            throw cause;
+        }
+
+        throw unusable(`Format ${format.name} cannot make a message of this event`, cause);
+    }
+}
+
+function refused(message: string, field: string): ScanwireError {
+    return new ScanwireError('INVALID_INPUT', message, { field });
+}
+
+/** Of a format that is kept or that was checked: only making a message shows it. */
+function unusable(message: string, cause?: unknown): ScanwireError {
+    return new ScanwireError('MISCONFIGURED', message, { field: 'format', cause });
+}
+
+function misconfigured(field: string, rule: string): ScanwireError {
+    return new ScanwireError('MISCONFIGURED', `webhooks options: ${field} ${rule}`, { field });
 }

@@ -4,10 +4,10 @@ import type { FormattedMessage, StoredEvent } from '../events/new-event.ts';
 import { authorizationOf, unsealAuthentication } from '../exporters/authentication.ts';
 import type { HeaderPairs, StoredExporter } from '../exporters/exporter.ts';
 import { native } from '../formats/envelopes.ts';
+import { type FormatEvent, type Formatter, formatterOf } from '../formats/format.ts';
 import { sealedFormatSecret, withFormatSecret, withMaskedSecret } from '../formats/format-secret.ts';
-import { type FormatEvent, type Formatter, formatterOf } from '../formats/format-table.ts';
-import type { WebhooksContext } from '../options.ts';
 import { MASK } from '../outcomes/masking.ts';
+import type { WebhooksContext } from '../webhooks-context.ts';
 import { messageHeaders, unsealHeaders } from './message-headers.ts';
 import { unsealSecrets } from './signing-secret.ts';
 

@@ -7,9 +7,9 @@ import type { Session } from '../dispatching/session.ts';
 import type { Exporter } from '../exporters/exporter.ts';
 import type { Exporters } from '../exporters/exporter-operations.ts';
 import { sealedForExporters } from '../exporters/exporter-resealing.ts';
-import type { WebhooksContext } from '../options.ts';
 import type { Outcome, Timings } from '../outcomes/outcome.ts';
 import { outcomeWords } from '../outcomes/outcome-words.ts';
+import type { WebhooksContext } from '../webhooks-context.ts';
 import { FINDING_WORDS, type FindingCode, filledFinding } from './finding-words.ts';
 import type { Readiness } from './readiness.ts';
 

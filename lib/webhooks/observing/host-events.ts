@@ -1,6 +1,6 @@
 import type { Claim, RecordedOutcome } from '../deliveries/delivery-store.ts';
-import type { WebhooksContext } from '../options.ts';
 import type { Outcome, OutcomeCode } from '../outcomes/outcome.ts';
+import type { WebhooksContext } from '../webhooks-context.ts';
 
 /**
  * Emitted by the process that has recorded the outcome of an attempt: `failed` is tried again, `exhausted` is not. `poisoned` is emitted by the

@@ -1,7 +1,7 @@
 import { batched } from '../../batched.ts';
 import { within } from '../../within.ts';
 import type { Claim } from '../deliveries/delivery-store.ts';
-import type { WebhooksContext } from '../options.ts';
+import type { WebhooksContext } from '../webhooks-context.ts';
 
 /** In which span an event was published. */
 export interface Trace {

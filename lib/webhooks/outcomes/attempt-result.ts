@@ -1,7 +1,7 @@
 import { byErrorCode, ConnectionFailure, connectionCode } from '../../egress/connection-code.ts';
 import { ProxyFailure } from '../../egress/proxy.ts';
 import { CodedError, codeNote, errorCode, ScanwireError } from '../../errors.ts';
-import { type Exchange, isSuccess, ResponseTooLong } from '../sending/exchange.ts';
+import { type Exchange, isSuccess, ResponseTooLong } from '../sending/http-exchange.ts';
 import { AttemptFailure, type AttemptResult, type OutcomeCode } from './outcome.ts';
 
 /** The result of an exchange: by its status, else by what ended it. `now` is for a `Retry-After` date in a response without `Date`. */

@@ -3,8 +3,8 @@ import type { KeyRing } from '../../keys/key-ring.ts';
 import { printableLines } from '../../printable.ts';
 import { within } from '../../within.ts';
 import type { Attempt, Claim, DeliveryStore } from '../deliveries/delivery-store.ts';
-import type { WebhooksContext } from '../options.ts';
-import type { RefusedResponse } from '../sending/exchange.ts';
+import type { RefusedResponse } from '../sending/http-exchange.ts';
+import type { WebhooksContext } from '../webhooks-context.ts';
 import { masked } from './masking.ts';
 import { messageSecrets } from './message-secrets.ts';
 

@@ -1,5 +1,5 @@
 import type { QueueWorker } from '../dispatching/delivery-queue.ts';
-import type { WebhooksContext } from '../options.ts';
+import type { WebhooksContext } from '../webhooks-context.ts';
 import { deliveryWorker } from './delivery-worker.ts';
 
 /** What a process has begun in order to send: the session under which it claims, and a worker for each collector. */

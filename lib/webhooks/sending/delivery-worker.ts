@@ -12,11 +12,11 @@ import type { Vendor } from '../messages/signature.ts';
 import { unsealSecrets } from '../messages/signing-secret.ts';
 import { type DeliveryEvent, deliveryEvent } from '../observing/host-events.ts';
 import { type Post, untraced } from '../observing/tracing.ts';
-import type { WebhooksContext } from '../options.ts';
 import { resultOfError } from '../outcomes/attempt-result.ts';
 import { type Outcome, unsentOutcome } from '../outcomes/outcome.ts';
 import { DEFAULT_SCHEDULE, nextState } from '../outcomes/retry-schedule.ts';
-import type { RefusedResponse } from './exchange.ts';
+import type { WebhooksContext } from '../webhooks-context.ts';
+import type { RefusedResponse } from './http-exchange.ts';
 import type { Message } from './http-sender.ts';
 import { bodyBytes } from './message-cache.ts';
 

@@ -14,11 +14,11 @@ import { codeOfError, resultOfError, resultOfExchange } from '../outcomes/attemp
 import { AttemptFailure, type AttemptProgress, type AttemptResult, newProgress, type Outcome, outcomeOf } from '../outcomes/outcome.ts';
 import type { Trust } from '../setting-values.ts';
 import { accessTokens } from './access-tokens.ts';
-import { tlsContext } from './client-tls.ts';
 import { type Connection, connection } from './connection.ts';
 import { connectionPool, type Lease } from './connection-pool.ts';
-import { type Exchange, exchange, type RefusedResponse } from './exchange.ts';
-import { secure } from './tls-trust.ts';
+import { type Exchange, exchange, type RefusedResponse } from './http-exchange.ts';
+import { secure } from './receiver-certificate.ts';
+import { tlsContext } from './tls-context.ts';
 
 /** One POST, ready to go. */
 export interface Message {

@@ -4,7 +4,7 @@ import { OUTCOME_CODES } from '../../../lib/webhooks/outcomes/outcome.ts';
 import { activityRoute, activityTemplates } from './activity.ts';
 import { deliveryLive, deliveryRoutes, deliveryTemplates, type Named, namedExporters, nameOf, stateShown } from './delivery.ts';
 import { counted, type Texts } from './languages.ts';
-import type { View } from './live.ts';
+import type { View } from './live-streams.ts';
 import { type Fault, faultOf, type Page } from './renderer.ts';
 import { type Redirect, type Screen, timeIn, type Visit } from './screen.ts';
 

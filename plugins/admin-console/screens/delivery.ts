@@ -6,7 +6,7 @@ import { DISCARDABLE, isReplayable, waitsAgain } from '../../../lib/webhooks/sto
 import type { Output } from '../operations.ts';
 import { attemptShown, attemptTemplates, outcomeShown } from './attempt.ts';
 import { errorText, filled, type Texts } from './languages.ts';
-import type { LivePart } from './live.ts';
+import type { LivePart } from './live-streams.ts';
 import type { Page, Templates } from './renderer.ts';
 import { type Redirect, type ScreenRoute, unlessAbsent, type Visit } from './screen.ts';
 

@@ -2,7 +2,7 @@ import { ScanwireError } from '../../../lib/errors.ts';
 import type { HandledOperation } from '../handlers.ts';
 import type { OperationName } from '../operations.ts';
 import type { Texts } from './languages.ts';
-import type { LivePart } from './live.ts';
+import type { LivePart } from './live-streams.ts';
 import type { Page, Templates } from './renderer.ts';
 
 /** What somebody asks of a screen. */

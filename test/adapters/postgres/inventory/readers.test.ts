@@ -1,6 +1,6 @@
 import t from 'tap';
+import { collection } from '../../../../adapters/postgres/inventory/collection.ts';
 import { readersOf } from '../../../../adapters/postgres/inventory/readers.ts';
-import { collection } from '../../../../adapters/postgres/inventory/row-pages.ts';
 import type { Executor } from '../../../../lib/transaction.ts';
 
 interface Asked {

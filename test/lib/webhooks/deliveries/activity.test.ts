@@ -2,7 +2,7 @@ import t from 'tap';
 import { sampleEvent, sampleExporter } from '../../../../adapters/contract/webhooks/fixture.ts';
 import { memoryWebhooks } from '../../../../adapters/memory/index.ts';
 import { activityOf } from '../../../../lib/webhooks/deliveries/activity.ts';
-import type { WebhooksContext } from '../../../../lib/webhooks/options.ts';
+import type { WebhooksContext } from '../../../../lib/webhooks/webhooks-context.ts';
 
 const NOW = new Date('2026-11-21T09:31:07Z');
 

@@ -7,7 +7,7 @@ import { postgresWebhooks, transaction } from '../../../../adapters/postgres/ind
 import { egressGuard } from '../../../../lib/egress/guard.ts';
 import { keyRing } from '../../../../lib/keys/key-ring.ts';
 import type { NewExporterSettings } from '../../../../lib/webhooks/exporters/exporter.ts';
-import type { Format } from '../../../../lib/webhooks/formats/format-table.ts';
+import type { Format } from '../../../../lib/webhooks/formats/format.ts';
 import type { WebhookStores } from '../../../../lib/webhooks/options.ts';
 import { newProgress, outcomeOf } from '../../../../lib/webhooks/outcomes/outcome.ts';
 import type { Message } from '../../../../lib/webhooks/sending/http-sender.ts';

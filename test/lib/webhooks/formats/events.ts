@@ -1,12 +1,6 @@
 import { eventBody } from '../../../../lib/webhooks/events/event-body.ts';
 import { investigationCreated } from '../../../../lib/webhooks/events/event-kinds.ts';
-import {
-    type FormatEvent,
-    type FormattedMessage,
-    formatEvent,
-    formatTable,
-    formatterOf,
-} from '../../../../lib/webhooks/formats/format-table.ts';
+import { type FormatEvent, type FormattedMessage, formatEvent, formatTable, formatterOf } from '../../../../lib/webhooks/formats/format.ts';
 
 /* Events that formats are tried with. */
 

@@ -2,8 +2,8 @@ import { createRequire } from 'node:module';
 import { CloudEvent, HTTP } from 'cloudevents';
 import fc from 'fast-check';
 import t from 'tap';
+import { checkFormat, type Format, formatEvent, formatTable, formatterOf } from '../../../../lib/webhooks/formats/format.ts';
 import { SECRET_PLACEHOLDER, withFormatSecret, withMaskedSecret } from '../../../../lib/webhooks/formats/format-secret.ts';
-import { checkFormat, type Format, formatEvent, formatTable, formatterOf } from '../../../../lib/webhooks/formats/format-table.ts';
 import { FORMATS } from '../../../../lib/webhooks/setting-values.ts';
 import {
     brokenRules,

@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import t from 'tap';
-import { OCSF_VERSION } from '../../../../lib/webhooks/formats/format-table.ts';
+import { OCSF_VERSION } from '../../../../lib/webhooks/formats/ocsf.ts';
 import { detectionFindingSchema } from '../../../interop/ocsf-schema.ts';
 import { eventOf, fullInvestigation, made, smallInvestigation, testBody } from './events.ts';
 

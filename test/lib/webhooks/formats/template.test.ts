@@ -1,7 +1,7 @@
 import { createRequire } from 'node:module';
 import fc from 'fast-check';
 import t from 'tap';
-import { checkFormat, formatTable } from '../../../../lib/webhooks/formats/format-table.ts';
+import { checkFormat, formatTable } from '../../../../lib/webhooks/formats/format.ts';
 import { eventOf, fullInvestigation, ID, made } from './events.ts';
 
 const event = eventOf(fullInvestigation);

@@ -6,7 +6,7 @@ import { egressGuard } from '../../../../lib/egress/guard.ts';
 import type { DeliveryStore } from '../../../../lib/webhooks/deliveries/delivery-store.ts';
 import type { WebhookStores, WebhooksOptions } from '../../../../lib/webhooks/options.ts';
 import { type ResponseStore, responseBody } from '../../../../lib/webhooks/outcomes/response-bodies.ts';
-import type { RefusedResponse } from '../../../../lib/webhooks/sending/exchange.ts';
+import type { RefusedResponse } from '../../../../lib/webhooks/sending/http-exchange.ts';
 import { httpSender } from '../../../../lib/webhooks/sending/http-sender.ts';
 import { type Behaviour, receiver } from '../../../support/bad-receiver.ts';
 import { investigation } from '../../../support/investigation.ts';

@@ -7,7 +7,7 @@ import { egressGuard } from '../../../../lib/egress/guard.ts';
 import { newProgress } from '../../../../lib/webhooks/outcomes/outcome.ts';
 import { type Connection, connection } from '../../../../lib/webhooks/sending/connection.ts';
 import { connectionPool } from '../../../../lib/webhooks/sending/connection-pool.ts';
-import { exchange } from '../../../../lib/webhooks/sending/exchange.ts';
+import { exchange } from '../../../../lib/webhooks/sending/http-exchange.ts';
 import { type HttpSenderOptions, httpSender, type Message, type Sender } from '../../../../lib/webhooks/sending/http-sender.ts';
 import { answers, BAD_RECEIVERS, type Behaviour, type Receiver, receiver } from '../../../support/bad-receiver.ts';
 import { nameServer } from '../../../support/name-server.ts';

@@ -2,7 +2,7 @@ import { setImmediate } from 'node:timers/promises';
 import type { Collection, ReadOptions } from '../../../lib/inventory/store.ts';
 import type { Executor } from '../../../lib/transaction.ts';
 import { prepared } from '../prepared.ts';
-import type { TextBatch } from './copied-texts.ts';
+import type { TextBatch } from './copy-out.ts';
 import type { Readers } from './readers.ts';
 
 /** They cost next to nothing here, so that round trips count sooner than with rows. The first batch is a small one: somebody waits for it. */
@@ -55,7 +55,7 @@ interface TextPage extends TextBatch {
  *
  * @param select Reads the rows of a batch of which not every one has a text.
  */
-export function textPages<Row extends { readonly id: number }>(
+export function textBatches<Row extends { readonly id: number }>(
     readers: Readers,
     source: TextSource,
     select: NonNullable<Collection<Row>['select']>,

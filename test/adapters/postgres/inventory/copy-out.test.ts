@@ -3,7 +3,7 @@ import t from 'tap';
 import { present } from '../../../../adapters/contract/assertions.ts';
 import { type ClientLike, IMPATIENT, patiently } from '../../../../adapters/postgres/database.ts';
 import type { PoolLike } from '../../../../adapters/postgres/index.ts';
-import { copying, type TextBatch } from '../../../../adapters/postgres/inventory/copied-texts.ts';
+import { copying, type TextBatch } from '../../../../adapters/postgres/inventory/copy-out.ts';
 import { databases } from '../databases.ts';
 
 /** Of 3,000 rows, those without one of some number, each text with all that a form of copying could take for its own. */

@@ -3,7 +3,7 @@ import { get, type IncomingMessage } from 'node:http';
 import type { Readable } from 'node:stream';
 import t from 'tap';
 import { until } from '../../../adapters/contract/assertions.ts';
-import { LiveStreams, type StreamOptions, type Topic } from '../../../plugins/admin-console/screens/live.ts';
+import { LiveStreams, type StreamOptions, type Topic } from '../../../plugins/admin-console/screens/live-streams.ts';
 import { admin, host, receiver, register, SESSIONS, systemOf } from './host.ts';
 
 /** Streams whose time stands still until it is told to go on. */

@@ -1,21 +1,10 @@
-import type { Executor } from '../../../lib/transaction.ts';
-import { type PoolLike, patiently, transaction } from '../database.ts';
-import { everySlice, LEASE, type Lease, slice } from './import-slices.ts';
+import { type PoolLike, transaction } from '../database.ts';
+import { LEASE, type Lease, slice } from './import-lease.ts';
+import { everySlice } from './import-slices.ts';
 import { FORGET_NAMED } from './remove-unnamed.ts';
 import { UNSEE } from './sightings.ts';
 import { APPLY_FINDINGS, DISCARD_FINDINGS } from './stage-findings.ts';
 import { assignments } from './stage-hosts.ts';
-
-/** Begins to store: from here on listings end before the hosts that are going to come. Resolves to the generation of the import. */
-export async function lease(client: Executor, { workspaceId, importId }: Lease): Promise<number> {
-    const { rows } = await client.query<{ generation: number }>(
-        `update scanwire.workspaces
-         set import_id = $2, import_until = scanwire.now() + ${LEASE}, hosts_until = (select coalesce(max(id), 0) from scanwire.hosts)
-         where id = $1 returning greatest(generation, 0) + 1 as generation`,
-        [workspaceId, importId],
-    );
-    return rows[0]?.generation ?? 0;
-}
 
 /** Shows all that was staged, at once. */
 export async function show(pool: PoolLike, lease: Lease, generation: number): Promise<void> {
@@ -40,13 +29,6 @@ export async function isShown(pool: PoolLike, lease: Lease): Promise<boolean> {
         ]);
         return rows[0]?.staged_shown ?? false;
     });
-}
-
-/** Leaves the import to whoever writes next, who need not wait for the end of its lease. Where this fails, he waits. */
-export async function release(pool: PoolLike, { workspaceId, importId }: Lease): Promise<void> {
-    await patiently(pool)
-        .query(`update scanwire.workspaces set import_until = '-infinity' where id = $1 and import_id = $2`, [workspaceId, importId])
-        .catch(() => {});
 }
 
 const NEXT_STAGED = `delete from scanwire.staged_hosts

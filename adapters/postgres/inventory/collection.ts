@@ -1,9 +1,9 @@
 import { isRowId } from '../../../lib/inventory/fields.ts';
 import type { ExtraField, FilterName, Filters, SEARCHED, Selection } from '../../../lib/inventory/selection.ts';
 import type { Collection, ReadOptions, SelectableCollection } from '../../../lib/inventory/store.ts';
-import { idsByAddress } from './address-pages.ts';
+import { idsByAddress } from './hosts-by-address.ts';
 import type { Readers } from './readers.ts';
-import { idsWithin, textPages } from './text-pages.ts';
+import { idsWithin, textBatches } from './text-batches.ts';
 import { type BuriedTable, deletions } from './tombstones.ts';
 
 /** How the rows of a resource are found. `rows` stands for the resource's own table in these texts. */
@@ -132,7 +132,7 @@ function textOf<Row extends { readonly id: number }>(
     const page = (after: string, until?: string): string => `select rows.id, ${row} as text from ${from}
         where ${[...belowOf(source), listed, idsWithin(after, until)].join(' and ')} order by rows.id`;
     const usable = '(select not staged_shown from scanwire.workspaces where id = $1)';
-    const pages = textPages(readers, { parents: source.parents.length, page, usable, ...(isKept && { isKept }) }, select);
+    const pages = textBatches(readers, { parents: source.parents.length, page, usable, ...(isKept && { isKept }) }, select);
     return (path, options) => (path.every(isRowId) ? pages(path, options) : select(path, {}, options));
 }
 

@@ -1,6 +1,6 @@
 import t from 'tap';
 import { readersOf } from '../../../../adapters/postgres/inventory/readers.ts';
-import { idsWithin, textPages } from '../../../../adapters/postgres/inventory/text-pages.ts';
+import { idsWithin, textBatches } from '../../../../adapters/postgres/inventory/text-batches.ts';
 import type { Executor } from '../../../../lib/transaction.ts';
 
 type Row = { readonly id: number };
@@ -57,7 +57,7 @@ function listing(ids: readonly number[], { change = (seen) => seen, hasText = ()
             .map((id) => ({ id }));
     }
     const source = { parents: 0, page, ...(isKept && { isKept }) };
-    const pages = textPages<Row>(readersOf(database, texts), source, select as Parameters<typeof textPages<Row>>[2]);
+    const pages = textBatches<Row>(readersOf(database, texts), source, select as Parameters<typeof textBatches<Row>>[2]);
     const written = async (): Promise<number[]> => {
         const all: number[] = [];
         for await (const batch of pages([])) {

@@ -10,8 +10,8 @@ import { count, existing, type InventoryTables, ROOT, saveTables, serviceKey, ti
 import { type Gone, NOTHING_GONE, removeUnnamed } from './remove-unnamed.ts';
 import { type StoredFinding, storeFindings } from './stored-findings.ts';
 
-/** What this store offers to writers. */
-export interface MemoryInventoryWriter
+/** What this store offers to those who import. */
+export interface InventoryImport
     extends Required<Omit<InventoryWriter, 'expireHosts' | 'removeHosts' | 'removeWorkspace' | 'moveHosts' | 'updateWorkspace'>> {
     /** Puts endpoints into the workspace of that name as `RecordStore.add` says; at once, so that `memoryRecords` need not wait. */
     addEndpoints(workspaceName: string, endpoints: readonly Endpoint[]): void;
@@ -80,7 +80,7 @@ function rowWriter(tables: InventoryTables, clock: Clock) {
 }
 
 /** The import into the tables. */
-export function inventoryWriter(tables: InventoryTables, clock: Clock): MemoryInventoryWriter {
+export function inventoryImport(tables: InventoryTables, clock: Clock): InventoryImport {
     const { workspaces, hosts, services, sightings } = tables;
     const { storeWorkspace, storeHost, storeService, importHost } = rowWriter(tables, clock);
 

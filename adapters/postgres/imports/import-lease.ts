@@ -1,0 +1,58 @@
+import { ScanwireError } from '../../../lib/errors.ts';
+import type { Executor } from '../../../lib/transaction.ts';
+import { type PoolLike, patiently, transaction } from '../database.ts';
+
+/** An import that has not renewed its lease for so long has died. Longer than any statement is waited for. */
+export const LEASE = `interval '40 seconds'`;
+
+/** An import at work in a workspace; nobody else writes there. */
+export interface Lease {
+    readonly workspaceId: number;
+    readonly importId: string;
+}
+
+/** Begins to store: from here on listings end before the hosts that are going to come. Resolves to the generation of the import. */
+export async function lease(client: Executor, { workspaceId, importId }: Lease): Promise<number> {
+    const { rows } = await client.query<{ generation: number }>(
+        `update scanwire.workspaces
+         set import_id = $2, import_until = scanwire.now() + ${LEASE}, hosts_until = (select coalesce(max(id), 0) from scanwire.hosts)
+         where id = $1 returning greatest(generation, 0) + 1 as generation`,
+        [workspaceId, importId],
+    );
+    return rows[0]?.generation ?? 0;
+}
+
+/** Leaves the import to whoever writes next, who need not wait for the end of its lease. Where this fails, he waits. */
+export async function release(pool: PoolLike, { workspaceId, importId }: Lease): Promise<void> {
+    await patiently(pool)
+        .query(`update scanwire.workspaces set import_until = '-infinity' where id = $1 and import_id = $2`, [workspaceId, importId])
+        .catch(() => {});
+}
+
+/**
+ * Every row is found by an index, one by one: what is small or empty when the planner last heard of it has grown since, and a slice that
+ * reads whole tables or indexes takes seconds. Nor does a slice wait for the disk; what shows the import does, and the slices are in the
+ * log before it.
+ */
+const SETTINGS = `set local enable_seqscan = off; set local enable_hashjoin = off; set local enable_mergejoin = off;
+    set local synchronous_commit = off`;
+
+/**
+ * One short transaction of an import. It holds the row of the workspace, so that nobody takes the lease meanwhile.
+ *
+ * @throws ScanwireError `CONFLICT` when the import no longer has the lease.
+ */
+export async function slice<T>(pool: PoolLike, { workspaceId, importId }: Lease, run: (client: Executor) => Promise<T>): Promise<T> {
+    return await transaction(pool, async (client) => {
+        await client.query(SETTINGS);
+        const { rowCount } = await client.query(
+            `update scanwire.workspaces set import_until = scanwire.now() + ${LEASE} where id = $1 and import_id = $2`,
+            [workspaceId, importId],
+        );
+        if (rowCount !== 1) {
+            throw new ScanwireError('CONFLICT', 'The import was taken for dead, and what it had stored was removed');
+        }
+
+        return await run(client);
+    });
+}

@@ -1,0 +1,99 @@
+import { MAX_ID } from '../../../lib/inventory/fields.ts';
+import { addCounts, type ImportCounts, importCounts } from '../../../lib/inventory/import-counts.ts';
+import type { Executor } from '../../../lib/transaction.ts';
+import type { PoolLike } from '../database.ts';
+import type { ReadBatch } from './import-batches.ts';
+import { type Lease, slice } from './import-lease.ts';
+import type { Pace } from './import-slices.ts';
+import { NOTE_NAMED } from './remove-unnamed.ts';
+import { NO_FINDINGS, stageFindings } from './stage-findings.ts';
+import { STAGE_HOSTS, type StagedHosts } from './stage-hosts.ts';
+import { STAGE_SERVICES, type StagedServices } from './stage-services.ts';
+
+/** What a batch that was read aside brings. */
+interface Batch extends ReadBatch {
+    readonly seq: number;
+    /** The generation that the import gives the workspace. */
+    readonly generation: number;
+    readonly at: Date;
+    /** Whether what it names is noted, since all else is going to be removed. */
+    readonly replace: boolean;
+}
+
+/** What became of a batch. */
+export interface StagedBatch {
+    readonly hosts: ImportCounts;
+    readonly services: ImportCounts;
+    readonly notes: ImportCounts;
+    readonly vulns: ImportCounts;
+    /** How many hosts have something laid aside. */
+    readonly aside: number;
+    /** How many hosts were noted as named. */
+    readonly named: number;
+}
+
+/** Stores a batch, slice by slice, where nobody sees it yet, and removes it from where it was read aside. */
+export async function stageBatch(pool: PoolLike, lease: Lease, batch: Batch, pace: Pace): Promise<StagedBatch> {
+    let sum: StagedBatch = NOTHING_STAGED;
+    for (let from = 0; from < batch.size; ) {
+        const until = Math.min(from + pace.hosts(), batch.size);
+        sum = addStaged(sum, await stageSlice(pool, lease, batch, { from, until, pace }));
+        from = until;
+    }
+    return sum;
+}
+
+/** Before anything is staged. */
+export const NOTHING_STAGED: StagedBatch = {
+    hosts: importCounts(),
+    services: importCounts(),
+    notes: importCounts(),
+    vulns: importCounts(),
+    aside: 0,
+    named: 0,
+};
+
+/** Of both together. */
+export function addStaged(one: StagedBatch, other: StagedBatch): StagedBatch {
+    return {
+        hosts: addCounts(one.hosts, other.hosts),
+        services: addCounts(one.services, other.services),
+        notes: addCounts(one.notes, other.notes),
+        vulns: addCounts(one.vulns, other.vulns),
+        aside: one.aside + other.aside,
+        named: one.named + other.named,
+    };
+}
+
+async function stageSlice(
+    pool: PoolLike,
+    lease: Lease,
+    { seq, size, generation, at, replace, hasFindings }: Batch,
+    { from, until, pace }: { readonly from: number; readonly until: number; readonly pace: Pace },
+): Promise<StagedBatch> {
+    const named = [lease.importId, seq, lease.workspaceId, from, generation, until];
+    const values = [...named, at];
+    const work = async (client: Executor): Promise<StagedBatch> => {
+        const [hosts] = (await client.query<StagedHosts>(STAGE_HOSTS, values)).rows;
+        const more = [...values, hosts?.first ?? MAX_ID];
+        const [services] = hosts?.differs ? (await client.query<StagedServices>(STAGE_SERVICES, more)).rows : [];
+        const { grown, touched, ...findings } = hasFindings ? await stageFindings(client, [...more, replace]) : NO_FINDINGS;
+        const [noted] = replace ? (await client.query<{ named: number }>(NOTE_NAMED, named)).rows : [];
+        if (until === size) {
+            await client.query('delete from scanwire.import_batches where import_id = $1 and seq = $2', [lease.importId, seq]);
+        }
+
+        const kept = new Set(hosts?.kept);
+        const ofKept = (ids: readonly number[]): number => new Set(ids.filter((id) => kept.has(id))).size;
+        const enlarged = ofKept([...(services?.grown ?? []), ...grown]);
+        const counts = importCounts(hosts);
+        return {
+            hosts: addCounts(counts, importCounts({ changed: enlarged, unchanged: -enlarged })),
+            services: importCounts(services ?? { unchanged: hosts?.services ?? 0 }),
+            ...findings,
+            aside: counts.changed + counts.gone + ofKept([...(services?.touched ?? []), ...touched]),
+            named: noted?.named ?? 0,
+        };
+    };
+    return await slice(pool, lease, (client) => pace.timed(until - from, () => work(client)));
+}

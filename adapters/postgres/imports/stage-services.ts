@@ -1,0 +1,59 @@
+import { GIVEN_SERVICES, INPUT } from './import-batches.ts';
+import { COUNTED, type Counted, noteTouched, verdict } from './verdicts.ts';
+
+/** Asked once, and not for every row: a file that brings nothing new stages nothing. */
+export const SOMETHING_STAGED: string = '(select exists (select from scanwire.staged_hosts where workspace_id = $3))';
+
+/** A service as it is shown, with what a batch before has laid over it. */
+export const SHOWN_SERVICE: string = `(
+    select services.id, services.generation, coalesce(staged.state, services.state) as state, coalesce(staged.name, services.name) as name,
+        case when staged.service_id is null then services.info else staged.info end as info
+    from scanwire.services
+    left join lateral (
+        select * from scanwire.staged_services where ${SOMETHING_STAGED} and host_id = services.host_id and service_id = services.id offset 0
+    ) staged on true
+    where services.host_id = given.host_id and port = given.port and proto = given.proto offset 0
+)`;
+
+/** Whether one is new, or shown otherwise. */
+export const SERVICE_DIFFERS: string = `known.id is null
+    or given.state is distinct from known.state
+    or named and (given.name, given.info) is distinct from (known.name, known.info)`;
+
+/** The last of several services of one port is the one that counts. */
+export const STAGE_SERVICES: string = `with ${INPUT}, given as (
+    select distinct on (host_id, port, proto) host_id, input.generation as host_generation, input.updated_at as host_updated_at,
+        element.*, input.index as host_index
+    from input cross join lateral ${GIVEN_SERVICES}
+    order by host_id, port, proto, element.index desc
+), judged as materialized (
+    select host_id, host_generation, host_updated_at, port, proto, given.state, host_index, index, known.id as service_id, known.generation,
+        case when named then given.name else coalesce(known.name, '') end as name,
+        case when named then given.info else known.info end as info, ${verdict({
+            isNew: 'known.id is null',
+            differs: SERVICE_DIFFERS,
+            gone: `given.state = 'closed' and known.state <> 'closed'`,
+        })}
+    from given left join lateral ${SHOWN_SERVICE} known on true
+    where told or known.state <> 'closed'
+), different as (
+    select * from judged where verdict in ('changed', 'gone')
+), staged as (
+    insert into scanwire.staged_services (host_id, service_id, updated_at, state, name, info)
+    select host_id, service_id, $7, state, name, info from different where generation < $5
+    on conflict (host_id, service_id) do update set state = excluded.state, name = excluded.name, info = excluded.info
+), changed as (
+    update scanwire.services set state = different.state, name = different.name, info = different.info
+    from different where services.id = different.service_id and different.generation = $5
+), created as (
+    insert into scanwire.services (generation, host_id, created_at, updated_at, port, proto, state, name, info)
+    select $5, host_id, $7, $7, port, proto, state, name, info from judged where verdict = 'new' order by host_index, index
+), ${noteTouched('service', false)}
+select ${COUNTED}, array(select host_id from touched where added > 0) as grown, array(select host_id from touched) as touched from judged`;
+
+export interface StagedServices extends Counted {
+    /** Ids of hosts that were there before and have more of them now. */
+    readonly grown: readonly number[];
+    /** Ids of those that have new or other ones. */
+    readonly touched: readonly number[];
+}

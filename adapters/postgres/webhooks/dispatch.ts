@@ -1,0 +1,55 @@
+import type { Executor } from '../../../lib/transaction.ts';
+import type { Dispatched, DispatchOptions, DispatchResult } from '../../../lib/webhooks/deliveries/delivery-store.ts';
+import { SHARES } from '../../../lib/webhooks/dispatching/shares.ts';
+import { prepared } from '../prepared.ts';
+
+const handingOut = (handOut: string): string =>
+    prepared(`
+select
+    delivery_id as "deliveryId", collector, attempt, single as "singleAttempt", exporter_id as "exporterId", token,
+    extract(epoch from begin_by)::double precision * 1000 as "beginBy", generation, settings, round,
+    waits_for as "waitsFor",
+    current_setting('scanwire.passed_by', true) = 'yes' as "passedBy"
+from scanwire.${handOut}`);
+
+/**
+ * `$1` window, `$2` failures from which an exporter is probed only, `$3` limit, `$4` slots of a collector whose workers are not known, `$5`
+ * milliseconds from which on an attempt is slow, `$6` milliseconds within which an attempt must have begun, or null.
+ */
+export const DISPATCH: string = handingOut(`hand_out_due_deliveries($1, $2, $3, $4, $5, $6::double precision * interval '1 millisecond')`);
+
+/** The same with a rate for all exporters together: `$7` deliveries a second. */
+const DISPATCH_AT_RATE: string = handingOut(`hand_out_at_rate($1, $2, $3, $4, $5, $6::double precision * interval '1 millisecond', $7)`);
+
+/** A delivery of {@link DISPATCH}; the first row has nothing but what the rest waits for, and whether any were passed by since it was not their turn. */
+interface DispatchRow extends Pick<Dispatched, 'deliveryId' | 'collector' | 'attempt' | 'singleAttempt'> {
+    readonly exporterId: string;
+    readonly token: string | null;
+    readonly beginBy: number | null;
+    readonly generation: number;
+    readonly settings: number;
+    readonly round: number;
+    readonly waitsFor: readonly string[] | null;
+    readonly passedBy?: boolean | null;
+}
+
+/** As a dispatcher gets it. */
+export function dispatchedFromRow(row: Omit<DispatchRow, 'waitsFor'>): Dispatched {
+    const { deliveryId, collector, attempt, singleAttempt, token, beginBy, exporterId, generation, settings, round } = row;
+    const reservation = token === null || beginBy === null ? null : { token, beginBy, generation, settings, attemptSinceReplay: round };
+    return { deliveryId, exporterId, collector, attempt, singleAttempt, reservation };
+}
+
+/** Those that were passed by for others of their order keys are not found again, and may have had the places of others: these get them at once. */
+export async function dispatch(db: Executor, { window, breakerAfter, beginWithin, limit, rate }: DispatchOptions): Promise<DispatchResult> {
+    const handedOut: Dispatched[] = [];
+    for (;;) {
+        const parameters = [window, breakerAfter, limit - handedOut.length, SHARES.defaultSlots, SHARES.slowAfter, beginWithin ?? null];
+        const statement = rate === undefined ? DISPATCH : DISPATCH_AT_RATE;
+        const [result, ...rows] = (await db.query<DispatchRow>(statement, rate === undefined ? parameters : [...parameters, rate])).rows;
+        handedOut.push(...rows.map(dispatchedFromRow));
+        if (result?.passedBy !== true || handedOut.length === limit) {
+            return { handedOut, waitsFor: result?.waitsFor ?? [] };
+        }
+    }
+}

@@ -20,7 +20,8 @@ interface Candidate {
 interface Ranked {
     readonly row: DeliveryRow;
     readonly rank: number;
-    /** When its exporter had a turn: those that had it longest ago go first. */
+    readonly slow: boolean;
+    /** When its exporter had a turn, if it is slow: those that had it longest ago go first. */
     readonly turn: number;
 }
 
@@ -44,12 +45,10 @@ export function dispatch(state: WebhookState, options: DispatchOptions): Dispatc
         .sort(byTurn)
         .slice(0, Math.min(options.limit, unpaid));
     payRates(candidates, picked, now);
-    for (const { exporter } of groups.filter(({ isCrowded }) => isCrowded).flatMap(({ sharers }) => sharers.filter(({ slow }) => slow))) {
-        if (picked.some(({ row }) => row.exporterId === exporter.id && row.priority > 0)) {
-            state.turnsTaken += 1;
-            exporter.turn = state.turnsTaken;
-        }
-    }
+    takeTurns(
+        state,
+        groups.filter(({ isCrowded }) => isCrowded).flatMap((group) => group.picked.filter((one) => picked.includes(one))),
+    );
     const left = new Set(candidates.flatMap(({ due, window }) => due.filter(({ priority }) => priority === 0 || window > 0)));
     for (const { row } of picked) {
         left.delete(row);
@@ -185,6 +184,16 @@ function payRates(candidates: readonly Candidate[], picked: readonly Ranked[], n
     }
 }
 
+/** In the order in which they are picked, so that those of one dispatch keep it. */
+function takeTurns(state: WebhookState, picked: readonly Ranked[]): void {
+    for (const { row, slow } of picked) {
+        if (slow && row.priority > 0) {
+            state.turnsTaken += 1;
+            (state.exporters.get(row.exporterId) as ExporterRow).turn = state.turnsTaken;
+        }
+    }
+}
+
 function slotsOf(state: WebhookState, collector: string, now: Date): number {
     const alive = [...state.sessions.values()].filter(({ until }) => until > now);
     return alive.reduce((sum, { session }) => sum + (session.slots[collector] ?? 0), 0) || SHARES.defaultSlots;
@@ -221,7 +230,7 @@ function pickWithinShare(
     const singles = options.window - flying.filter(({ priority }) => priority === 0).length;
     return [...due]
         .sort(order)
-        .map((row, rank) => ({ row, rank, turn: slow ? exporter.turn : 0 }))
+        .map((row, rank) => ({ row, rank, slow, turn: slow ? exporter.turn : 0 }))
         .filter(({ row, rank }) => rank < (row.priority === 0 ? singles : own - inFlight));
 }
 

@@ -85,12 +85,15 @@ const handOut = changed(
     turned as (
         select count(scanwire.take_turn(u.exporter_id)) as count
         from (
-            select distinct q.exporter_id
+            -- in the order in which they are picked, so that those of one hand-out keep it
+            select p.exporter_id
             from queued q
-            join rooms r on r.exporter_id = q.exporter_id
+            join pooled p on p.id = q.id
             where
-                r.slow and q.priority > 0
-                and r.collector in (select p.collector from pooled p where p.slow and p.priority > 0 and p.pool_rank > p.pool_room)
+                p.slow and p.priority > 0
+                and p.collector in (select c.collector from pooled c where c.slow and c.priority > 0 and c.pool_rank > c.pool_room)
+            group by p.exporter_id
+            order by max(p.pool_rank)
         ) u
     )
     (

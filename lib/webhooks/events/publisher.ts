@@ -9,6 +9,7 @@ import { ownerSchema } from '../exporters/exporter.ts';
 import type { WebhooksContext } from '../options.ts';
 import type { MessageCache } from '../sending/message-cache.ts';
 import { RULE_SETS, type RuleSet } from '../setting-values.ts';
+import type { EventBody } from './event-bodies.ts';
 import { eventBody } from './event-body.ts';
 import { type EventKind, type EventKinds, testEvent } from './event-kinds.ts';
 import type { UnroutedEvent } from './event-routing.ts';
@@ -61,7 +62,7 @@ export interface PublishedEvent extends AcceptedEvent {
  *     `MISCONFIGURED` for a `tx` that is no transaction, or with a store that cannot join one; `UNAVAILABLE` when the store cannot be
  *     reached. Nothing is stored then.
  */
-export type Publish = (kind: string, body: unknown, options?: PublishOptions) => Promise<PublishedEvent>;
+export type Publish = <Kind extends string>(kind: Kind, body: EventBody<Kind>, options?: PublishOptions) => Promise<PublishedEvent>;
 
 /** One of many events. */
 export interface EventToPublish extends Omit<PublishOptions, 'tx'> {

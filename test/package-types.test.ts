@@ -51,7 +51,7 @@ const investigation: EventBodies['idr_investigation_created'] = {
     actors: { users: [], assets: [] },
 };
 
-for (const { publish } of [webhooks, server.plugins['webhook-exporter'], server.plugins['webhook-exporter'].of('b')]) {
+for (const { publish, publishAll } of [webhooks, server.plugins['webhook-exporter'], server.plugins['webhook-exporter'].of('b')]) {
     await publish('idr_investigation_created', investigation);
     await publish('idr_investigation_created', { ...investigation, timestamp: '2026-01-01T00:00:00Z', description: undefined });
     await publish('scan.finished', { hosts: 1 });
@@ -67,6 +67,12 @@ for (const { publish } of [webhooks, server.plugins['webhook-exporter'], server.
     await publish('idr_investigation_created', { ...investigation, actors: { users: [{ link: '', emails: '' }], assets: [] } });
     // @ts-expect-error: as the application has it
     await publish('scan.finished', { hosts: 'many' });
+
+    const first = { kind: 'idr_investigation_created', body: investigation, orderKey: 'a' } as const;
+    await publishAll([first, { kind: 'scan.finished', body: { hosts: 1 } }, { kind: 'of.the.application', body: 1 }]);
+    await publishAll([1, 2].map((hosts) => ({ kind: unknownKind, body: { hosts } })));
+    // @ts-expect-error: fields are missing in the second
+    await publishAll([first, { kind: 'idr_investigation_created', body: { title: 'Weak cipher' } }]);
 }
 `;
 

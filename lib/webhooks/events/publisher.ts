@@ -65,9 +65,9 @@ export interface PublishedEvent extends AcceptedEvent {
 export type Publish = <Kind extends string>(kind: Kind, body: EventBody<Kind>, options?: PublishOptions) => Promise<PublishedEvent>;
 
 /** One of many events. */
-export interface EventToPublish extends Omit<PublishOptions, 'tx'> {
-    readonly kind: string;
-    readonly body: unknown;
+export interface EventToPublish<Kind extends string = string> extends Omit<PublishOptions, 'tx'> {
+    readonly kind: Kind;
+    readonly body: EventBody<Kind>;
 }
 
 /**
@@ -75,7 +75,10 @@ export interface EventToPublish extends Omit<PublishOptions, 'tx'> {
  *
  * @throws ScanwireError as {@link Publish}; the field begins with the index of the event, `[3].actors`.
  */
-export type PublishAll = (events: readonly EventToPublish[], options?: Pick<PublishOptions, 'tx'>) => Promise<readonly PublishedEvent[]>;
+export type PublishAll = <const Kinds extends readonly string[]>(
+    events: { readonly [Index in keyof Kinds]: EventToPublish<Kinds[Index]> },
+    options?: Pick<PublishOptions, 'tx'>,
+) => Promise<readonly PublishedEvent[]>;
 
 /** Both ways to publish. */
 export interface Publisher {

@@ -4,6 +4,7 @@ import { readFile } from 'node:fs/promises';
 import { ScanwireError } from '../lib/errors.ts';
 import type { ImportSummary } from '../lib/inventory/store.ts';
 import type { RevealedApiKey } from '../lib/keys/api-keys.ts';
+import type { InvestigationCreated } from '../lib/webhooks/events/event-bodies.ts';
 import type { Exporter } from '../lib/webhooks/exporters/exporter.ts';
 import type { ChangedExporter } from '../lib/webhooks/exporters/exporter-operations.ts';
 import { within } from '../lib/within.ts';
@@ -130,7 +131,7 @@ async function findOrMakeExporter(
 }
 
 async function publishSample({ webhooks }: System, arrivals: EventEmitter<Arrivals>): Promise<DemoShown['investigation']> {
-    const sample = JSON.parse(await readFile(fixture('events/investigation.json'), 'utf8')) as object;
+    const sample = JSON.parse(await readFile(fixture('events/investigation.json'), 'utf8')) as InvestigationCreated;
     // The time tells this sample from those of earlier starts.
     const timestamp = new Date().toISOString();
     const arrival = new Promise<Received>((resolve) => {

@@ -11,6 +11,7 @@ const LIST = 'test/package-exports.json';
 interface Manifest {
     readonly exports: Readonly<Record<string, { readonly types: string; readonly default: string } | string>>;
     readonly bin: Readonly<Record<string, string>>;
+    readonly keywords: readonly string[];
 }
 
 const manifest = JSON.parse(readFileSync('package.json', 'utf8')) as Manifest;
@@ -78,6 +79,17 @@ t.test('has the files that its manifest names', (t) => {
         t.ok(existsSync(file), file);
     }
 
+    t.end();
+});
+
+t.test('can be found by what it is', (t) => {
+    for (const word of ['hapi', 'hapi-plugin', 'webhooks', 'api-keys', 'rest-api']) {
+        t.ok(manifest.keywords.includes(word), word);
+    }
+
+    // Whoever is given one of these addresses looks for the others.
+    const addresses = ['repository', 'homepage', 'bugs'].filter((name) => name in manifest);
+    t.ok(addresses.length === 0 || addresses.length === 3, addresses.join());
     t.end();
 });
 

@@ -107,7 +107,12 @@ function redisServer(
             return { queue: 'Redis', prefix };
         },
 
-        ready: async () => assertKeepsJobs(await connected(), onWarning),
+        async ready() {
+            const redis = await connected();
+            await assertHasDatabase(redis);
+            await assertKeepsJobs(redis, onWarning);
+        },
+
         producer: async () => ({ connection: await connected(), prefix }),
         hasLostJobs: lossDetector(connected, () => `${prefix}:contents`),
 
@@ -204,6 +209,20 @@ async function workerConnection(
 async function assertKeepsJobs(redis: RedisClient, warn: (message: string) => void): Promise<void> {
     for (const server of isCluster(redis) ? redis.nodes('master') : [redis]) {
         await assertServerKeepsJobs(server, warn);
+    }
+}
+
+/** Where the database of a client does not exist, the client goes on in the first one, with what others have there. */
+async function assertHasDatabase(redis: RedisClient): Promise<void> {
+    const database = isCluster(redis) ? 0 : (redis.options.db ?? 0);
+    if (database !== 0 && (await answerTo(redis.select(database))) === null) {
+        throw new ScanwireError(
+            'MISCONFIGURED',
+            'Redis does not open the database that url or connection names: it must be one that the server has',
+            {
+                field: 'url',
+            },
+        );
     }
 }
 

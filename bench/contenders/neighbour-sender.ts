@@ -50,7 +50,7 @@ await pool.query('analyze');
 
 serveSender({
     async publish({ noise, ...event }) {
-        await (noise === undefined ? publish('idr_investigation_created', event, { rules: 'library' }) : publish('noise', event));
+        await (noise === undefined ? publish<string>('idr_investigation_created', event, { rules: 'library' }) : publish('noise', event));
     },
 
     async recorded() {

@@ -72,7 +72,8 @@ const host = new pg.Pool({ connectionString: at, max: 50 });
 
 /** More than are on their way at once. An index gives the newest; a search for unfinished ones would walk the table. */
 const NEWEST = Math.min(1_000, Math.max(300, Number(count)));
-const KIND = 'idr_investigation_created';
+/** A text to the compiler: events come from whoever measures. */
+const KIND: string = 'idr_investigation_created';
 
 let published = 0;
 

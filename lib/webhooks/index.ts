@@ -55,6 +55,8 @@ export type { Deliveries, DeliveryHistory, ErasedEvent, Events } from './deliver
 export type * from './deliveries/delivery-store.ts';
 export type { Deployment, DeploymentSettings, Role, SettingsStore } from './deployment-settings.ts';
 export type * from './dispatching/delivery-queue.ts';
+// By a star, so that an application can add to what is in it.
+export type * from './events/event-bodies.ts';
 export type { EventKind, EventKinds } from './events/event-kinds.ts';
 export type { Condition, FailedCondition, Filter, FilterOp, Scalar } from './events/filter.ts';
 export type { Publish, PublishedEvent, PublishOptions } from './events/publisher.ts';

@@ -6,6 +6,7 @@ import type { Server } from '@hapi/hapi';
 import t, { type Test } from 'tap';
 import { present, until } from '../../adapters/contract/assertions.ts';
 import { ScanwireError } from '../../lib/errors.ts';
+import type { InvestigationCreated } from '../../lib/webhooks/events/event-bodies.ts';
 import { endpoints, type OperationName } from '../../plugins/admin-console/operations.ts';
 import { admin, host, receiver, register, systemOf } from '../plugins/admin-console/host.ts';
 import { Visitor } from '../plugins/admin-console/visitor.ts';
@@ -18,7 +19,7 @@ import { fixture } from '../support/served.ts';
 
 const PREFIX = '/admin-console';
 const KIND = 'idr_investigation_created';
-const BODY = JSON.parse(readFileSync(fixture('events/investigation.json'), 'utf8')) as Record<string, unknown>;
+const BODY = JSON.parse(readFileSync(fixture('events/investigation.json'), 'utf8')) as InvestigationCreated;
 const SINCE = '2026-01-01T00:00:00.000Z';
 
 /** What belongs to somebody. */

@@ -1,7 +1,9 @@
 /* An application that publishes events as it is asked, also within transactions of its own, and sends like a worker. */
+
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
+import type { InvestigationCreated } from '../../lib/webhooks/events/event-bodies.ts';
 import { type Engine, engineSettings, HOST_PATIENCE, runEngine } from './engine.ts';
 import { type Accepted, journal, type Publication, TOGETHER, trueTime } from './journal.ts';
 
@@ -83,7 +85,7 @@ function nextOrder(): Pick<Accepted, 'orderKey'> {
     return ordered && turn % 2 === 0 ? { orderKey: `order ${turn}` } : {};
 }
 
-function investigation(publication: Publication): object {
+function investigation(publication: Publication): InvestigationCreated {
     const investigationId = randomUUID();
     return {
         timestamp: new Date(trueTime()).toISOString(),

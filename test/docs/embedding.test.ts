@@ -4,7 +4,7 @@ import pg from 'pg';
 import t from 'tap';
 import { migrate, type PoolLike } from '../../adapters/postgres/index.ts';
 import { installedNode, NODES, runPageOn, writeForms } from '../nodes/nodes.ts';
-import { installedAbove } from '../peers/peers.ts';
+import { installedAbove, readmeSays } from '../peers/peers.ts';
 import { DELIVERED, endOf, pastedPage, pastedProject, printedBy } from '../support/embedding-page.ts';
 import { packed, run } from '../support/packed.ts';
 import { testDatabase } from '../support/test-database.ts';
@@ -20,9 +20,12 @@ const project = await pastedProject(folder);
 t.strictSame([...pastedPage().keys()], ['server.js', 'migrations.js', 'finding.test.js']);
 
 t.test('brings no more than a host can bear', (t) => {
-    const { packages, bytes } = installedAbove(project);
+    const { packages, bytes, optionalBytes } = installedAbove(project);
     t.ok(packages.includes(join('node_modules', '@electric-sql', 'pglite')), 'what is optional is there');
     t.ok(bytes <= 60_000_000, `${bytes} bytes above hapi and joi, at most 60 MB`);
+    t.ok(readmeSays(/brings all of it, (\d+) MB in all/, bytes / 1e6), `the README on ${bytes} bytes`);
+    t.ok(readmeSays(/beside theirs instead of (\d+)\./, packages.length), `the README on ${packages.length} packages`);
+    t.ok(readmeSays(/leaves out (\d+) MB/, optionalBytes / 1e6), `the README on ${optionalBytes} bytes that are optional`);
     t.end();
 });
 

@@ -1,6 +1,6 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { once } from 'node:events';
-import { writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { Server as HapiServer, type Server } from '@hapi/hapi';
@@ -105,6 +105,15 @@ t.test('rest-api-v2', async (t) => {
     const rows = async (path: string) => JSON.parse((await server.inject({ url: `/rest_api/v2${path}`, headers: { token: key } })).payload);
     t.match(await rows('/workspaces/1/hosts'), [{ address: '192.0.2.7', name: 'web' }]);
     t.match(await rows('/workspaces/1/campaigns'), [{ id: 1, name: 'spring', ended_at: null }]);
+});
+
+t.test('rest-api-v2 shows tables of somebody else in ten lines', (t) => {
+    const page = readFileSync('docs/rest-api-v2.md', 'utf8');
+    const [, block = ''] = /^## Tables of your own$.*?^```js\n(.*?)^```$/ms.exec(page) ?? [];
+    const lines = block.split('\n').filter((line) => line.trim() !== '');
+    t.match(block, 'readOnlyInventory({');
+    t.ok(lines.length <= 10, `${lines.length} lines`);
+    t.end();
 });
 
 t.test('mcp, metasploit-data', async (t) => {

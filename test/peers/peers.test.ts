@@ -2,7 +2,7 @@ import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
 import { packed } from '../support/packed.ts';
-import { ENDS, filesIn, hostWith, installedAbove, type Peers, projectOf, runIn } from './peers.ts';
+import { ENDS, filesIn, hostWith, installedAbove, type Peers, projectOf, readmeSays, runIn } from './peers.ts';
 
 // Installing takes its time on a busy machine.
 t.setTimeout(300_000);
@@ -47,6 +47,7 @@ t.test('brings few packages with --omit=optional', (t) => {
     t.notOk(packages.includes(join('node_modules', '@hapi', 'hoek')), 'not those of hapi');
     t.ok(packages.length <= 40, `${packages.length} packages, at most 40`);
     t.ok(bytes <= 28_000_000, `${bytes} bytes, at most 28 MB`);
+    t.ok(readmeSays(/brings (\d+) packages beside theirs/, packages.length), `the README on ${packages.length} packages`);
     t.end();
 });
 

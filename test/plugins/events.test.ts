@@ -1,5 +1,6 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { once } from 'node:events';
+import { readdirSync, readFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { createServer, get, type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -234,6 +235,26 @@ t.test('docs/observing.md has every event and every path to redact', async (t) =
         cell.replaceAll('`', '').split(', '),
     );
     t.strictSame(names.toSorted(), [...EVENT_TYPES, ...redact, 'type'].toSorted());
+});
+
+t.test('every plugin writes to the log through the host, under its own name and in no other form', async (t) => {
+    const names = readdirSync('plugins', { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.ts'));
+    const writes = names.flatMap((name) => {
+        const source = readFileSync(`plugins/${name}`, 'utf8');
+        const plugin = name.includes('/') ? `'${name.split('/')[0]}'` : 'plugin';
+        return Array.from(source.matchAll(/^.*\b(?:\w+\.log\(|console\.\w+\(|process\.std\w+\.write).*$/gm), ([line]) => ({
+            name,
+            line: line.trim(),
+            plugin,
+        }));
+    });
+    t.ok(writes.length >= 6, `${writes.length} places`);
+    t.strictSame(
+        writes.filter(
+            ({ line, plugin }) => !/\b(?:server|request)\.log\(\[\.\.\.logTags\(/.test(line) || !line.includes(`logTags(${plugin}, `),
+        ),
+        [],
+    );
 });
 
 t.test('writes no key to the log of the server', async (t) => {

@@ -1,18 +1,24 @@
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
+import { existsSync, readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
-import { server as hapiServer } from '@hapi/hapi';
+import { server as hapiServer, type Server } from '@hapi/hapi';
 import t, { type Test } from 'tap';
 import { until } from '../../adapters/contract/assertions.ts';
 import { memoryApiKeys, memoryInventory, memoryQueue, memoryRecords, memoryWebhooks } from '../../adapters/memory/index.ts';
 import { keyRing } from '../../lib/keys/key-ring.ts';
 import { alwaysLicensed } from '../../lib/license/index.ts';
+import { protect } from '../../lib/protect/index.ts';
 import { plugin as adminConsole } from '../../plugins/admin-console/index.ts';
 import { plugin as httpsRecordSchema } from '../../plugins/https-record-schema/index.ts';
+import { plugin as mcp } from '../../plugins/mcp/index.ts';
+import { plugin as metasploitData } from '../../plugins/metasploit-data/index.ts';
+import { plugin as metrics } from '../../plugins/metrics/index.ts';
 import { plugin as restApiV2 } from '../../plugins/rest-api-v2/index.ts';
 import { plugin as tokenAuth } from '../../plugins/token-auth/index.ts';
+import { plugin as webhookAuth } from '../../plugins/webhook-auth/index.ts';
 import { plugin as webhookExporter } from '../../plugins/webhook-exporter/index.ts';
 
 const ring = keyRing({ current: 'k1', keys: { k1: randomBytes(32) } });
@@ -113,33 +119,82 @@ t.test('delivers by two exporters with two sets of stores', async (t) => {
     t.match(await unnamed.readiness(), { ready: true });
 });
 
-t.test('registers every plugin twice, and no name twice', async (t) => {
-    const server = hapiServer();
-    const twice = async (first: object, second: object): Promise<void> => {
-        await server.register(first as never);
-        await t.rejects(server.register(first as never), { code: 'MISCONFIGURED', field: 'instance' });
-        await server.register(second as never);
-        await t.rejects(server.register(second as never), { code: 'MISCONFIGURED', field: 'instance' });
-    };
+/** What each plugin needs at least; a new one says here what it needs. */
+function everyPlugin(): Readonly<Record<string, Registration>> {
     const inventory = memoryInventory();
     const api = { store: inventory, license: alwaysLicensed(), auth: false };
-    const admin = { system: { inventory }, auth: false, authorize: () => true };
-    await twice({ plugin: restApiV2, options: api }, { plugin: restApiV2, options: { ...api, instance: 'b' }, routes: { prefix: '/b' } });
-    await twice(
-        { plugin: adminConsole, options: admin },
-        { plugin: adminConsole, options: { ...admin, instance: 'b', prefix: '/b-admin' } },
-    );
-    await twice(
-        { plugin: httpsRecordSchema, options: { records: memoryRecords() } },
-        { plugin: httpsRecordSchema, options: { records: memoryRecords(), path: '/b-records', instance: 'b' } },
-    );
+    return {
+        'token-auth': [{ plugin: tokenAuth, options: { store: memoryApiKeys(), keyRing: ring } }],
+        'rest-api-v2': [{ plugin: restApiV2, options: api }, {}, { routes: { prefix: '/b' } }],
+        'metasploit-data': [{ plugin: metasploitData, options: api }, {}, { routes: { prefix: '/b' } }],
+        mcp: [{ plugin: mcp, options: api }, { path: '/b-mcp' }],
+        'webhook-exporter': [{ plugin: webhookExporter, options: { stores: memoryWebhooks(), queue: memoryQueue(), keyRing: ring } }],
+        metrics: [{ plugin: metrics, options: { auth: false } }, { path: '/b-metrics' }],
+        // Its scheme and its strategy have the name of the instance as those of token-auth have.
+        'webhook-auth': [
+            { plugin: webhookAuth, options: { secrets: ['s'] } },
+            { scheme: 'b-hook', strategy: 'b-hook' },
+        ],
+        'https-record-schema': [{ plugin: httpsRecordSchema, options: { records: memoryRecords() } }, { path: '/b-records' }],
+        'admin-console': [
+            { plugin: adminConsole, options: { system: { inventory }, auth: false, authorize: () => true } },
+            { prefix: '/b-admin' },
+        ],
+    };
+}
+
+/** The first registration, and what the options and the registration of a second one must have besides its name. */
+type Registration = readonly [first: { readonly plugin: object; readonly options: object }, apart?: object, more?: object];
+
+t.test('registers every plugin twice, and no name twice', async (t) => {
+    const every = everyPlugin();
+    const { exports } = JSON.parse(readFileSync('package.json', 'utf8')) as { readonly exports: object };
+    const offered = Object.keys(exports).map((subpath) => subpath.slice('./'.length));
+    t.strictSame(Object.keys(every).sort(), offered.filter((subpath) => existsSync(`plugins/${subpath}`)).sort(), 'none is left out');
+
+    const server = hapiServer();
+    for (const [name, [first, apart = {}, more = {}]] of Object.entries(every)) {
+        const refused = { code: 'MISCONFIGURED', field: 'instance', message: new RegExp(`^${name} options: instance must be`) };
+        const second = { ...first, options: { ...first.options, ...apart, instance: 'b' }, ...more };
+        await server.register(first as never);
+        await t.rejects(server.register(first as never), refused);
+        await server.register(second as never);
+        await t.rejects(server.register(second as never), refused);
+    }
+    await server.initialize();
+    t.teardown(() => server.stop());
     t.equal(server.lookup('admin-console.importScan')?.path, '/admin-console/import');
     t.equal(server.lookup('admin-console.b.importScan')?.path, '/b-admin/import');
     t.match(server.plugins['https-record-schema'].of('b').validate({}), { ok: false });
     t.throws(() => server.plugins['https-record-schema'].of('c'), { code: 'NOT_FOUND', field: 'instance' });
-    await t.rejects(server.register({ plugin: restApiV2, options: { ...api, auth: false as const, instance: 'a b' } }), {
+    const odd = { store: memoryInventory(), license: alwaysLicensed(), auth: false as const, instance: 'a b' };
+    await t.rejects(server.register({ plugin: restApiV2, options: odd }), {
         code: 'MISCONFIGURED',
         field: 'instance',
         message: /instance must be 1 to 64 letters/,
     });
+});
+
+/** What is set of a listener, and how many listen to it. */
+function stateOf({ listener }: Server): object {
+    const { maxHeadersCount, timeout, keepAliveTimeout, headersTimeout, requestTimeout, maxConnections, maxRequestsPerSocket } = listener;
+    return {
+        ...{ maxHeadersCount, timeout, keepAliveTimeout, headersTimeout, requestTimeout, maxConnections, maxRequestsPerSocket },
+        heard: Object.fromEntries(listener.eventNames().map((name) => [String(name), listener.listenerCount(name)])),
+    };
+}
+
+t.test('no plugin changes the listener of the server', async (t) => {
+    const bare = hapiServer({ host: '127.0.0.1', port: 0 });
+    const all = hapiServer({ host: '127.0.0.1', port: 0 });
+    for (const [first] of Object.values(everyPlugin())) {
+        await all.register(first as never);
+    }
+    for (const server of [bare, all]) {
+        await server.start();
+        t.teardown(() => server.stop());
+    }
+    t.strictSame(stateOf(all), stateOf(bare));
+    protect(all.listener);
+    t.notSame(stateOf(all), stateOf(bare), 'one that is changed is seen');
 });

@@ -1,8 +1,12 @@
+import { readFileSync } from 'node:fs';
 import { register } from 'node:module';
 import Hapi from '@hapi/hapi';
 import t from 'tap';
 import { memoryInventory } from '../../adapters/memory/index.ts';
+import { openScanDatabase } from '../../adapters/scan-database/index.ts';
 import { alwaysLicensed } from '../../lib/license/verify-license.ts';
+import { webhookMetrics, webhookTracing } from '../../lib/webhooks/index.ts';
+import { plugin as adminConsole } from '../../plugins/admin-console/index.ts';
 import { plugin as mcp } from '../../plugins/mcp/index.ts';
 import { plugin as restApiV2 } from '../../plugins/rest-api-v2/index.ts';
 
@@ -11,7 +15,8 @@ import { plugin as restApiV2 } from '../../plugins/rest-api-v2/index.ts';
  * says itself that they are not there.
  */
 
-const LEFT_OUT = /^(?:@modelcontextprotocol\/sdk|swagger-ui-dist)\//;
+const LEFT_OUT =
+    /^(?:@modelcontextprotocol\/sdk|@opentelemetry\/api|@picocss\/pico|htmx\.org|pg|prom-client|rate-limiter-flexible|swagger-ui-dist)(?:\/|$)/;
 
 const hooks = `export const resolve = (name, context, next) => next(${LEFT_OUT}.test(name) ? 'left-out-' + name.replace('@', '') : name, context);`;
 register(`data:text/javascript,${encodeURIComponent(hooks)}`);
@@ -35,3 +40,34 @@ t.test('rest-api-v2 names what the page of its document needs, and goes without'
     await server.register({ plugin: restApiV2, options });
     t.equal((await server.inject('/rest_api/v2/openapi.json')).statusCode, 200);
 });
+
+t.test('whatever needs an optional package says which, and the line that installs it', async (t) => {
+    const { optionalDependencies, peerDependenciesMeta } = JSON.parse(readFileSync('package.json', 'utf8')) as Record<string, object>;
+    const system = { inventory: memoryInventory() };
+    const screens = { system, auth: 'session', authorize: () => true, screens: {} };
+    const needs: Readonly<Record<string, () => unknown>> = {
+        '@modelcontextprotocol/sdk': () => Hapi.server().register({ plugin: mcp, options }),
+        '@opentelemetry/api': () => webhookTracing(),
+        '@picocss/pico': () => withSession().register({ plugin: adminConsole, options: screens }),
+        pg: () => openScanDatabase({ connectionString: 'postgres://127.0.0.1:1/x' }),
+        'prom-client': () => webhookMetrics({ source: () => null }),
+        'rate-limiter-flexible': () => Hapi.server().register({ plugin: restApiV2, options: { ...options, rateLimit: { requests: 1 } } }),
+        'swagger-ui-dist': () => Hapi.server().register({ plugin: restApiV2, options: { ...options, openapi: { page: '/api-docs' } } }),
+    };
+    for (const [name, use] of Object.entries(needs)) {
+        const message = new RegExp(`needs the package ${name}: npm install ${name}$`);
+        await t.rejects(async () => use(), { code: 'MISCONFIGURED', message }, name);
+    }
+    t.strictSame(
+        Object.keys({ ...optionalDependencies, ...peerDependenciesMeta }).filter((name) => !(name in needs)),
+        ['@electric-sql/pglite', 'ioredis', 'selfsigned', 'htmx.org'],
+        'three are left out in test/peers, and htmx.org is loaded with @picocss/pico',
+    );
+});
+
+function withSession(): Hapi.Server {
+    const server = Hapi.server();
+    server.auth.scheme('session', () => ({ authenticate: (_, h) => h.authenticated({ credentials: { user: 'ada' } }) }));
+    server.auth.strategy('session', 'session');
+    return server;
+}

@@ -1,5 +1,7 @@
+import type { InvestigationCreated } from '../../lib/webhooks/events/event-bodies.ts';
+
 /** The body of an event. */
-export const investigation: Readonly<Record<string, unknown>> = {
+export const investigation: InvestigationCreated = {
     timestamp: '2026-11-21T09:30:00Z',
     title: 'Suspicious sign-in',
     link: 'https://example.com/i/1',

@@ -6,6 +6,7 @@ import { ScanwireError } from '../../lib/errors.ts';
 import { type KeyRing, keyRing } from '../../lib/keys/key-ring.ts';
 import type { DeliveryState } from '../../lib/webhooks/deliveries/delivery-store.ts';
 import type { DeliveryQueue, QueueWorker } from '../../lib/webhooks/dispatching/delivery-queue.ts';
+import type { InvestigationCreated } from '../../lib/webhooks/events/event-bodies.ts';
 import type { WebhooksOptions } from '../../lib/webhooks/options.ts';
 import { codeOfStatus } from '../../lib/webhooks/outcomes/attempt-result.ts';
 import { newProgress, type OutcomeCode, outcomeOf } from '../../lib/webhooks/outcomes/outcome.ts';
@@ -142,7 +143,7 @@ const LATENCY = 50;
 const WINDOW = 50;
 
 /** Body of an event, but for its title. */
-export const INVESTIGATION: Readonly<Record<string, unknown>> = {
+export const INVESTIGATION: Omit<InvestigationCreated, 'title'> = {
     timestamp: '2026-11-21T09:30:00Z',
     link: 'https://example.com/i/1',
     investigationId: '8b1f8d0a-5d3c-4f6a-9a43-2a2a35f3e0aa',

@@ -9,6 +9,7 @@ import { ownerSchema } from '../exporters/exporter.ts';
 import type { MessageCache } from '../sending/message-cache.ts';
 import { RULE_SETS, type RuleSet } from '../setting-values.ts';
 import type { WebhooksContext } from '../webhooks-context.ts';
+import type { EventBody } from './event-bodies.ts';
 import { eventBody } from './event-body.ts';
 import { type EventKind, type EventKinds, testEvent } from './event-kinds.ts';
 import type { UnroutedEvent } from './event-routing.ts';
@@ -61,12 +62,12 @@ export interface PublishedEvent extends AcceptedEvent {
  *     `MISCONFIGURED` for a `tx` that is no transaction, or with a store that cannot join one; `UNAVAILABLE` when the store cannot be
  *     reached. Nothing is stored then.
  */
-export type Publish = (kind: string, body: unknown, options?: PublishOptions) => Promise<PublishedEvent>;
+export type Publish = <Kind extends string>(kind: Kind, body: EventBody<Kind>, options?: PublishOptions) => Promise<PublishedEvent>;
 
 /** One of many events. */
-export interface EventToPublish extends Omit<PublishOptions, 'tx'> {
-    readonly kind: string;
-    readonly body: unknown;
+export interface EventToPublish<Kind extends string = string> extends Omit<PublishOptions, 'tx'> {
+    readonly kind: Kind;
+    readonly body: EventBody<Kind>;
 }
 
 /**
@@ -74,7 +75,10 @@ export interface EventToPublish extends Omit<PublishOptions, 'tx'> {
  *
  * @throws ScanwireError as {@link Publish}; the field begins with the index of the event, `[3].actors`.
  */
-export type PublishAll = (events: readonly EventToPublish[], options?: Pick<PublishOptions, 'tx'>) => Promise<readonly PublishedEvent[]>;
+export type PublishAll = <const Kinds extends readonly string[]>(
+    events: { readonly [Index in keyof Kinds]: EventToPublish<Kinds[Index]> },
+    options?: Pick<PublishOptions, 'tx'>,
+) => Promise<readonly PublishedEvent[]>;
 
 /** Both ways to publish. */
 export interface Publisher {

@@ -285,6 +285,16 @@ t.test('tells a wrong password from a Redis that is away', async (t) => {
     await t.rejects(queue.ready(), { code: 'MISCONFIGURED', message: 'Redis refused the user or the password' });
 });
 
+t.test('refuses a database that Redis does not have, and uses no other one instead', async (t) => {
+    const redis = await ownServer(t, ['--databases', '2']);
+    const { hostname: host, port } = new URL(redis.url);
+    for (const address of [{ url: `${redis.url}/2` }, { connection: { host, port: Number(port), db: 2 } }]) {
+        const queue = closes(t, redisQueue({ ...address, ...quiet }));
+        await t.rejects(queue.ready(), { code: 'MISCONFIGURED', message: /database that url or connection names: it must be one that/ });
+    }
+    await t.resolves(closes(t, redisQueue({ url: `${redis.url}/1`, ...quiet })).ready());
+});
+
 t.test('refuses a Redis that evicts keys', async (t) => {
     const redis = await ownServer(t, ['--maxmemory-policy', 'allkeys-lru']);
     const queue = closes(t, redisQueue({ url: redis.url, ...quiet }));
@@ -346,6 +356,22 @@ t.test('warns of a Redis without an append-only file', async (t) => {
     const queue = closes(t, redisQueue({ url: redis.url, onWarning: (message) => warnings.push(message) }));
     await queue.ready();
     t.match(warnings, [/appendonly no/]);
+});
+
+t.test('takes the options of a client, the database among them', async (t) => {
+    const redis = await ownServer(t);
+    const { hostname: host, port } = new URL(redis.url);
+    const queue = closes(t, redisQueue({ connection: { host, port: Number(port), db: 3 }, ...quiet }));
+    await queue.ready();
+    const seen: string[] = [];
+    const worker = await queue.work('default', async ({ deliveryId }) => void seen.push(deliveryId), { concurrency: 1 });
+    const added = job();
+    await queue.add([added]);
+    await until(() => seen.length === 1);
+    await worker.close();
+    t.same(seen, [added.deliveryId]);
+    t.match(await redis.command('INFO keyspace'), /^db3:/m);
+    t.notMatch(await redis.command('INFO keyspace'), /^db0:/m);
 });
 
 t.test("uses a host's client as a model and leaves it open", async (t) => {

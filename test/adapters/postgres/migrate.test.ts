@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 import pg from 'pg';
 import t from 'tap';
 import { present, until } from '../../../adapters/contract/assertions.ts';
-import { migrate, postgresWebhooks } from '../../../adapters/postgres/index.ts';
+import { migrate, postgresApiKeys, postgresWebhooks } from '../../../adapters/postgres/index.ts';
 import { migrationFiles, migrations } from '../../../adapters/postgres/migrate.ts';
 import { testDatabase } from '../../support/test-database.ts';
 import { databases } from './databases.ts';
@@ -56,6 +56,24 @@ for (const { name, open } of databases) {
         });
     });
 }
+
+t.test('leave API keys of before what they could do, for every workspace and without an end', async (t) => {
+    const { url, drop } = await testDatabase();
+    t.after(drop);
+    const pool = new pg.Pool({ connectionString: url });
+    t.after(() => pool.end());
+    const before = `insert into scanwire.api_keys (id, name, digest, start, created_at) values (gen_random_uuid(), $1, $1, 'scw_', now())`;
+    const upTo = migrations.findIndex(({ id }) => id === '0009-scopes');
+    await migrate(pool, { steps: migrations.slice(0, upTo) });
+    await pool.query(before, ['made before']);
+    await migrate(pool);
+    await pool.query(before, ['made by a process of the version before']);
+    const keys = await postgresApiKeys({ pool }).list();
+    t.equal(keys.length, 2);
+    for (const { name, scopes, workspaces, expiresAt } of keys) {
+        t.strictSame([scopes, workspaces, expiresAt], [['inventory:read', 'records:read', 'records:write'], null, null], name);
+    }
+});
 
 t.test('for a day, where URLs are not sealed, there may be processes that keep no session', async (t) => {
     const { url, drop } = await testDatabase();

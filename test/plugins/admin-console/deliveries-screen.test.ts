@@ -4,6 +4,7 @@ import { decodeHTML } from 'entities';
 import t, { type Test } from 'tap';
 import { until } from '../../../adapters/contract/assertions.ts';
 import { ScanwireError } from '../../../lib/errors.ts';
+import type { InvestigationCreated } from '../../../lib/webhooks/events/event-bodies.ts';
 import { indented } from '../../../plugins/admin-console/screens/delivery.ts';
 import { scanwire } from '../../support/scanwire.ts';
 import { fixture } from '../../support/served.ts';
@@ -11,7 +12,7 @@ import { admin, answering, host, register, systemOf } from './host.ts';
 import { fieldsOf, Visitor } from './visitor.ts';
 
 const KIND = 'idr_investigation_created';
-const BODY = JSON.parse(readFileSync(fixture('events/investigation.json'), 'utf8')) as Record<string, unknown>;
+const BODY = JSON.parse(readFileSync(fixture('events/investigation.json'), 'utf8')) as InvestigationCreated;
 
 /** A host with an exporter that was started, which has sent a test. */
 async function visited(t: Test, name = 'alerts') {

@@ -1,12 +1,13 @@
 import { readFileSync } from 'node:fs';
 import type { Test } from 'tap';
 import { until } from '../../../adapters/contract/assertions.ts';
+import type { InvestigationCreated } from '../../../lib/webhooks/events/event-bodies.ts';
 import { fixture } from '../../support/served.ts';
 import { inBrowsers, type Opened } from './browsing.ts';
 import { answering } from './host.ts';
 
 const KIND = 'idr_investigation_created';
-const BODY = JSON.parse(readFileSync(fixture('events/investigation.json'), 'utf8')) as Record<string, unknown>;
+const BODY = JSON.parse(readFileSync(fixture('events/investigation.json'), 'utf8')) as InvestigationCreated;
 
 inBrowsers('people start from the overview what its receiver has stopped, and replay what was held', held);
 

@@ -14,6 +14,7 @@ import { keyRing } from '../../../lib/keys/key-ring.ts';
 import type { ApiKeyStore } from '../../../lib/keys/store.ts';
 import { issueLicense, newLicenseKeyPair, signedLicense } from '../../../lib/license/index.ts';
 import type { DeliveryQueue } from '../../../lib/webhooks/dispatching/delivery-queue.ts';
+import type { InvestigationCreated } from '../../../lib/webhooks/events/event-bodies.ts';
 import type { WebhookStores } from '../../../lib/webhooks/options.ts';
 import { type AdminConsoleOptions, plugin as adminConsole, type System } from '../../../plugins/admin-console/index.ts';
 import { plugin as tokenAuth } from '../../../plugins/token-auth/index.ts';
@@ -27,7 +28,7 @@ export const SESSIONS: Record<string, readonly string[]> = { ada: ['admin'], eve
 export const admin = { session: 'ada' };
 
 /** The body of an event. */
-export const investigation: Readonly<Record<string, unknown>> = {
+export const investigation: InvestigationCreated = {
     timestamp: '2026-11-21T09:30:00Z',
     title: 'One',
     link: 'https://example.com/1',

@@ -1,11 +1,12 @@
 import { readFileSync } from 'node:fs';
 import { until } from '../../../adapters/contract/assertions.ts';
+import type { InvestigationCreated } from '../../../lib/webhooks/events/event-bodies.ts';
 import { fixture } from '../../support/served.ts';
 import { inBrowsers } from './browsing.ts';
 import { answering } from './host.ts';
 
 const KIND = 'idr_investigation_created';
-const BODY = JSON.parse(readFileSync(fixture('events/investigation.json'), 'utf8')) as Record<string, unknown>;
+const BODY = JSON.parse(readFileSync(fixture('events/investigation.json'), 'utf8')) as InvestigationCreated;
 
 inBrowsers('people find out why deliveries fail, and replay them once that is mended', async (t, { page, check, see, server }) => {
     const { exporters, publish, deliveries: kept } = server.plugins['webhook-exporter'];

@@ -9,6 +9,7 @@ import t, { type Test } from 'tap';
 import { until } from '../../../adapters/contract/assertions.ts';
 import { memoryApiKeys, memoryQueue, memoryWebhooks } from '../../../adapters/memory/index.ts';
 import { keyRing } from '../../../lib/keys/key-ring.ts';
+import type { InvestigationCreated } from '../../../lib/webhooks/events/event-bodies.ts';
 import type { WebhookEvent } from '../../../lib/webhooks/observing/host-events.ts';
 import { webhookMetrics } from '../../../lib/webhooks/observing/metrics.ts';
 import { type MetricsPluginOptions, plugin as metrics } from '../../../plugins/metrics/index.ts';
@@ -18,7 +19,7 @@ import { certificate } from '../../support/certificates.ts';
 import { countingReceiver } from '../../support/counting-receiver.ts';
 
 const ring = keyRing({ current: 'k', keys: { k: randomBytes(32) } });
-const sample = JSON.parse(readFileSync('fixtures/events/investigation.json', 'utf8')) as Record<string, unknown>;
+const sample = JSON.parse(readFileSync('fixtures/events/investigation.json', 'utf8')) as InvestigationCreated;
 const KIND = 'idr_investigation_created';
 
 async function measured(t: Test, options: Partial<MetricsPluginOptions> = {}, stores = memoryWebhooks()) {

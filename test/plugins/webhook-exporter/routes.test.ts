@@ -6,11 +6,12 @@ import { memoryApiKeys, memoryQueue, memoryWebhooks } from '../../../adapters/me
 import { ScanwireError } from '../../../lib/errors.ts';
 import { keyRing } from '../../../lib/keys/key-ring.ts';
 import type { ApiKeyScope } from '../../../lib/keys/scopes.ts';
+import type { InvestigationCreated } from '../../../lib/webhooks/events/event-bodies.ts';
 import { plugin as tokenAuth } from '../../../plugins/token-auth/index.ts';
 import { plugin, type WebhookExporterOptions } from '../../../plugins/webhook-exporter/index.ts';
 
 const ring = keyRing({ current: 'k', keys: { k: randomBytes(32) } });
-const sample = JSON.parse(readFileSync('fixtures/events/investigation.json', 'utf8')) as Record<string, unknown>;
+const sample = JSON.parse(readFileSync('fixtures/events/investigation.json', 'utf8')) as InvestigationCreated;
 const KIND = 'idr_investigation_created';
 const EVENTS = '/webhook-exporter/events';
 const DELIVERIES = '/webhook-exporter/deliveries';

@@ -1,6 +1,7 @@
 import t from 'tap';
 import { until } from '../../../../adapters/contract/assertions.ts';
 import { memoryWebhooks } from '../../../../adapters/memory/index.ts';
+import type { InvestigationCreated } from '../../../../lib/webhooks/events/event-bodies.ts';
 import { newProgress, type Outcome, outcomeOf } from '../../../../lib/webhooks/outcomes/outcome.ts';
 import { recordingProcess, taken } from '../../../support/recording-process.ts';
 import { INVESTIGATION } from '../../../support/simulated-deployment.ts';
@@ -8,7 +9,7 @@ import { INVESTIGATION } from '../../../support/simulated-deployment.ts';
 const KIND = 'idr_investigation_created';
 const failed = outcomeOf({ code: 'server_error', status: 500, detail: 'Answered 500', retryAfter: null }, newProgress(), 1);
 
-function titled(title: string): typeof INVESTIGATION {
+function titled(title: string): InvestigationCreated {
     return { ...INVESTIGATION, title };
 }
 

@@ -184,12 +184,17 @@ t.test('tells the application of the process, whatever that does with it', async
     await deployment.advance(400_000);
     const [failing] = heard;
     t.match(failing, { type: 'exporter.failing', exporterId: id, collector: 'default', failures: 3, reason: null, code: 'server_error' });
+    deployment.receive = () => ({ result: 204 });
+    await deployment.publish(host, 1);
+    await deployment.advance(4_000_000);
+    t.match(heard[1], { type: 'exporter.recovered', exporterId: id, collector: 'default', failures: 0 });
     deployment.receive = () => ({ result: 410 });
+    await deployment.publish(host, 1);
     await deployment.advance(4_000_000);
     t.strictSame(
         heard.map(({ type }) => type),
-        ['exporter.failing', 'exporter.stopped'],
+        ['exporter.failing', 'exporter.recovered', 'exporter.stopped'],
     );
-    t.match(heard[1], { exporterId: id, reason: /410/ });
-    t.equal(errors.filter(({ message }) => message === 'in the callback').length, 2);
+    t.match(heard[2], { exporterId: id, reason: /410/ });
+    t.equal(errors.filter(({ message }) => message === 'in the callback').length, 3);
 });

@@ -2,7 +2,7 @@ import { chmod } from 'node:fs/promises';
 import { server as hapiServer, type Server } from '@hapi/hapi';
 import { systemClock } from '../lib/clock.ts';
 import { ownIdentity } from '../lib/process-identity.ts';
-import { DELIVERY_EVENTS } from '../lib/webhooks/observing/host-events.ts';
+import { DELIVERY_EVENTS } from '../lib/webhooks/observing/emitted-events.ts';
 import { OPERATOR } from '../plugins/admin-console/audit.ts';
 import { plugin as adminConsole } from '../plugins/admin-console/index.ts';
 import type { System } from '../plugins/admin-console/system.ts';

@@ -1,7 +1,7 @@
 /** What a registration of a plugin says in the log of its server and by the server's events, and what a log must not hold. */
 import type { Request, Server } from '@hapi/hapi';
 import { KEY_EVENTS, type KeyEvent } from '../lib/keys/api-keys.ts';
-import { DELIVERY_EVENTS, EXPORTER_EVENTS, type WebhookEvent } from '../lib/webhooks/observing/host-events.ts';
+import { DELIVERY_EVENTS, EXPORTER_EVENTS, type WebhookEvent } from '../lib/webhooks/observing/emitted-events.ts';
 
 /** A registration, by the name that tells it from others of its plugin. */
 interface Registration {

@@ -29,16 +29,16 @@
  * - exhausted: out of tries; poisoned: set aside, since its attempts seem to end the processes that make them
  * - replay: a delivery, or many of an exporter, sent once more by a new retry schedule (`deliveries/replays.ts`)
  * - notice: what became of an exporter, published as an event and emitted to the application (`events/exporter-notices.ts`)
- * - host event: what is emitted to the application's `onEvent`, and sent to no receiver, for example a `DeliveryEvent` (`observing/host-events.ts`)
+ * - host event: what is emitted to the application's `onEvent`, and sent to no receiver, for example a `DeliveryEvent` (`observing/emitted-events.ts`)
  *
  * Who may send it, and when:
  * - dispatch, or hand out: to mark deliveries that are due as `queued` and give them to the queue (`dispatching/dispatcher.ts`)
  * - window: how many deliveries of an exporter may be in flight, `queued` or `sending`; place: one of these, free or taken; room: the free places
- * - share group: the slow or the quick exporters of a collector, which share its slots (`dispatching/shares.ts`)
- * - slot: one attempt that a worker can make at a time; share: what an exporter may have of its collector's slots (`dispatching/shares.ts`)
+ * - share group: the slow or the quick exporters of a collector, which share its slots (`dispatching/slot-shares.ts`)
+ * - slot: one attempt that a worker can make at a time; share: what an exporter may have of its collector's slots (`dispatching/slot-shares.ts`)
  * - claim: the lease of a delivery for one attempt, so that nobody else sends the same (`deliveries/delivery-store.ts`)
  * - reservation: a claim made when a delivery is handed out, for whoever gets its job in time (`dispatching/reservations.ts`)
- * - session: a process that claims, for as long as its heartbeats come; its claims end with it (`dispatching/session.ts`)
+ * - session: a process that claims, for as long as its heartbeats come; its claims end with it (`dispatching/worker-session.ts`)
  * - sweep: to find claims whose sessions have ended, and jobs that the queue has lost
  * - breaker: open after failures in a row; probe: the one delivery that an open one lets through at a time (`outcomes/breaker.ts`)
  * - pause: the time for which a receiver wants to be left alone, or a person has its exporter wait
@@ -56,8 +56,7 @@ export type * from './deliveries/delivery-store.ts';
 export type { Deployment, DeploymentSettings, Role, SettingsStore } from './deployment-settings.ts';
 export type * from './dispatching/delivery-queue.ts';
 // By a star, so that an application can add to what is in it.
-export type * from './events/event-bodies.ts';
-export type { EventKind, EventKinds } from './events/event-kinds.ts';
+export type { EventBodies, EventBody, EventKind, EventKinds, InvestigatedAsset, InvestigatedUser, InvestigationCreated } from './events/event-kinds.ts';
 export type { Condition, FailedCondition, Filter, FilterOp, Scalar } from './events/filter.ts';
 export type { Publish, PublishedEvent, PublishOptions } from './events/publisher.ts';
 export type { Subscription, SubscriptionVerdict } from './events/subscription.ts';
@@ -85,7 +84,7 @@ export {
     EXPORTER_EVENTS,
     type ExporterEvent,
     type WebhookEvent,
-} from './observing/host-events.ts';
+} from './observing/emitted-events.ts';
 export { type MetricsOptions, type MetricsRegistry, type WebhookMetrics, webhookMetrics } from './observing/metrics.ts';
 export type { Readiness, UnreadyReason } from './observing/readiness.ts';
 export { type Tracing, type TracingOptions, webhookTracing } from './observing/tracing.ts';

@@ -9,13 +9,13 @@ import type { DeliveryStore } from './deliveries/delivery-store.ts';
 import { KEEP_FOR } from './deliveries/retention.ts';
 import type { Role, SettingsStore } from './deployment-settings.ts';
 import type { DeliveryQueue } from './dispatching/delivery-queue.ts';
-import { SHARES } from './dispatching/shares.ts';
+import { SHARES } from './dispatching/slot-shares.ts';
 import type { EventKind } from './events/event-kinds.ts';
 import { collectorSchema, DEFAULT_COLLECTOR } from './exporters/exporter.ts';
 import type { ExporterStore } from './exporters/exporter-store.ts';
 import { type OwnerSettings, ownerSettingSchemas } from './exporters/owner-limits.ts';
 import type { Format } from './formats/format.ts';
-import type { WebhookEvent } from './observing/host-events.ts';
+import type { WebhookEvent } from './observing/emitted-events.ts';
 import type { Tracing } from './observing/tracing.ts';
 import type { Sender } from './sending/http-sender.ts';
 

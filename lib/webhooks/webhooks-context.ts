@@ -1,7 +1,7 @@
 import type { Membership } from './deployment-settings.ts';
 import type { Dispatcher } from './dispatching/dispatcher.ts';
 import type { Reservations } from './dispatching/reservations.ts';
-import type { ClaimingSession } from './dispatching/session.ts';
+import type { ClaimingSession } from './dispatching/worker-session.ts';
 import type { EventKinds } from './events/event-kinds.ts';
 import type { EventRouting } from './events/event-routing.ts';
 import type { Notices } from './events/exporter-notices.ts';

@@ -9,7 +9,7 @@ import { type Membership, membership } from './deployment-settings.ts';
 import { type DeliveryQueue, firstContact } from './dispatching/delivery-queue.ts';
 import { dispatcher } from './dispatching/dispatcher.ts';
 import { reservationsOf } from './dispatching/reservations.ts';
-import { claimingSession } from './dispatching/session.ts';
+import { claimingSession } from './dispatching/worker-session.ts';
 import { type EventKinds, eventKinds } from './events/event-kinds.ts';
 import { eventRouting } from './events/event-routing.ts';
 import { noticesOf } from './events/exporter-notices.ts';

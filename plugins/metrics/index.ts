@@ -3,7 +3,7 @@ import Joi from 'joi';
 import { ScanwireError } from '../../lib/errors.ts';
 import { checked, objectWith } from '../../lib/schema-validation.ts';
 import { VERSION } from '../../lib/version.ts';
-import { DELIVERY_EVENTS, type WebhookEvent } from '../../lib/webhooks/observing/host-events.ts';
+import { DELIVERY_EVENTS, type WebhookEvent } from '../../lib/webhooks/observing/emitted-events.ts';
 import { type MetricsRegistry, type WebhookMetrics, webhookMetrics } from '../../lib/webhooks/observing/metrics.ts';
 import { claimInstance, type InstanceOptions, instanceSchema } from '../instance.ts';
 import { EVENT, logTags, type ScanwireEvent } from '../log-and-events.ts';

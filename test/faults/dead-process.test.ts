@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import t, { type Test } from 'tap';
 import { ownIdentity } from '../../lib/process-identity.ts';
-import type { Session } from '../../lib/webhooks/dispatching/session.ts';
+import type { Session } from '../../lib/webhooks/dispatching/worker-session.ts';
 import { simulatedDeployment } from '../support/simulated-deployment.ts';
 
 /** A process whose 50 attempts are in flight, all that the window holds; what another one sends is answered. */

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import t, { type Test } from 'tap';
 import { memoryQueue } from '../../adapters/memory/index.ts';
 import type { DeliveryQueue } from '../../lib/webhooks/dispatching/delivery-queue.ts';
-import type { Session } from '../../lib/webhooks/dispatching/session.ts';
+import type { Session } from '../../lib/webhooks/dispatching/worker-session.ts';
 import { type SimulatedDeployment, type SimulatedProcess, simulatedDeployment } from '../support/simulated-deployment.ts';
 
 /** A queue of one process whose jobs get to their worker after a while: what has been handed out waits there. */

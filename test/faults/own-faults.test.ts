@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import t from 'tap';
 import { keyRing } from '../../lib/keys/key-ring.ts';
-import { emitPoisoned, type WebhookEvent } from '../../lib/webhooks/observing/host-events.ts';
+import { emitPoisoned, type WebhookEvent } from '../../lib/webhooks/observing/emitted-events.ts';
 import { simulatedDeployment } from '../support/simulated-deployment.ts';
 
 const MINUTE = 60_000;

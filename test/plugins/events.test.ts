@@ -17,7 +17,7 @@ import { newApiKey } from '../../lib/keys/api-keys.ts';
 import { keyRing } from '../../lib/keys/key-ring.ts';
 import { alwaysLicensed } from '../../lib/license/index.ts';
 import { newExporterSchema } from '../../lib/webhooks/exporters/exporter.ts';
-import { DELIVERY_EVENTS } from '../../lib/webhooks/observing/host-events.ts';
+import { DELIVERY_EVENTS } from '../../lib/webhooks/observing/emitted-events.ts';
 import { EVENT_TYPES, redact, type ScanwireEvent } from '../../plugins/log-and-events.ts';
 import { plugin as metrics } from '../../plugins/metrics/index.ts';
 import { plugin as restApiV2 } from '../../plugins/rest-api-v2/index.ts';

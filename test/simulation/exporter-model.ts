@@ -1,4 +1,4 @@
-import { SHARES } from '../../lib/webhooks/dispatching/shares.ts';
+import { SHARES } from '../../lib/webhooks/dispatching/slot-shares.ts';
 import { SETTINGS } from './simulated-process.ts';
 
 /** What an outcome says of the receiver. Times in milliseconds of the simulation. */

@@ -3,7 +3,7 @@ import type { Replay, ReplayStore } from '../../lib/webhooks/deliveries/replays.
 import type { Deployment, SettingsStore } from '../../lib/webhooks/deployment-settings.ts';
 import type { DeliveryJob, DeliveryQueue } from '../../lib/webhooks/dispatching/delivery-queue.ts';
 import type { Reservation } from '../../lib/webhooks/dispatching/reservations.ts';
-import type { Session } from '../../lib/webhooks/dispatching/session.ts';
+import type { Session } from '../../lib/webhooks/dispatching/worker-session.ts';
 import type { NewEvent } from '../../lib/webhooks/events/new-event.ts';
 import type { ExporterStore } from '../../lib/webhooks/exporters/exporter-store.ts';
 import type { WebhookStores } from '../../lib/webhooks/options.ts';

@@ -1,7 +1,7 @@
 import { egressGuard } from '../../lib/egress/guard.ts';
 import { type KeyRing, keyRing } from '../../lib/keys/key-ring.ts';
 import type { DeliveryQueue } from '../../lib/webhooks/dispatching/delivery-queue.ts';
-import type { Session } from '../../lib/webhooks/dispatching/session.ts';
+import type { Session } from '../../lib/webhooks/dispatching/worker-session.ts';
 import type { WebhookStores, WebhooksOptions } from '../../lib/webhooks/options.ts';
 import type { Sender } from '../../lib/webhooks/sending/http-sender.ts';
 import { type Webhooks, webhooks } from '../../lib/webhooks/webhooks.ts';

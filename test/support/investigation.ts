@@ -1,4 +1,4 @@
-import type { InvestigationCreated } from '../../lib/webhooks/events/event-bodies.ts';
+import type { InvestigationCreated } from '../../lib/webhooks/events/event-kinds.ts';
 
 /** The body of an event. */
 export const investigation: InvestigationCreated = {

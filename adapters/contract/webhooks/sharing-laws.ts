@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import type { Claim, Dispatched } from '../../../lib/webhooks/deliveries/delivery-store.ts';
-import { SHARES } from '../../../lib/webhooks/dispatching/shares.ts';
+import { SHARES } from '../../../lib/webhooks/dispatching/slot-shares.ts';
 import type { StoredExporter } from '../../../lib/webhooks/exporters/exporter.ts';
 import { only, present } from '../assertions.ts';
 import type { Laws } from '../register-laws.ts';

@@ -1,5 +1,5 @@
 import type { RecordedOutcome } from '../../../lib/webhooks/deliveries/delivery-store.ts';
-import { SHARES } from '../../../lib/webhooks/dispatching/shares.ts';
+import { SHARES } from '../../../lib/webhooks/dispatching/slot-shares.ts';
 import { type BreakerRules, probeDelay, STOPPED_FAILING } from '../../../lib/webhooks/outcomes/breaker.ts';
 import { type AttemptRow, type ExporterRow, later, resubscribe, type WebhookState } from './webhook-state.ts';
 

@@ -1,7 +1,7 @@
 import type { Executor } from '../../../lib/transaction.ts';
 import type { Acceptance, Dispatched } from '../../../lib/webhooks/deliveries/delivery-store.ts';
 import type { HandOutOptions } from '../../../lib/webhooks/dispatching/reservations.ts';
-import { SHARES } from '../../../lib/webhooks/dispatching/shares.ts';
+import { SHARES } from '../../../lib/webhooks/dispatching/slot-shares.ts';
 import type { NewEvent, Recipient, Recipients } from '../../../lib/webhooks/events/new-event.ts';
 import { storeRefusals } from '../../../lib/webhooks/store-refusals.ts';
 import { guarded, isUniqueViolation, isUuid, sqlState } from '../database.ts';

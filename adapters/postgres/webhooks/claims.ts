@@ -8,7 +8,7 @@ import type {
     SweepResult,
 } from '../../../lib/webhooks/deliveries/delivery-store.ts';
 import { RESERVATION_TIMES } from '../../../lib/webhooks/dispatching/reservations.ts';
-import type { Session } from '../../../lib/webhooks/dispatching/session.ts';
+import type { Session } from '../../../lib/webhooks/dispatching/worker-session.ts';
 import type { StoredExporter } from '../../../lib/webhooks/exporters/exporter.ts';
 import { FAULTS } from '../../../lib/webhooks/outcomes/breaker.ts';
 import { INTERRUPTIONS, interrupted } from '../../../lib/webhooks/outcomes/outcome.ts';

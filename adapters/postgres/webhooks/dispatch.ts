@@ -1,6 +1,6 @@
 import type { Executor } from '../../../lib/transaction.ts';
 import type { Dispatched, DispatchOptions, DispatchResult } from '../../../lib/webhooks/deliveries/delivery-store.ts';
-import { SHARES } from '../../../lib/webhooks/dispatching/shares.ts';
+import { SHARES } from '../../../lib/webhooks/dispatching/slot-shares.ts';
 import { prepared } from '../prepared.ts';
 
 const handingOut = (handOut: string): string =>

@@ -1,6 +1,6 @@
 import type { Executor } from '../../../lib/transaction.ts';
 import type { RecordedOutcome } from '../../../lib/webhooks/deliveries/delivery-store.ts';
-import { SHARES } from '../../../lib/webhooks/dispatching/shares.ts';
+import { SHARES } from '../../../lib/webhooks/dispatching/slot-shares.ts';
 import { type BreakerRules, STOPPED_FAILING } from '../../../lib/webhooks/outcomes/breaker.ts';
 import { INTERRUPTIONS, interrupted } from '../../../lib/webhooks/outcomes/outcome.ts';
 import type { ResponseBody, ResponseStore } from '../../../lib/webhooks/outcomes/response-bodies.ts';

@@ -70,7 +70,7 @@ export async function* readXmlScan(
     maxHost: number = MAX_HOST,
 ): AsyncGenerator<HostInput, void, undefined> {
     const bad = badLines();
-    const scan = scanParser(maxHost, bad);
+    const scan = xmlParser(maxHost, bad);
     const decoder = new TextDecoder('utf-8', { fatal: true });
     // What is noted as bad already goes out with what ends the reading.
     const attempt = <T>(read: () => T): T => {
@@ -98,7 +98,7 @@ export async function* readXmlScan(
 /** An error at the place that the parser has come to. */
 type Fail = (reason: string, field?: string) => ScanwireError;
 
-function scanParser(maxHost: number, bad: BadLines) {
+function xmlParser(maxHost: number, bad: BadLines) {
     // `strictEntities` is missing in the parser's types.
     const options = { position: true, strictEntities: true };
     const parser = Object.assign(sax.parser(true, options), { bufferCheckPosition: Number.POSITIVE_INFINITY, textNode: '' });

@@ -1,6 +1,6 @@
 import type { Executor } from '../../transaction.ts';
 import type { BegunAttempts, HandOutOptions, Reservation } from '../dispatching/reservations.ts';
-import type { Session } from '../dispatching/session.ts';
+import type { Session } from '../dispatching/worker-session.ts';
 import type { AcceptedEvent, DeliveryContent, EventSummary, FormattedMessage, NewEvent, StoredEvent } from '../events/new-event.ts';
 import type { StoredExporter } from '../exporters/exporter.ts';
 import type { TraceStore } from '../observing/trace-store.ts';

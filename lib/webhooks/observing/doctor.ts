@@ -3,14 +3,14 @@ import type { Resolve } from '../../egress/resolver.ts';
 import { ScanwireError } from '../../errors.ts';
 import { assertOpens } from '../../keys/key-ring.ts';
 import type { Attempt } from '../deliveries/delivery-store.ts';
-import type { Session } from '../dispatching/session.ts';
+import type { Session } from '../dispatching/worker-session.ts';
 import type { Exporter } from '../exporters/exporter.ts';
 import type { Exporters } from '../exporters/exporter-operations.ts';
 import { sealedForExporters } from '../exporters/exporter-resealing.ts';
 import type { Outcome, Timings } from '../outcomes/outcome.ts';
 import { outcomeWords } from '../outcomes/outcome-words.ts';
 import type { WebhooksContext } from '../webhooks-context.ts';
-import { FINDING_WORDS, type FindingCode, filledFinding } from './finding-words.ts';
+import { FINDING_WORDS, type FindingCode, filledFinding } from './doctor-words.ts';
 import type { Readiness } from './readiness.ts';
 
 /** What was found of one part. */

@@ -4,7 +4,7 @@ import { optionalPackage } from '../../errors.ts';
 import { checked, objectWith } from '../../schema-validation.ts';
 import { BREAKERS, type Breaker, type Overview } from '../exporters/exporter-health.ts';
 import type { Webhooks } from '../webhooks.ts';
-import type { DeliveryEvent, WebhookEvent } from './host-events.ts';
+import type { DeliveryEvent, WebhookEvent } from './emitted-events.ts';
 
 /** What is used of prom-client. */
 type Client = Pick<typeof Prometheus, 'Registry' | 'Counter' | 'Gauge' | 'Histogram' | 'collectDefaultMetrics'>;

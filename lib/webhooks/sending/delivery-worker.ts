@@ -10,7 +10,7 @@ import { outgoingBody } from '../messages/formatted-message.ts';
 import { messageHeaders, unsealHeaders } from '../messages/message-headers.ts';
 import type { Vendor } from '../messages/signature.ts';
 import { unsealSecrets } from '../messages/signing-secret.ts';
-import { type DeliveryEvent, deliveryEvent } from '../observing/host-events.ts';
+import { type DeliveryEvent, deliveryEvent } from '../observing/emitted-events.ts';
 import { type Post, untraced } from '../observing/tracing.ts';
 import { resultOfError } from '../outcomes/attempt-result.ts';
 import { type Outcome, unsentOutcome } from '../outcomes/outcome.ts';

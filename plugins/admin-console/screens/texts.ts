@@ -1,4 +1,4 @@
-import { FINDING_WORDS } from '../../../lib/webhooks/observing/finding-words.ts';
+import { FINDING_WORDS } from '../../../lib/webhooks/observing/doctor-words.ts';
 import { CLIENT_ERROR_WORDS, OUTCOME_WORDS } from '../../../lib/webhooks/outcomes/outcome-words.ts';
 
 /**

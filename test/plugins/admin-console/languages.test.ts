@@ -3,7 +3,7 @@ import { decodeHTML } from 'entities';
 import t, { type Test } from 'tap';
 import { until } from '../../../adapters/contract/assertions.ts';
 import type { Diagnosis } from '../../../lib/webhooks/observing/doctor.ts';
-import { FINDING_WORDS, type FindingCode } from '../../../lib/webhooks/observing/finding-words.ts';
+import { FINDING_WORDS, type FindingCode } from '../../../lib/webhooks/observing/doctor-words.ts';
 import { type System, type Texts, texts } from '../../../plugins/admin-console/index.ts';
 import { languagesOf } from '../../../plugins/admin-console/screens/languages.ts';
 import { answering, host, investigation, register, systemOf } from './host.ts';

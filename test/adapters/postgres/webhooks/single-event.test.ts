@@ -1,6 +1,6 @@
 import t from 'tap';
 import { at, RULES, WebhookBench } from '../../../../adapters/contract/webhooks/fixture.ts';
-import { SHARES } from '../../../../lib/webhooks/dispatching/shares.ts';
+import { SHARES } from '../../../../lib/webhooks/dispatching/slot-shares.ts';
 import { migratedPool } from '../../../support/migrated-database.ts';
 import { seeded } from '../../../support/seeded.ts';
 import { emptyWebhookStores } from './empty-webhook-stores.ts';

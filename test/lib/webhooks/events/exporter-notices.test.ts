@@ -2,7 +2,7 @@ import t, { type Test } from 'tap';
 import { present } from '../../../../adapters/contract/assertions.ts';
 import { ScanwireError } from '../../../../lib/errors.ts';
 import type { NewEvent } from '../../../../lib/webhooks/events/new-event.ts';
-import type { WebhookEvent } from '../../../../lib/webhooks/observing/host-events.ts';
+import type { WebhookEvent } from '../../../../lib/webhooks/observing/emitted-events.ts';
 import type { Webhooks } from '../../../../lib/webhooks/webhooks.ts';
 import { INVESTIGATION, type SimulatedDeployment, simulatedDeployment } from '../../../support/simulated-deployment.ts';
 

@@ -1,5 +1,5 @@
 import t from 'tap';
-import type { InvestigationCreated } from '../../../../lib/webhooks/events/event-bodies.ts';
+import type { InvestigationCreated } from '../../../../lib/webhooks/events/event-kinds.ts';
 import { eventBody } from '../../../../lib/webhooks/events/event-body.ts';
 import { investigationCreated } from '../../../../lib/webhooks/events/event-kinds.ts';
 

@@ -1,7 +1,9 @@
 /** When TLS begins on the connections of a listener: what strangers send for it must not stand before the requests of others. */
 import { AsyncResource } from 'node:async_hooks';
+import { constants } from 'node:crypto';
 import type { Server as TlsListener } from 'node:https';
 import type { Socket } from 'node:net';
+import { createSecureContext } from 'node:tls';
 import { addressBlock } from '../addresses.ts';
 import { standBefore } from './listener.ts';
 
@@ -101,5 +103,29 @@ class Turns {
             }
         }
         return undefined;
+    }
+}
+
+/** Key exchanges that take at most a few milliseconds, those to be preferred first. */
+const QUICK_EXCHANGES = ['X25519MLKEM768', 'X25519', 'P-256', 'P-384'];
+
+/**
+ * Options of `node:https` without which a stranger chooses how long a handshake takes: Node agrees to an exchange of keys that takes a tenth of a
+ * second and that a client need not compute its part of (`ffdhe8192`), and to further handshakes on one connection.
+ *
+ * @example
+ * const server = Hapi.server({ tls: { key, cert, ...handshakeOptions() } });
+ */
+export function handshakeOptions(): { readonly ecdhCurve: string; readonly secureOptions: number } {
+    return { ecdhCurve: QUICK_EXCHANGES.filter(isKnown).join(':'), secureOptions: constants.SSL_OP_NO_RENEGOTIATION };
+}
+
+/** Not all are to every version of OpenSSL. */
+function isKnown(ecdhCurve: string): boolean {
+    try {
+        createSecureContext({ ecdhCurve });
+        return true;
+    } catch {
+        return false;
     }
 }

@@ -6,6 +6,7 @@ import { connect as connectTls } from 'node:tls';
 import t, { type Test } from 'tap';
 import { until } from '../../../adapters/contract/assertions.ts';
 import { type Protection, protect } from '../../../lib/protect/connections.ts';
+import { handshakeOptions } from '../../../lib/protect/handshakes.ts';
 import { certificate } from '../../support/certificates.ts';
 
 /** A connection. */
@@ -170,6 +171,27 @@ t.test('ends what ends, breaks or says more than a hello before it is answered, 
     t.equal(begun.length, 1);
     await answers();
     t.equal(begun.length, 2);
+});
+
+t.test('offers key exchanges that this OpenSSL knows and that are quick, for any key of a certificate', async (t) => {
+    const { ecdhCurve } = handshakeOptions();
+    t.match(
+        ecdhCurve.split(':').filter((name) => name !== 'X25519MLKEM768'),
+        ['X25519', 'P-256', 'P-384'],
+    );
+    for (const rsa of [undefined, 2048]) {
+        const server = createServer({ ...(await certificate(rsa === undefined ? {} : { rsa })), ...handshakeOptions() }).listen(0);
+        await once(server, 'listening');
+        t.teardown(() => server.close().closeAllConnections());
+        const { port } = server.address() as AddressInfo;
+        const agreed = connectTls({ port, rejectUnauthorized: false });
+        await once(agreed, 'secureConnect');
+        agreed.destroy();
+        await t.rejects(
+            once(connectTls({ port, ecdhCurve: 'ffdhe3072', rejectUnauthorized: false }), 'secureConnect'),
+            /handshake failure/,
+        );
+    }
 });
 
 function promiseOf<T>(): { readonly promise: Promise<T>; resolve(value: T): void } {

@@ -8,6 +8,7 @@ import { checked } from '../schema-validation.ts';
 import { secureInTurns } from './handshakes.ts';
 import { assertListener, standBefore, whenUpgraded } from './listener.ts';
 import { answerLongHeads } from './long-head.ts';
+import { endLongPipelines } from './pipelining.ts';
 import { ReaderWatch } from './reader-watch.ts';
 
 /** What a connection may take. All times are in milliseconds. */
@@ -103,6 +104,7 @@ export function protect(listener: Server | TlsListener, limits: ConnectionLimits
     standBefore(listener, 'request', (handle, request: IncomingMessage, response: ServerResponse) =>
         connections.request(request, response, handle),
     );
+    endLongPipelines(listener, settings.maxUnanswered);
     whenUpgraded(listener, (socket) => connections.forget(socket));
     answerLongHeads(listener, (socket) => connections.isAnswering(socket as Socket));
 

@@ -5,6 +5,7 @@ import { server as hapiServer, type RouteOptionsSecureObject, type Server } from
 import { isInstalled } from '../lib/errors.ts';
 import type { InventoryStore } from '../lib/inventory/store.ts';
 import { protect } from '../lib/protect/connections.ts';
+import { handshakeOptions } from '../lib/protect/handshakes.ts';
 import { webhookTracing } from '../lib/webhooks/observing/tracing.ts';
 import type { System } from '../plugins/admin-console/system.ts';
 import { plugin as httpsRecordSchema } from '../plugins/https-record-schema/index.ts';
@@ -55,7 +56,7 @@ export async function restServer(
 ): Promise<Server> {
     const { stores, keyRing, license, queue, receivers } = parts;
     const routes = { security: forBrowsers(hsts) };
-    const server = hapiServer({ host, port, tls: { key, cert }, debug: false, routes });
+    const server = hapiServer({ host, port, tls: { key, cert, ...handshakeOptions() }, debug: false, routes });
     await server.register([
         { plugin: tokenAuth, options: { store: stores.apiKeys, keyRing } },
         { plugin: metasploitData, options: { store: inventory as WholeInventory, license: license.source } },
@@ -118,7 +119,13 @@ export async function startDataService(
         return;
     }
 
-    const server = hapiServer({ host, port, tls: { key, cert }, debug: false, routes: { security: forBrowsers(hsts) } });
+    const server = hapiServer({
+        host,
+        port,
+        tls: { key, cert, ...handshakeOptions() },
+        debug: false,
+        routes: { security: forBrowsers(hsts) },
+    });
     await server.register([
         { plugin: tokenAuth, options: { store: parts.stores.apiKeys, keyRing: parts.keyRing } },
         { plugin: metasploitData, options: { store: inventory as WholeInventory, license: parts.license.source } },

@@ -5,8 +5,10 @@ import type { Socket } from 'node:net';
 import Joi from 'joi';
 import { addressBlock } from '../addresses.ts';
 import { checked } from '../schema-validation.ts';
-import { assertListener, secureOnFirstBytes, standBefore, whenUpgraded } from './listener.ts';
+import { secureInTurns } from './handshakes.ts';
+import { assertListener, standBefore, whenUpgraded } from './listener.ts';
 import { answerLongHeads } from './long-head.ts';
+import { endLongPipelines } from './pipelining.ts';
 import { ReaderWatch } from './reader-watch.ts';
 
 /** What a connection may take. All times are in milliseconds. */
@@ -71,6 +73,8 @@ export interface Protection {
 /** How long it takes until all are looked at, in so many steps: to end hundreds in one go keeps everybody else waiting. */
 const SWEEP_MS = 1_000;
 const SWEEP_STEPS = 10;
+/** How many are ended in a turn of the event loop. */
+const ENDED_AT_ONCE = 8;
 
 /**
  * Keeps the connections of a listener within limits: what exceeds them is destroyed, and a request whose head is too long answered with a 431. To be called once, before the server listens. Takes
@@ -93,13 +97,14 @@ export function protect(listener: Server | TlsListener, limits: ConnectionLimits
 
     const isTls = 'setSecureContext' in listener;
     if (isTls) {
-        secureOnFirstBytes(listener);
+        secureInTurns(listener);
     }
     listener.prependListener('connection', (socket: Socket) => connections.open(socket, isTls));
     listener.prependListener('secureConnection', (socket: Socket) => connections.secure(socket));
     standBefore(listener, 'request', (handle, request: IncomingMessage, response: ServerResponse) =>
         connections.request(request, response, handle),
     );
+    endLongPipelines(listener, settings.maxUnanswered);
     whenUpgraded(listener, (socket) => connections.forget(socket));
     answerLongHeads(listener, (socket) => connections.isAnswering(socket as Socket));
 
@@ -227,23 +232,30 @@ class Connections {
         }
     }
 
-    /** Looks at the next ones. */
-    goOn(): void {
+    /** Looks at the next ones, and ends some of them later if they are many: all that is left of one is cleared away in the same turn. */
+    goOn(looks = Math.ceil(this.#all.size / SWEEP_STEPS)): void {
         const now = this.#limits.now();
-        for (let left = Math.ceil(this.#all.size / SWEEP_STEPS); left > 0; left -= 1) {
+        let ended = 0;
+        for (let left = looks; left > 0; left -= 1) {
             const { value, done } = this.#round.next();
             if (done) {
                 this.#round = this.#all.values();
                 return;
             }
-            this.#endIfOver(value, now);
+            ended += this.#endIfOver(value, now) ? 1 : 0;
+            if (ended === ENDED_AT_ONCE) {
+                setImmediate(() => this.goOn(left - 1));
+                return;
+            }
         }
     }
 
-    #endIfOver(connection: Connection, now: number): void {
-        if (this.#isOver(connection, now)) {
+    #endIfOver(connection: Connection, now: number): boolean {
+        const isOver = this.#isOver(connection, now);
+        if (isOver) {
             connection.socket.destroy();
         }
+        return isOver;
     }
 
     #answered(connection: Connection): void {

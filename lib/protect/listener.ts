@@ -60,19 +60,3 @@ export function standBefore<Args extends readonly unknown[]>(
     listener.removeAllListeners(event);
     listener.on(event as string, (...args: unknown[]) => act(() => letAllKnow(args as unknown as Args), ...(args as unknown as Args)));
 }
-
-/**
- * Begins TLS on a connection when its first bytes have come. What is silent costs a socket then and no more: to make a session for it and to
- * end that takes ten times as long as the rest, which thousands of such connections take from everybody else.
- */
-export function secureOnFirstBytes(listener: TlsListener): void {
-    const ignored = (): void => {};
-    standBefore(listener, 'connection', (begin, socket: Socket) => {
-        // A connection that breaks before is closed, and that is all there is to say of it.
-        socket.on('error', ignored);
-        socket.once('readable', () => {
-            socket.off('error', ignored);
-            socket.readableLength > 0 ? begin() : socket.destroy();
-        });
-    });
-}

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { request } from 'node:https';
 import { connect, type Socket } from 'node:net';
-import { connect as connectTls } from 'node:tls';
+import { type ConnectionOptions, connect as connectTls } from 'node:tls';
 import t, { type Test } from 'tap';
 import { json, serve } from '../acceptance/support/processes.ts';
 import { temporaryFolder } from '../acceptance/support/temporary-folder.ts';
@@ -80,4 +80,25 @@ t.test('one address has its share of connections', { timeout: 60_000 }, async (t
     const more = opened(t, connect(port, '127.0.0.1'));
     await more.closed;
     t.notOk(kept.some(({ socket }) => socket.destroyed));
+});
+
+t.test('no stranger chooses a key exchange that takes long, or a second handshake', { timeout: 60_000 }, async (t) => {
+    const { port } = await served(t);
+    const agreed = async (options: ConnectionOptions) => {
+        const socket = connectTls({ port, rejectUnauthorized: false, ...options });
+        t.teardown(() => socket.destroy());
+        await once(socket, 'secureConnect');
+        return socket;
+    };
+    for (const ecdhCurve of ['X25519', 'P-256', 'P-384']) {
+        await agreed({ ecdhCurve });
+    }
+    for (const ecdhCurve of ['ffdhe8192', 'ffdhe2048', 'P-521']) {
+        await t.rejects(agreed({ ecdhCurve }), /handshake failure/, ecdhCurve);
+    }
+
+    const socket = await agreed({ maxVersion: 'TLSv1.2' });
+    const refused = new Promise((resolve) => socket.on('error', resolve));
+    socket.renegotiate({}, (error) => t.ok(error));
+    t.match(await refused, /no renegotiation/);
 });

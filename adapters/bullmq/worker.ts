@@ -130,10 +130,10 @@ export async function bullmqWorker(
 
 /** Reports errors, and lets the worker rest when they come in a flood: what repeats at once is not reported then. */
 function pausingOnFlood(worker: JobWorker, report: (error: Error) => void): (error: Error) => void {
-    let since = 0;
+    let since = Number.NEGATIVE_INFINITY;
     let count = 0;
     return (error) => {
-        const now = Date.now();
+        const now = performance.now();
         if (now - since > RETRY_DELAY) {
             since = now;
             count = 0;

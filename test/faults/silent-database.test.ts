@@ -73,13 +73,32 @@ t.test('a connection that never comes is not waited for, and not lost when it co
 t.test('nobody waits for 10 seconds at the other end of a request, whatever pool the application has', async (t) => {
     const { pool, proxy } = await silenceable(t);
     await migrate(pool as PoolLike);
-    const { apiKeys, inventory } = postgresStores({ pool });
+    const { apiKeys, audit, inventory, webhooks } = postgresStores({ pool });
+    const { exporters, deliveries } = webhooks;
+    const id = '00000000-0000-4000-8000-000000000000';
+    const read: Readonly<Record<string, () => Promise<unknown> | undefined>> = {
+        keys: () => apiKeys.list(),
+        audit: () => audit.list({ limit: 1 }),
+        workspaces: () => inventory.workspaces.get([], 1),
+        exporters: () => exporters.list(),
+        exporter: () => exporters.get(id),
+        health: () => exporters.health(id),
+        overview: () => exporters.overview?.(10),
+        summaries: () => exporters.summaries?.({}),
+        deliveries: () => deliveries.list({ limit: 1 }),
+        delivery: () => deliveries.get(id),
+        attempts: () => deliveries.attempts(id),
+        content: () => deliveries.content?.(id),
+        count: () => deliveries.count({}, 10),
+        activity: () => deliveries.activity?.([new Date(0), new Date()], { max: 10 }),
+        event: () => deliveries.event(id),
+    };
     await apiKeys.list();
     proxy.silenceAll();
     const startedAt = performance.now();
-    await Promise.all([
-        t.rejects(apiKeys.list(), { code: 'UNAVAILABLE' }),
-        t.rejects(inventory.workspaces.get([], 1), { code: 'UNAVAILABLE' }),
-    ]);
-    t.ok(performance.now() - startedAt < 10_000);
+    const refused = Object.entries(read).map(async ([name, ask]) => {
+        await t.rejects(async () => await ask(), { code: 'UNAVAILABLE' }, name);
+        t.ok(performance.now() - startedAt < 10_000, name);
+    });
+    await Promise.all(refused);
 });

@@ -1,13 +1,13 @@
 import pg from 'pg';
 import t, { type Test } from 'tap';
 import { patiently } from '../../adapters/postgres/database.ts';
-import { migrate, type PoolLike, postgresStores, transaction } from '../../adapters/postgres/index.ts';
+import { postgresStores, transaction } from '../../adapters/postgres/index.ts';
+import { migratedDatabase } from '../support/migrated-database.ts';
 import { tcpProxy } from '../support/tcp-proxy.ts';
-import { testDatabase } from '../support/test-database.ts';
 
 /** A pool as an application may have it, with no limit of its own, whose way to the database may fall silent. */
 async function silenceable(t: Test, max = 10) {
-    const database = await testDatabase();
+    const database = await migratedDatabase();
     const url = new URL(database.url);
     const proxy = await tcpProxy({ host: url.hostname, port: Number(url.port || 5432) });
     url.hostname = '127.0.0.1';
@@ -22,6 +22,8 @@ async function silenceable(t: Test, max = 10) {
     });
     return { pool, proxy };
 }
+
+const CONNECTIONS = 20;
 
 const PATIENCE = { connect: 300, statement: 300 };
 
@@ -71,8 +73,7 @@ t.test('a connection that never comes is not waited for, and not lost when it co
 });
 
 t.test('nobody waits for 10 seconds at the other end of a request, whatever pool the application has', async (t) => {
-    const { pool, proxy } = await silenceable(t);
-    await migrate(pool as PoolLike);
+    const { pool, proxy } = await silenceable(t, CONNECTIONS);
     const { apiKeys, audit, inventory, webhooks } = postgresStores({ pool });
     const { exporters, deliveries } = webhooks;
     const id = '00000000-0000-4000-8000-000000000000';
@@ -93,7 +94,11 @@ t.test('nobody waits for 10 seconds at the other end of a request, whatever pool
         activity: () => deliveries.activity?.([new Date(0), new Date()], { max: 10 }),
         event: () => deliveries.event(id),
     };
-    await apiKeys.list();
+    // Each has a connection that falls silent.
+    const connected = await Promise.all(Array.from({ length: CONNECTIONS }, () => pool.connect()));
+    for (const client of connected) {
+        client.release();
+    }
     proxy.silenceAll();
     const startedAt = performance.now();
     const refused = Object.entries(read).map(async ([name, ask]) => {

@@ -141,12 +141,20 @@ function pausingOnFlood(worker: JobWorker, report: (error: Error) => void): (err
 
         count += 1;
         if (count < ERRORS_BEFORE_PAUSE) {
-            report(error);
+            report(withoutIds(error));
         } else if (count === ERRORS_BEFORE_PAUSE) {
             void worker.pause(true).catch(report);
             setTimeout(() => void worker.resume().catch(report), RETRY_DELAY).unref();
         }
     };
+}
+
+const JOB_IDS = /(?:bundle-)?[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}(?:-\d+)?(?:-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})?/g;
+
+/** What BullMQ says of each job alike, as of those that a server has lost with all else, is one error, and a log says it once. */
+function withoutIds(cause: Error): Error {
+    const message = cause.message.replaceAll(JOB_IDS, '…');
+    return message === cause.message ? cause : new Error(message, { cause });
 }
 
 /** The name of a collector's queue. @throws ScanwireError `INVALID_INPUT`. */

@@ -1,3 +1,4 @@
+import { mock } from 'node:test';
 import pg from 'pg';
 import t, { type Test } from 'tap';
 import { patiently } from '../../adapters/postgres/database.ts';
@@ -70,6 +71,19 @@ t.test('a connection that never comes is not waited for, and not lost when it co
     await t.rejects(db.query('select 3'), { code: 'UNAVAILABLE' }, 'others hold all that the pool may have');
     held.release();
     t.match(await db.query('select 4 as four'), { rows: [{ four: 4 }] });
+});
+
+t.test('a silence is noticed within 30 s where nobody says how long to wait, for a connection and its answer together', async (t) => {
+    const silent = (): Promise<never> => new Promise(() => undefined);
+    const client = { query: silent, release: () => undefined, on: () => undefined, removeListener: () => undefined };
+    mock.timers.enable({ apis: ['setTimeout'] });
+    t.teardown(() => mock.timers.reset());
+    for (const connect of [silent, async () => client]) {
+        const refused = t.rejects(patiently({ query: silent, connect }).query('select 1'), { code: 'UNAVAILABLE' });
+        await new Promise((resolve) => setImmediate(resolve));
+        mock.timers.tick(connect === silent ? 4_000 : 25_000);
+        await refused;
+    }
 });
 
 t.test('nobody waits for 10 seconds at the other end of a request, whatever pool the application has', async (t) => {

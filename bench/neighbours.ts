@@ -14,8 +14,8 @@ interface Neighbours {
     readonly rate: number;
     readonly bodyBytes?: number;
     readonly retries?: number;
-    /** Where their receivers are. */
-    open(): Promise<{ readonly urls: readonly string[]; readonly nameServer?: string; close(): Promise<void> }>;
+    /** Where their receivers are, and who answers for names: also for the `name` of the receiver that is measured, if it has one. */
+    open(): Promise<{ readonly urls: readonly string[]; readonly nameServer?: string; readonly name?: string; close(): Promise<void> }>;
 }
 
 const RATE = 200;
@@ -25,8 +25,8 @@ const SECONDS = 10;
 
 const FIGURES: Readonly<Record<string, Figure>> = {
     p50: LATENCIES.p50,
-    p99: LATENCIES.p99,
-    perSecond: { label: 'arrived/s', moreIsBetter: true },
+    p99: { ...LATENCIES.p99, bar: '≤ 1.3 ×, or + 15' },
+    perSecond: { label: 'arrived/s', moreIsBetter: true, bar: '≥ 0.95 ×' },
     load: { label: 'of the machine busy, %', bar: '≤ 60' },
 };
 
@@ -66,7 +66,7 @@ function beside(them: Neighbours | null, scale: number, checkout: Parameters<Sec
             opened === undefined
                 ? []
                 : Array.from({ length: them?.count ?? 0 }, (_, index) => opened.urls[index % opened.urls.length] as string);
-        const where = { urls, nameServer: opened?.nameServer ?? '', retries: them?.retries ?? 0 };
+        const where = { urls, nameServer: opened?.nameServer ?? '', name: opened?.name ?? '', retries: them?.retries ?? 0 };
         try {
             return await withSender({ checkout, kind: 'neighbours', neighbours: where }, (sender) => measured(sender, them, scale));
         } finally {
@@ -137,8 +137,10 @@ async function dead() {
     return { urls: [`http://127.0.0.1:${port}/`], close: async () => undefined };
 }
 
+/** Of the name that is answered each connection asks anew. */
 async function silentNames() {
-    const { address, close } = await nameServer(() => 'silent');
+    const name = 'healthy.test';
+    const { address, close } = await nameServer((asked) => (asked === name ? ['127.0.0.1'] : 'silent'), 0);
     const urls = Array.from({ length: 64 }, (_, index) => `http://n${index}.neighbour.test/`);
-    return { urls, nameServer: address, close };
+    return { urls, nameServer: address, name, close };
 }

@@ -39,8 +39,13 @@ export interface SenderOptions {
     readonly execArgv?: readonly string[];
     /** Milliseconds that each server is away, one way; of a sender that is told where they are, so not of `serve`. */
     readonly distance?: number;
-    /** Of `neighbours`: the other exporters, and how many retries are due to the last of them. */
-    readonly neighbours?: { readonly urls: readonly string[]; readonly nameServer: string; readonly retries: number };
+    /** Of `neighbours`: the other exporters, and how many retries are due to the last of them; by what name the name server knows this one's receiver, if by any. */
+    readonly neighbours?: {
+        readonly urls: readonly string[];
+        readonly nameServer: string;
+        readonly name: string;
+        readonly retries: number;
+    };
 }
 
 /** What a host does besides the least. */
@@ -149,8 +154,8 @@ async function distant(checkout: Checkout, urls: SenderStore['urls'], millisecon
 /** The contender and what it is told. */
 function programOf({ kind, exporters = 1, host = {}, neighbours }: SenderOptions, at: string): readonly [name: string, ...args: string[]] {
     if (neighbours !== undefined) {
-        const { urls, nameServer, retries } = neighbours;
-        return ['neighbour-sender', at, JSON.stringify(urls), nameServer, String(retries)];
+        const { urls, nameServer, name, retries } = neighbours;
+        return ['neighbour-sender', at, JSON.stringify(urls), nameServer, name, String(retries)];
     }
     if (kind === 'bare' || kind === 'floor') {
         return [`${kind}-sender`, at, JSON.stringify(host)];

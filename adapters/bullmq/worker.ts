@@ -130,10 +130,10 @@ export async function bullmqWorker(
 
 /** Reports errors, and lets the worker rest when they come in a flood: what repeats at once is not reported then. */
 function pausingOnFlood(worker: JobWorker, report: (error: Error) => void): (error: Error) => void {
-    let since = 0;
+    let since = Number.NEGATIVE_INFINITY;
     let count = 0;
     return (error) => {
-        const now = Date.now();
+        const now = performance.now();
         if (now - since > RETRY_DELAY) {
             since = now;
             count = 0;
@@ -141,12 +141,20 @@ function pausingOnFlood(worker: JobWorker, report: (error: Error) => void): (err
 
         count += 1;
         if (count < ERRORS_BEFORE_PAUSE) {
-            report(error);
+            report(withoutIds(error));
         } else if (count === ERRORS_BEFORE_PAUSE) {
             void worker.pause(true).catch(report);
             setTimeout(() => void worker.resume().catch(report), RETRY_DELAY).unref();
         }
     };
+}
+
+const JOB_IDS = /(?:bundle-)?[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}(?:-\d+)?(?:-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})?/g;
+
+/** What BullMQ says of each job alike, as of those that a server has lost with all else, is one error, and a log says it once. */
+function withoutIds(cause: Error): Error {
+    const message = cause.message.replaceAll(JOB_IDS, '…');
+    return message === cause.message ? cause : new Error(message, { cause });
 }
 
 /** The name of a collector's queue. @throws ScanwireError `INVALID_INPUT`. */

@@ -5,7 +5,7 @@ import type { RecordStore } from '../../lib/records/store.ts';
 import type { WebhookStores } from '../../lib/webhooks/options.ts';
 import { postgresApiKeys } from './api-keys.ts';
 import { postgresAudit } from './audit.ts';
-import { assertStoreOptions, type PoolLike, type PostgresStoresOptions, type PreparingOptions, patiently } from './database.ts';
+import { assertStoreOptions, IMPATIENT, type PoolLike, type PostgresStoresOptions, type PreparingOptions, patiently } from './database.ts';
 import { postgresInventory } from './inventory/inventory.ts';
 import { postgresRecords } from './records.ts';
 import { deliveries } from './webhooks/deliveries.ts';
@@ -71,9 +71,14 @@ export function postgresWebhooks(options: PostgresWebhooksOptions): PostgresStor
     assertStoreOptions(options, 'postgresWebhooks');
     const { pool, notify = true, prepare = true } = options;
     const db = patiently(pool, {}, { prepare });
+    // For what is read somebody may wait at the other end of a request.
+    const read = patiently(pool, IMPATIENT, { prepare });
+    const { get, list, health, overview, summaries, page } = exporters(read);
+    const { get: getDelivery, list: listDeliveries, attempts, content, count, activity, event } = deliveries(read);
     return {
-        exporters: Object.assign(exporters(db), { database: POSTGRES }),
+        exporters: Object.assign(exporters(db), { get, list, health, overview, summaries, page, database: POSTGRES }),
         deliveries: Object.assign(deliveries(db, notify ? notifications(pool) : undefined), {
+            ...{ get: getDelivery, list: listDeliveries, attempts, content, count, activity, event },
             database: POSTGRES,
             name: pool.embedded === true ? 'The embedded database' : 'PostgreSQL',
         }),

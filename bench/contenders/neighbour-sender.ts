@@ -9,10 +9,10 @@ import { egressGuard, httpSender, webhooks } from 'scanwire/webhooks';
 import { serveSender } from './sender-server.ts';
 
 /**
- * Sends what is published to one exporter, and events with `noise` to the exporters beside it, whose URLs are given as JSON. One name server, or the machine's. So many
- * deliveries to the last of them are due for a retry at the start.
+ * Sends what is published to one exporter, and events with `noise` to the exporters beside it, whose URLs are given as JSON. One name server, which knows
+ * the one exporter's receiver by the name that follows, or the machine's. So many deliveries to the last of them are due for a retry at the start.
  */
-const [url = '', at = '', neighbourUrls = '[]', nameServer = '', retries = '0'] = process.argv.slice(2);
+const [url = '', at = '', neighbourUrls = '[]', nameServer = '', name = '', retries = '0'] = process.argv.slice(2);
 const pool = new pg.Pool({ connectionString: at, max: 10 });
 await migrate(pool);
 const guard = egressGuard({ allow: ['127.0.0.0/8'] });
@@ -26,7 +26,7 @@ const { publish, exporters, deliveries, start, work } = webhooks({
 });
 await start();
 await work(['default']);
-const { exporter } = await exporters.create({ url });
+const { exporter } = await exporters.create({ url: name === '' ? url : url.replace('127.0.0.1', name) });
 await exporters.start(exporter.id);
 await Promise.all(
     (JSON.parse(neighbourUrls) as string[]).map(async (neighbour) => {

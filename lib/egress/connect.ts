@@ -16,7 +16,10 @@ export interface ConnectorOptions extends Pick<ResolverOptions, 'resolver' | 'lo
     readonly dnsTimeout: number;
     /** Milliseconds for all addresses together. */
     readonly connectTimeout: number;
-    /** Names looked up at the same time, 64 by default; beyond it a connection fails as `interrupted`. */
+    /**
+     * Names looked up at the same time; beyond it a connection fails as `interrupted`. By default 1,024, more than there are slots for receivers
+     * that are slow, and 64 where each may hold a thread of the process.
+     */
     readonly maxLookups?: number;
 }
 
@@ -50,7 +53,8 @@ export type ConnectVetted = (target: ConnectTarget) => Promise<net.Socket>;
  * and told the vetted address, unless it has to resolve names.
  */
 export function connectVetted(options: ConnectorOptions): ConnectVetted {
-    const { connectTimeout, resolver, lookup, nameServers, dnsTimeout, maxLookups = 64 } = options;
+    const { connectTimeout, resolver, lookup, nameServers, dnsTimeout } = options;
+    const maxLookups = options.maxLookups ?? (resolver === 'system' || lookup !== undefined ? 64 : 1024);
     const resolve = nameResolver({ resolver, lookup, nameServers, timeout: dnsTimeout, maxPending: maxLookups });
 
     async function vetted({ host, port, signal, progress, proxy, owner = null }: ConnectTarget): Promise<readonly string[]> {

@@ -55,7 +55,7 @@ export interface ResolverOptions {
     readonly lookup?: Lookup | undefined;
     /** Milliseconds in which a name must be resolved. */
     readonly timeout: number;
-    /** Names that are resolved at the same time. */
+    /** Names that are resolved at the same time; those that were not answered in time before, half as many. */
     readonly maxPending: number;
     /** Name servers, `address` or `address:port`; those of the system by default. */
     readonly nameServers?: readonly string[] | undefined;
@@ -96,16 +96,23 @@ export function nameResolver(options: ResolverOptions): Resolve {
           : byDns(timeout, nameServers, hostsFile);
     const pending = new Map<string, Promise<Answer>>();
     const kept = new Map<string, Answer & { readonly until: number }>();
+    const silent = silentNames(maxKept);
 
     function start(hostname: string): Promise<Answer> {
-        if (pending.size >= maxPending) {
+        const isFull = pending.size >= maxPending || (silent.has(hostname) && silent.among(pending.keys()) >= Math.ceil(maxPending / 2));
+        if (isFull) {
             throw new ConnectionFailure('interrupted', 'Too many host names are being resolved');
         }
 
         const controller = new AbortController();
         const timer = setTimeout(() => controller.abort(late(hostname)), timeout);
-        const answer = lookUp(hostname, controller.signal)
-            .then((found) => keep(hostname, found))
+        const found = lookUp(hostname, controller.signal);
+        found.then(
+            () => silent.note(hostname, false),
+            (error) => silent.note(hostname, errorCode(error) === 'dns_timeout'),
+        );
+        const answer = found
+            .then((addresses) => keep(hostname, addresses))
             .finally(() => {
                 clearTimeout(timer);
                 pending.delete(hostname);
@@ -142,6 +149,28 @@ export function nameResolver(options: ResolverOptions): Resolve {
         const answer = pending.get(hostname) ?? start(hostname);
         const { addresses } = await within(answer, { timeout, late: () => late(hostname), signal });
         return addresses;
+    };
+}
+
+/**
+ * Remembers, of so many names, which were not answered in time when they were looked up last: each holds its place for all of that time, and
+ * would leave none to the others.
+ */
+function silentNames(max: number) {
+    const names = new Set<string>();
+    return {
+        has: (hostname: string): boolean => names.has(hostname),
+
+        among: (hostnames: Iterable<string>): number => [...hostnames].filter((hostname) => names.has(hostname)).length,
+
+        note(hostname: string, isSilent: boolean): void {
+            names.delete(hostname);
+            if (isSilent) {
+                const [oldest = ''] = names.size < max ? [] : names;
+                names.delete(oldest);
+                names.add(hostname);
+            }
+        },
     };
 }
 

@@ -10,6 +10,7 @@ import type { Delivery } from '../../lib/webhooks/deliveries/delivery-store.ts';
 import type { AcceptedEvent } from '../../lib/webhooks/events/new-event.ts';
 import type { EventToPublish } from '../../lib/webhooks/events/publisher.ts';
 import type { Webhooks } from '../../lib/webhooks/webhooks.ts';
+import { within } from '../../lib/within.ts';
 import { toBoom } from '../errors.ts';
 import { logFailure } from '../log-and-events.ts';
 import { licensed, needsAllWorkspaces, needsScope } from '../route-authorization.ts';
@@ -123,8 +124,16 @@ async function published(publish: Webhooks['publish'], { payload, headers }: Req
         throw new ScanwireError('INVALID_INPUT', message, { field: 'idempotencyKey' });
     }
 
-    const { eventId, deliveries } = await publish(kind, body, { ...options, ...(idempotencyKey !== undefined && { idempotencyKey }) });
+    const accepted = publish(kind, body, { ...options, ...(idempotencyKey !== undefined && { idempotencyKey }) });
+    const { eventId, deliveries } = await within(accepted, { timeout: PATIENCE, late: unanswered });
     return { eventId, deliveries };
+}
+
+/** How long a client waits for a store that says nothing, in milliseconds. What is accepted later all the same, it repeats under its idempotency key. */
+const PATIENCE = 9_500;
+
+function unanswered(): ScanwireError {
+    return new ScanwireError('UNAVAILABLE', `The store has not accepted an event within ${PATIENCE} ms`);
 }
 
 interface DeliveryPage {

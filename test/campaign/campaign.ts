@@ -9,7 +9,7 @@ import { seeded } from '../support/seeded.ts';
 import { type Deployment, deployment, ORDERED } from './deployment.ts';
 import { type Fault, faultPlan, happen, type RecordedFault } from './faults.ts';
 import { type Accepted, type Answer, type Arrival, journalLines, type Publication, TOGETHER, trueTime } from './journal.ts';
-import { grouped, type Verdict, verdict } from './ledger.ts';
+import { failuresOf, type Verdict, verdict } from './ledger.ts';
 
 export interface CampaignOptions {
     readonly seed: number;
@@ -250,21 +250,8 @@ async function allDeliveries({ admin: { webhooks } }: Pick<Deployment, 'admin'>)
     }
 }
 
-function failuresOf({ lost, duplicates, wrong, inFlight }: Verdict): string[] {
-    const uncaused = duplicates.filter(({ cause }) => cause === null).length;
-    const excessive = [...inFlight].filter(([fault, count]) => duplicates.filter(({ cause }) => cause === fault).length > count);
-    return [
-        ...[...grouped(lost, ({ exporter, delivery }) => `Lost: ${exporter}, ${delivery}`)].map(
-            ([what, ofKind]) => `${what}: ${ofKind.length} deliveries`,
-        ),
-        ...(uncaused > 0 ? [`Duplicates without a cause: ${uncaused}`] : []),
-        ...excessive.map(([{ kind, target }]) => `More duplicates than were in flight: ${kind}, ${target}`),
-        ...[...wrong].map(([what, count]) => `${what}: ${count} times`),
-    ];
-}
-
 /** The files of a folder that hold one of the secrets: logs, what Redis and PostgreSQL have written, answers. */
-function leaks(folder: string, secrets: readonly string[]): string[] {
+export function leaks(folder: string, secrets: readonly string[]): string[] {
     return readdirSync(folder, { recursive: true, withFileTypes: true })
         .filter((entry) => entry.isFile())
         .map((entry) => join(entry.parentPath, entry.name))

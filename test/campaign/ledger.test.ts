@@ -1,7 +1,7 @@
 import t from 'tap';
 import type { RecordedFault } from './faults.ts';
 import type { Answer, Arrival } from './journal.ts';
-import { type Evidence, verdict } from './ledger.ts';
+import { type Evidence, failuresOf, verdict } from './ledger.ts';
 
 const exporters = new Map([['id-of-alpha', 'alpha']]);
 
@@ -128,6 +128,24 @@ t.test('counts what was in flight when a fault happened', (t) => {
     const received = [...post(1, 1000), ...post(2, 1100, { messageId: 'other' }), ...post(3, 9000, { messageId: 'third' })];
     const one = fault({ from: 1050, until: 1050 });
     t.strictSame([...verdict(evidence({ received, faults: [one, fault({ excuses: null })] })).inFlight], [[one, 1]]);
+    t.end();
+});
+
+t.test('fails for what was lost, has no cause, or is more than was in flight', (t) => {
+    const failures = (given: Partial<Evidence>): readonly string[] => failuresOf(verdict(evidence(given)));
+    t.strictSame(failures({}), []);
+    t.strictSame(failures({ received: [] }), ['Lost: alpha, delivered, never tried: 1 deliveries']);
+    t.strictSame(failures({ deliveries: [row('exhausted')] }), ['A message that was answered 2xx is exhausted in the store: 1 times']);
+
+    const repeated = [...post(1, 1000), ...post(2, 9000, { to: '127.2.0.1' })];
+    t.strictSame(failures({ received: repeated }), ['Duplicates without a cause: 1']);
+    const one = fault({ from: 1000, until: 1000 });
+    t.strictSame(failures({ received: repeated, faults: [one] }), [], 'one was in flight, and is repeated once');
+    const stoodStill = fault({ kind: 'process stands still', from: 5000, until: 8000, address: '127.2.0.1' });
+    const again = [...repeated, ...post(3, 9500, { to: '127.2.0.1' })];
+    t.strictSame(failures({ received: again, faults: [stoodStill] }), [
+        'More duplicates than were in flight: process stands still, host-1',
+    ]);
     t.end();
 });
 

@@ -112,6 +112,25 @@ export function verdict({ accepted, received, deliveries, faults, exporters, ord
     };
 }
 
+/** What of it must not be, in words: no message is lost, and none comes twice but by a fault, which has as many to answer for as were in flight. */
+export function failuresOf({
+    lost,
+    duplicates,
+    wrong,
+    inFlight,
+}: Pick<Verdict, 'lost' | 'duplicates' | 'wrong' | 'inFlight'>): readonly string[] {
+    const uncaused = duplicates.filter(({ cause }) => cause === null).length;
+    const excessive = [...inFlight].filter(([fault, count]) => duplicates.filter(({ cause }) => cause === fault).length > count);
+    return [
+        ...[...grouped(lost, ({ exporter, delivery }) => `Lost: ${exporter}, ${delivery}`)].map(
+            ([what, ofKind]) => `${what}: ${ofKind.length} deliveries`,
+        ),
+        ...(uncaused > 0 ? [`Duplicates without a cause: ${uncaused}`] : []),
+        ...excessive.map(([{ kind, target }]) => `More duplicates than were in flight: ${kind}, ${target}`),
+        ...[...wrong].map(([what, count]) => `${what}: ${count} times`),
+    ];
+}
+
 /** By what `key` says of each, in the order of the first. */
 export function grouped<T>(list: readonly T[], key: (value: T) => string): Map<string, T[]> {
     const groups = new Map<string, T[]>();

@@ -8,7 +8,8 @@ export async function report({ faults, verdict, failures, folder }: Campaign): P
     const uncaused = duplicates.filter(({ cause }) => cause === null).length;
     const lostEvents = new Set(lost.map(({ eventId }) => eventId)).size;
     const seconds = (longestDelay / 1000).toFixed(1);
-    const summary = `${events} events, ${faults.length} faults, ${lostEvents} lost, ${duplicates.length} duplicates (${uncaused} without a cause), longest delay ${seconds} s`;
+    const causes = uncaused === 0 ? 'each with its cause' : `${uncaused} without a cause`;
+    const summary = `${events} events, ${faults.length} faults, ${lostEvents} lost, ${duplicates.length} duplicates (${causes}), longest delay ${seconds} s`;
 
     const kinds = grouped(faults, ({ kind }) => kind);
     const rows = [...kinds].toSorted().map(([kind, ofKind]) => {

@@ -1,4 +1,8 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import t, { type Test } from 'tap';
+import { migratedPool } from '../support/migrated-database.ts';
 import { type SimulatedProcess, simulatedDeployment } from '../support/simulated-deployment.ts';
 
 const HOUR = 3_600_000;
@@ -99,4 +103,32 @@ t.test('the start names a difference of more than a second between the clocks of
         { code: 'MISCONFIGURED', message: /^The clock of this process is 3600\.\d s ahead of that of the store$/ },
     ]);
     t.match(await startWith(-HOUR), [{ message: /^The clock of this process is (3600\.0|3599\.9) s behind that of the store$/ }]);
+});
+
+/** The clocks of PostgreSQL, but for the one of the schema. */
+const CLOCK =
+    /(?<![\w.])(?:now|clock_timestamp|statement_timestamp|transaction_timestamp|timeofday)\s*\(|\b(?:current_time(?:stamp)?|current_date|localtime(?:stamp)?)\b/i;
+
+t.test('statements and functions read the time of the schema, and no other', async (t) => {
+    const folder = fileURLToPath(new URL('../../adapters/postgres', import.meta.url));
+    const files = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter(
+        (name) => name.endsWith('.js') && !/^migrat/.test(name),
+    );
+    t.ok(files.length > 20);
+    // What the store itself is asked for its time by is a method of that name.
+    const statementsIn = (code: string): string => code.replaceAll(/\/\*.*?\*\/|\/\/[^\n]*|async now\(\)/gs, '');
+    t.strictSame(
+        files.filter((name) => CLOCK.test(statementsIn(readFileSync(join(folder, name), 'utf8')))),
+        [],
+    );
+
+    const pool = await migratedPool(t, { max: 1 });
+    const { rows } = await pool.query<{ name: string; body: string }>(
+        `select p.proname as name, coalesce(p.prosrc, '') as body from pg_proc p where p.pronamespace = 'scanwire'::regnamespace`,
+    );
+    t.ok(rows.length > 20);
+    t.strictSame(
+        rows.filter(({ body }) => CLOCK.test(body.replaceAll(/--.*/g, ''))).map(({ name }) => name),
+        ['now'],
+    );
 });

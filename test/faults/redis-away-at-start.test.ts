@@ -12,10 +12,10 @@ import { testDatabase } from '../support/test-database.ts';
 const KIND = 'idr_investigation_created';
 
 /** A data folder with a running exporter, and a Redis that is away. */
-async function withoutRedis(t: Test, policy: string) {
+async function withoutRedis(t: Test, policy: string, ...more: string[]) {
     const folder = mkdtempSync(join(tmpdir(), 'scanwire-test-'));
     t.teardown(() => rmSync(folder, { recursive: true, force: true }));
-    const redis = await redisServer(folder, ['--maxmemory-policy', policy]);
+    const redis = await redisServer(folder, ['--maxmemory-policy', policy, ...more]);
     t.teardown(() => redis.kill());
     const data = dataOf(t);
     const receiver = await countingReceiver(t, (response) => response.writeHead(204).end());
@@ -94,4 +94,19 @@ t.test('a Redis that refuses the password is refused at the start', async (t) =>
         code: 1,
         stderr: /^scanwire: Redis refused the user or the password$/m,
     });
+});
+
+t.test('one that comes later and refuses the password gets no jobs, which log and readiness say', async (t) => {
+    const { redis, data, receiver, env } = await withoutRedis(t, 'noeviction', '--requirepass', 'right');
+    const url = new URL(redis.url);
+    url.password = 'wrong';
+    await redis.kill();
+    const { server, served } = await serveIn(t, { ...env, REDIS_URL: url.href }, data);
+    const refused = says(server, /Redis refused the user or the password/);
+    await json(data, 'events', 'publish', KIND, fixture('events/investigation.json'));
+    await redis.start();
+    await refused;
+    t.match(JSON.parse((await get(served, '/-/ready', '')).body), { ready: false, reasons: [{ part: 'queue', code: 'MISCONFIGURED' }] });
+    t.strictSame(receiver.kinds, ['test']);
+    t.equal(await ended(server, 'SIGTERM'), 0);
 });

@@ -12,6 +12,13 @@ t.test('names what an error means, by its code and else by where it came up', as
     t.equal(connectionCode(undefined, 'connect_failed'), 'connect_failed');
 });
 
+t.test('takes what this machine lacks or forbids for a fault of its own', async (t) => {
+    for (const code of ['EMFILE', 'ENFILE', 'ENOBUFS', 'ENOMEM', 'EADDRNOTAVAIL', 'EADDRINUSE', 'EPERM', 'EACCES', 'EAI_MEMORY']) {
+        t.equal(connectionCode(withCode(code), 'connect_failed'), 'interrupted', code);
+        t.equal(connectionCode(withCode(code), 'dns_failed'), 'interrupted', code);
+    }
+});
+
 t.test('names what a code of OpenSSL means, in the spelling of every Node', async (t) => {
     const meaning = (code: string): string => connectionCode(withCode(code), 'otherwise');
     t.equal(meaning('ERR_SSL_WRONG_VERSION_NUMBER'), 'protocol_error');

@@ -115,6 +115,31 @@ t.test('refuses more names at once than it may ask for: a fault of its own', asy
     t.equal(await first, 'dns_timeout');
 });
 
+t.test('leaves half of its places to names that are not known to be silent', async (t) => {
+    const { resolve } = await asking(t, (name) => (name.startsWith('silent') ? 'silent' : ['192.0.2.1']), { maxPending: 4, timeout: 200 });
+    const all = (count: number): Promise<readonly unknown[]> =>
+        Promise.all(Array.from({ length: count }, (_, index) => resolve(`silent-${index}.example`, forever).catch(({ code }) => code)));
+    t.strictSame(await all(4), Array(4).fill('dns_timeout'), 'the first time nobody knows');
+    const again = all(4);
+    t.strictSame(await resolve('receiver.example', forever), ['192.0.2.1']);
+    t.strictSame(await resolve('other.example', forever), ['192.0.2.1']);
+    t.strictSame((await again).toSorted(), ['dns_timeout', 'dns_timeout', 'interrupted', 'interrupted']);
+});
+
+t.test('takes a name for silent no more once it was answered', async (t) => {
+    let silent = true;
+    const { resolve } = await asking(t, () => (silent ? 'silent' : ['192.0.2.1']), { maxPending: 2, timeout: 200, ttl: 0 });
+    const both = (): Promise<readonly unknown[]> =>
+        Promise.all(['one.example', 'two.example'].map((name) => resolve(name, forever).catch(({ code }) => code)));
+    t.strictSame(await both(), ['dns_timeout', 'dns_timeout']);
+    t.strictSame(await both(), ['dns_timeout', 'interrupted']);
+    silent = false;
+    for (const name of ['one.example', 'two.example']) {
+        await resolve(name, forever);
+    }
+    t.strictSame(await both(), [['192.0.2.1'], ['192.0.2.1']]);
+});
+
 t.test('looks into the hosts file first, as it is now', async (t) => {
     const hostsFile = join(t.testdir({ hosts: '# none yet\n' }), 'hosts');
     const { resolve, questions } = await asking(t, () => ['192.0.2.1'], { hostsFile, ttl: 0 });

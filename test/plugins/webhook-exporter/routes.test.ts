@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
+import { mock } from 'node:test';
 import { server as hapiServer, type Server, type ServerInjectResponse } from '@hapi/hapi';
 import t, { type Test } from 'tap';
 import { memoryApiKeys, memoryQueue, memoryWebhooks } from '../../../adapters/memory/index.ts';
@@ -148,6 +149,26 @@ t.test('answers 503 while the store is away, and logs why', async (t) => {
     t.equal(statusCode, 503);
     t.notMatch(payload, /192\.0\.2\.1/);
     t.strictSame(logged, [['scanwire', 'webhook-exporter', 'error'], 'The database at 192.0.2.1 is away']);
+});
+
+t.test('answers 503 within 10 s where the store says nothing of an event', async (t) => {
+    const stores = memoryWebhooks();
+    let asked = (): void => undefined;
+    const silent = new Promise<void>((resolve) => {
+        asked = resolve;
+    });
+    const accept = (): Promise<never> => {
+        asked();
+        return new Promise(() => undefined);
+    };
+    const { server } = await served(t, {}, { ...stores, deliveries: { ...stores.deliveries, accept } });
+    const key = await keyFor(server, ['events:publish']);
+    mock.timers.enable({ apis: ['setTimeout'] });
+    t.teardown(() => mock.timers.reset());
+    const answer = publishing(server, key, { kind: KIND, body: sample, rules: 'library' });
+    await silent;
+    mock.timers.tick(10_000);
+    t.match(json(await answer), { statusCode: 503, code: 'UNAVAILABLE' });
 });
 
 t.test('needs the strategy that it names', async (t) => {

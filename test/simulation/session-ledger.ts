@@ -1,6 +1,6 @@
 import type { Deployment } from '../../lib/webhooks/deployment-settings.ts';
-import type { Session } from '../../lib/webhooks/dispatching/worker-session.ts';
 import { SHARES } from '../../lib/webhooks/dispatching/slot-shares.ts';
+import type { Session } from '../../lib/webhooks/dispatching/worker-session.ts';
 import type { SimulatedProcess } from './simulated-process.ts';
 import type { Timeline } from './timeline.ts';
 

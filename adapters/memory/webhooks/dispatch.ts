@@ -1,7 +1,13 @@
 import { createHash } from 'node:crypto';
 import type { DispatchOptions, DispatchResult } from '../../../lib/webhooks/deliveries/delivery-store.ts';
 import type { HandOutOptions } from '../../../lib/webhooks/dispatching/reservations.ts';
-import { placesForRetries, placesLeftToRetries, SHARES, type ShareGroup, shareGroupsOf } from '../../../lib/webhooks/dispatching/slot-shares.ts';
+import {
+    placesForRetries,
+    placesLeftToRetries,
+    SHARES,
+    type ShareGroup,
+    shareGroupsOf,
+} from '../../../lib/webhooks/dispatching/slot-shares.ts';
 import { handOut } from './delivery-transitions.ts';
 import { turnsOf } from './order-keys.ts';
 import { type DeliveryRow, type ExporterRow, isSentTo, later, type WebhookState } from './webhook-state.ts';

@@ -1,6 +1,7 @@
 import type { DeliveryCount, DeliveryFilter } from '../../../lib/webhooks/deliveries/deliveries.ts';
 import { DELIVERY_STATES, type Delivery } from '../../../lib/webhooks/deliveries/delivery-store.ts';
 import { OUTCOME_CODES } from '../../../lib/webhooks/outcomes/outcome.ts';
+import { waitsAgain } from '../../../lib/webhooks/store-refusals.ts';
 import { activityRoute, activityTemplates } from './activity.ts';
 import { deliveryLive, deliveryRoutes, deliveryTemplates, type Named, namedExporters, nameOf, stateShown } from './delivery.ts';
 import { counted, type Texts } from './languages.ts';
@@ -304,4 +305,18 @@ async function begun(visit: Visit): Promise<Page | Redirect> {
 async function cancelled({ params, perform }: Visit): Promise<Redirect> {
     await perform('cancelReplay', { id: params.id ?? '' });
     return { to: '/deliveries/replays?done=cancelled' };
+}
+
+/** So many of what waits for an exporter, the newest, are looked at, and sent by one button: more are replayed, at a rate. */
+const LOOKED_AT = 50;
+
+interface Waiting {
+    readonly waiting: readonly Delivery[];
+    readonly all: boolean;
+}
+
+/** What waits for its next try of an exporter, the newest, and whether that is all of it. */
+export async function waitingFor({ perform }: Pick<Visit, 'perform'>, exporterId: string): Promise<Waiting> {
+    const found = await perform('listDeliveries', { exporterId, state: 'pending', limit: LOOKED_AT });
+    return { waiting: found.filter(waitsAgain), all: found.length < LOOKED_AT };
 }

@@ -1,9 +1,9 @@
 import type { Delivery } from '../../../lib/webhooks/deliveries/delivery-store.ts';
 import type { ExporterSummary } from '../../../lib/webhooks/exporters/exporter-lists.ts';
 import type { OutcomeCode, Timings } from '../../../lib/webhooks/outcomes/outcome.ts';
-import { waitsAgain } from '../../../lib/webhooks/store-refusals.ts';
 import type { Output } from '../operations.ts';
 import { type OutcomeShown, outcomeShown } from './attempt.ts';
+import { waitingFor } from './deliveries.ts';
 import { durationText, type Texts } from './languages.ts';
 import type { Templates } from './renderer.ts';
 import type { Visit } from './screen.ts';
@@ -44,24 +44,9 @@ export async function testOf({ query, perform, texts }: Visit, exporterId: strin
         : delivery.progress
           ? stepsOf(delivery.progress, false, texts)
           : [];
-    const { waiting, all } = attempt?.code === 'delivered' ? await waitingFor({ perform }, exporterId) : NOTHING;
+    const { waiting, all } = attempt?.code === 'delivered' ? await waitingFor({ perform }, exporterId) : { waiting: [], all: true };
     const waits = waiting.length === 0 ? null : all ? 'few' : 'many';
     return { id, attempt: attempt && outcomeShown(attempt, texts), ended: delivery.finishedAt !== null, steps, waits };
-}
-
-/** So many of what waits for an exporter, the newest, are looked at, and sent by one button: more are replayed, at a rate. */
-const LOOKED_AT = 50;
-const NOTHING: Waiting = { waiting: [], all: true };
-
-interface Waiting {
-    readonly waiting: readonly Delivery[];
-    readonly all: boolean;
-}
-
-/** What waits for its next try of an exporter, the newest, and whether that is all of it. */
-export async function waitingFor({ perform }: Pick<Visit, 'perform'>, exporterId: string): Promise<Waiting> {
-    const found = await perform('listDeliveries', { exporterId, state: 'pending', limit: LOOKED_AT });
-    return { waiting: found.filter(waitsAgain), all: found.length < LOOKED_AT };
 }
 
 /** So many of the newest deliveries of an exporter are looked at for a test. */

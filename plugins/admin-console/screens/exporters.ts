@@ -3,6 +3,7 @@ import type { Exporter } from '../../../lib/webhooks/exporters/exporter.ts';
 import type { ReceiverWarning } from '../../../lib/webhooks/exporters/receiver-url.ts';
 import { generateSecret } from '../../../lib/webhooks/messages/signing-secret.ts';
 import type { Output } from '../operations.ts';
+import { waitingFor } from './deliveries.ts';
 import {
     changesOf,
     choicesFor,
@@ -15,7 +16,7 @@ import {
 } from './exporter-form.ts';
 import { listed, listTemplates } from './exporter-list.ts';
 import { previewShown, previewTemplates } from './exporter-preview.ts';
-import { lastTestOf, testOf, testTemplates, waitingFor } from './exporter-tests.ts';
+import { lastTestOf, testOf, testTemplates } from './exporter-tests.ts';
 import { countText, filled, type Texts, wordsOf } from './languages.ts';
 import { type Fault, faultOf, type Page } from './renderer.ts';
 import { FailedOnTheWay, type Redirect, type Screen, type ScreenRoute, type Visit } from './screen.ts';

@@ -1,8 +1,8 @@
 import t from 'tap';
 import { sharingLaws } from '../../../../adapters/contract/webhooks/sharing-laws.ts';
 import type { DeliveryStore, RecordedOutcome } from '../../../../lib/webhooks/deliveries/delivery-store.ts';
-import type { Session } from '../../../../lib/webhooks/dispatching/worker-session.ts';
 import { SHARES } from '../../../../lib/webhooks/dispatching/slot-shares.ts';
+import type { Session } from '../../../../lib/webhooks/dispatching/worker-session.ts';
 import { handingOut, type Mutant, type Mutants, proveWebhookLaws } from './mutants.ts';
 
 const MUTANTS: Mutants = {

@@ -1,6 +1,6 @@
 import t from 'tap';
-import type { InvestigationCreated } from '../../../../lib/webhooks/events/event-kinds.ts';
 import { eventBody } from '../../../../lib/webhooks/events/event-body.ts';
+import type { InvestigationCreated } from '../../../../lib/webhooks/events/event-kinds.ts';
 import { investigationCreated } from '../../../../lib/webhooks/events/event-kinds.ts';
 
 type Whole<T> = T extends Date

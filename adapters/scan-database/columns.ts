@@ -117,6 +117,12 @@ export const SERVICE_COLUMNS: Computed = {
     state: `case when rows.state in ('open', 'closed', 'filtered') then rows.state else 'unknown' end`,
 };
 
+/** The fields of which it is known by their expressions that JSON escapes nothing of what they hold. */
+export function safeTexts(table: string, columns: Columns): readonly string[] {
+    const known = { hosts: ['state', 'arch'], services: ['state'] }[table] ?? [];
+    return columns.get(`${table}.address`) === 'inet' ? ['address', ...known] : known;
+}
+
 /** Times that stand in for one that is missing, of the row itself. */
 const OTHER_TIMES: Readonly<Record<string, readonly string[]>> = {
     created_at: ['created_at', 'updated_at'],

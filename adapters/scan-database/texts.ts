@@ -3,7 +3,7 @@ import type { Collection } from '../../lib/inventory/store.ts';
 import type { Readers } from '../postgres/inventory/readers.ts';
 import { rowText } from '../postgres/inventory/row-text.ts';
 import { idsWithin, textPages } from '../postgres/inventory/text-pages.ts';
-import { type Columns, type Computed, expression, timeOf } from './columns.ts';
+import { type Columns, type Computed, expression, safeTexts, timeOf } from './columns.ts';
 
 /** The fields of rows in their order, with their kinds. */
 export type WritableFields = Parameters<typeof rowText>[0];
@@ -29,7 +29,9 @@ export function texts<Row extends { readonly id: number }>(
     { table, from, parents, computed = {}, fields }: WrittenSource,
     { select }: Pick<Collection<Row>, 'select'>,
 ): NonNullable<Collection<Row>['listText']> {
-    const written = rowText(fields, outgoing(columns, { table, computed, fields }));
+    // Times are in UTC without a zone there: to give them one, so that it is taken away again, takes as long as to write them.
+    const utc = (value: string): string => value;
+    const written = rowText(fields, outgoing(columns, { table, computed, fields }, utc), { utc, safe: safeTexts(table, columns) });
     // An id that the API has no form for is refused where the row is read.
     const page = (
         after: string,
@@ -42,16 +44,25 @@ export function texts<Row extends { readonly id: number }>(
 }
 
 /** The value of a field in SQL as it goes out, a time as one with a zone. */
-export function outgoing(columns: Columns, { table, computed = {}, fields }: FieldSource): (field: string) => string {
+export function outgoing(
+    columns: Columns,
+    { table, computed = {}, fields }: FieldSource,
+    timed: (value: string) => string = zoned,
+): (field: string) => string {
     const given = (field: string): string => {
         const form = formOf(fields[field]);
         const value = form === TIME ? timeOf : expression;
         return computed[field] ?? (columns.has(`${table}.${field}`) ? value(table, field, columns) : `null::${form.type}`);
     };
     return (field) => {
-        const { filled = (value) => value } = formOf(fields[field]);
+        const form = formOf(fields[field]);
+        const { filled = form === TIME ? timed : (value: string): string => value } = form;
         return filled(given(field), given);
     };
+}
+
+function zoned(value: string): string {
+    return `(${value}) at time zone 'UTC'`;
 }
 
 /** Below the ids of the path, the first parameters. */
@@ -66,7 +77,7 @@ interface Form {
 }
 
 const TEXT: Form = { type: 'text' };
-const TIME: Form = { type: 'timestamp', filled: (value) => `(${value}) at time zone 'UTC'` };
+const TIME: Form = { type: 'timestamp' };
 const NUMBER: Form = { type: 'integer' };
 const COUNT: Form = { ...NUMBER, filled: (value) => `coalesce(${value}, 0)` };
 const FILLED_TEXT: Form = { ...TEXT, filled: (value) => `coalesce(${value}, '')` };

@@ -85,7 +85,8 @@ export type Computed = Readonly<Record<string, string>>;
 
 const listed = (texts: Iterable<string>): string => [...texts].map((text) => `'${text}'`).join(', ');
 
-const KNOWN_ARCH = `(rows.arch is null or rows.arch in (${listed(KNOWN_ARCHES)}))`;
+/** As one value: the statements of long listings are planned each time, with each value of a list. */
+const KNOWN_ARCH = `(rows.arch is null or rows.arch = any ('{${[...KNOWN_ARCHES].map((arch) => `"${arch}"`).join()}}'::text[]))`;
 
 /** Of hosts: what an import would have made of the values. */
 export function hostColumns(columns: Columns): Computed {

@@ -86,7 +86,8 @@ export type Computed = Readonly<Record<string, string>>;
 
 const listed = (texts: Iterable<string>): string => [...texts].map((text) => `'${text}'`).join(', ');
 
-const KNOWN_ARCH = `(rows.arch is null or rows.arch in (${listed(KNOWN_ARCHES)}))`;
+/** As one value: the statements of long listings are planned each time, with each value of a list. */
+const KNOWN_ARCH = `(rows.arch is null or rows.arch = any ('{${[...KNOWN_ARCHES].map((arch) => `"${arch}"`).join()}}'::text[]))`;
 
 /** Of hosts: what an import would have made of the values. */
 export function hostColumns(columns: Columns): Computed {
@@ -117,6 +118,12 @@ export const SERVICE_COLUMNS: Computed = {
     proto: 'lower(rows.proto)',
     state: `case when rows.state in ('open', 'closed', 'filtered') then rows.state else 'unknown' end`,
 };
+
+/** The fields of which it is known by their expressions that JSON escapes nothing of what they hold. */
+export function safeTexts(table: string, columns: Columns): readonly string[] {
+    const known = { hosts: ['state', 'arch'], services: ['state'] }[table] ?? [];
+    return columns.get(`${table}.address`) === 'inet' ? ['address', ...known] : known;
+}
 
 /** Times that stand in for one that is missing, of the row itself. */
 const OTHER_TIMES: Readonly<Record<string, readonly string[]>> = {
@@ -175,16 +182,25 @@ export interface FieldSource {
 }
 
 /** The value of a field in SQL as it goes out, a time as one with a zone. */
-export function outgoing(columns: Columns, { table, computed = {}, fields }: FieldSource): (field: string) => string {
+export function outgoing(
+    columns: Columns,
+    { table, computed = {}, fields }: FieldSource,
+    timed: (value: string) => string = zoned,
+): (field: string) => string {
     const given = (field: string): string => {
         const form = formOf(fields[field]);
         const value = form === TIME ? timeOf : expression;
         return computed[field] ?? (columns.has(`${table}.${field}`) ? value(table, field, columns) : `null::${form.type}`);
     };
     return (field) => {
-        const { filled = (value) => value } = formOf(fields[field]);
+        const form = formOf(fields[field]);
+        const { filled = form === TIME ? timed : (value: string): string => value } = form;
         return filled(given(field), given);
     };
+}
+
+function zoned(value: string): string {
+    return `(${value}) at time zone 'UTC'`;
 }
 
 /** What a field is in SQL, and what stands for nothing in it, as where rows are read. */
@@ -194,7 +210,7 @@ interface Form {
 }
 
 const TEXT: Form = { type: 'text' };
-const TIME: Form = { type: 'timestamp', filled: (value) => `(${value}) at time zone 'UTC'` };
+const TIME: Form = { type: 'timestamp' };
 const NUMBER: Form = { type: 'integer' };
 const COUNT: Form = { ...NUMBER, filled: (value) => `coalesce(${value}, 0)` };
 const FILLED_TEXT: Form = { ...TEXT, filled: (value) => `coalesce(${value}, '')` };

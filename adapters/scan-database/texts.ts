@@ -3,7 +3,7 @@ import type { Collection } from '../../lib/inventory/store.ts';
 import type { Readers } from '../postgres/inventory/readers.ts';
 import { rowText } from '../postgres/inventory/row-text.ts';
 import { idsWithin, textBatches } from '../postgres/inventory/text-batches.ts';
-import { type Columns, type FieldSource, outgoing } from './columns.ts';
+import { type Columns, type FieldSource, outgoing, safeTexts } from './columns.ts';
 
 /** Where rows are, as for their reading, and what they are written of. */
 interface WrittenSource extends FieldSource {
@@ -18,7 +18,9 @@ export function texts<Row extends { readonly id: number }>(
     { table, from, parents, computed = {}, fields }: WrittenSource,
     { select }: Pick<Collection<Row>, 'select'>,
 ): NonNullable<Collection<Row>['listText']> {
-    const written = rowText(fields, outgoing(columns, { table, computed, fields }));
+    // Times are in UTC without a zone there: to give them one, so that it is taken away again, takes as long as to write them.
+    const utc = (value: string): string => value;
+    const written = rowText(fields, outgoing(columns, { table, computed, fields }, utc), { utc, safe: safeTexts(table, columns) });
     // An id that the API has no form for is refused where the row is read.
     const page = (
         after: string,

@@ -10,8 +10,8 @@ const [FIRST_BATCH, BATCH] = [250, 1000];
 /** In a long listing, whose statements are planned each time: a megabyte of hosts. */
 const LONG_BATCH = 2000;
 
-/** Rows whose texts are made into one, as much as is received at once. */
-const PART = 100;
+/** Texts that those of a batch are made into, each as much as is received at once. */
+const PARTS = 20;
 
 /** Batches whose bounds are looked up at once, in a walk along ids that takes a few milliseconds. */
 const BOUNDED = 8;
@@ -104,10 +104,12 @@ function textReading({ database, further, texts }: Readers, { parents, page, usa
             count(*)::integer as rows, count(page.text)::integer as texts from (${behind} limit ${most}) page`);
     const [first, second] = [reading(FIRST_BATCH), reading(BATCH)];
     const long = `select page.id, case when ${usable} then page.text end as text from (${behind} limit ${LONG_BATCH}) page`;
-    // Row by row, text that is made would come in drops, each of which wakes this process up.
+    // Row by row, text that is made would come in drops, each of which wakes this process up. Parts by ids are hashed as the rows come; by
+    // the numbers of rows they would be put aside and sorted, with their texts.
+    const [after, until] = [`$${parents + 1}`, `$${parents + 2}`];
     const between = `select max(page.id) as id, case when ${usable} and count(page.text) = count(*) then string_agg(page.text, ',') end as text
-        from (select page.*, (row_number() over () - 1) / ${PART} as part from (${page(`$${parents + 1}`, `$${parents + 2}`)}) page) page
-        group by page.part order by 1`;
+        from (${page(after, until)}) page
+        group by (page.id::bigint - ${after} - 1) * ${PARTS} / (${until} - ${after}) order by 1`;
     // The planner leaves out the texts, which nobody asks for here.
     const bounds = prepared(`select id from (
             select id, row_number() over () as place from (${behind} limit ${BOUNDED * LONG_BATCH}) page
@@ -146,8 +148,8 @@ function textReading({ database, further, texts }: Readers, { parents, page, usa
         between: (path: readonly number[], from: number, until: number): AskedBatch => ({
             from,
             until,
-            // Of parts it is known how many rows they have at most, which is what has to be read where not every row has a text.
-            page: ask(asEach(between, [...path, from, until]).then((batch) => ({ ...batch, rows: batch.rows * PART }))),
+            // Of parts it is not known how many rows they have; where some have no text, as many are read as there were.
+            page: ask(asEach(between, [...path, from, until]).then((batch) => ({ ...batch, rows: Math.min(batch.rows, 1) * LONG_BATCH }))),
         }),
 
         /** Where the next batches end, as many of them as are whole. */

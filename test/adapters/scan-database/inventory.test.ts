@@ -200,6 +200,9 @@ async function insertOddHosts(pool: Pool, count: number): Promise<void> {
     const one = <T>(values: readonly T[]): T => values[Math.floor(random() * values.length)] as T;
     const texts = [null, '', '"quoted" \\ back', '\u0001\b\t\n\u007f', '\u2028\ufeff', '💾 köln', "');--", ' x '];
     const times = [null, '2022-06-01 12:00:00.999', '1969-12-31 23:59:59.5', 'infinity', '-infinity', '0044-03-15', '12000-01-01'];
+    // A text that must be escaped may be the only one of its row.
+    const lone = [...Array.from({ length: 0x20 }, (_, code) => String.fromCharCode(code + 1)), '"', '\\', "'", '%', 'é'];
+    const clean = { name: null, mac: '', comm: 'x', scope: null, arch: 'x64', detected_arch: null };
     const values = Array.from({ length: count }, (_, index) => ({
         id: 10_001 + index,
         address: `10.1.${index >> 8}.${index & 255}`,
@@ -215,6 +218,7 @@ async function insertOddHosts(pool: Pool, count: number): Promise<void> {
         info: one(texts),
         scope: one(texts),
         vuln_count: one([null, 0, 7]),
+        ...(index < lone.length && { ...clean, info: lone[index] }),
     }));
     await pool.query('update workspaces set created_at = null where id = 1');
     await pool.query(

@@ -45,6 +45,9 @@ const JOBS = Math.min(3, availableParallelism() + 1);
 /** What waits nearly all of its time runs beside those, one file at a time: among them it would leave a processor idle. */
 const IDLE = /\/test\/(?:faults|interop)\//;
 
+/** What reaches no lines that other tests do not; gathering what it reaches takes time. */
+const REACHES_NOTHING_NEW = /-browser\.test\.js$/;
+
 /** So many files are named at the end with what they took of the processor. */
 const COSTLIEST = 40;
 
@@ -91,8 +94,6 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
 
 const SHARED_PROCESS = fileURLToPath(new URL('./shared-process.js', import.meta.url));
 
-// In place of the loader that tap puts there; what a test starts inherits it, unless it is given another environment.
-const nodeOptions = process.env.COVERAGE_FOLDER === undefined ? '' : `--import=${pathToFileURL(GATHERER).href}`;
 const isIdle = ([file = '']: readonly string[]): boolean => jobs > 1 && IDLE.test(file);
 const queues = [processes.filter((files) => !isIdle(files)), processes.filter(isIdle)] as const;
 await Promise.all([...Array.from({ length: jobs }, () => runOneByOne(queues[0])), runOneByOne(queues[1])]);
@@ -110,7 +111,7 @@ async function runProcess(files: readonly string[]): Promise<void> {
     const name = `${relative('.', file)}${more.length === 0 ? '' : ` and ${more.length} more`}`;
     const program = more.length === 0 ? [file] : [SHARED_PROCESS, String(processes.indexOf(files))];
     const ended = new Promise<void>((resolve) => whenEnded.set(name, resolve));
-    const told = t.spawn('env', [`NODE_OPTIONS=${nodeOptions}`, ...QUICK_NODE, '--enable-source-maps', ...program], {
+    const told = t.spawn('env', [`NODE_OPTIONS=${nodeOptionsFor(files)}`, ...QUICK_NODE, '--enable-source-maps', ...program], {
         name,
         at: null,
         stack: '',
@@ -119,6 +120,12 @@ async function runProcess(files: readonly string[]): Promise<void> {
         env: { ...process.env, TAP_TIMEOUT: String(TIMEOUT / 1000), ...(more.length > 0 && { TEST_FILES: files.join('\n') }) },
     });
     await Promise.race([ended, told]);
+}
+
+/** In place of the loader that tap puts there; what a test starts inherits it, unless it is given another environment. */
+function nodeOptionsFor(files: readonly string[]): string {
+    const gathers = process.env.COVERAGE_FOLDER !== undefined && !files.every((file) => REACHES_NOTHING_NEW.test(file));
+    return gathers ? `--import=${pathToFileURL(GATHERER).href}` : '';
 }
 
 /** The files of each process: the longest alone and first, then those that share one, which take longer together than one of the rest. */

@@ -45,15 +45,16 @@ const QUEUE_PATIENCE = 1_000;
 
 /** @throws ScanwireError `MISCONFIGURED`, `UNAVAILABLE`; nothing stays open then. */
 export async function openParts({ folder, environment, onError }: SystemOptions): Promise<Parts> {
-    // Refused before anything is made or opened.
+    // Refused before anything is made or opened. The queue on Redis is opened when it is first asked for anything.
     const receivers = receiversIn(environment);
+    const { REDIS_URL: url } = environment;
+    const redis = url === undefined ? null : await openRedisQueue(url, onError);
     await prepareDataFolder(folder);
     const [keyRing, license] = await Promise.all([storedKeyRing(folder, environment), storedLicense(folder)]);
     const stores = await openStores(folder, environment.DATABASE_URL, onError);
     try {
         await assertRingFits(stores, keyRing);
-        const { REDIS_URL: url } = environment;
-        const queue = url === undefined ? await queueBeside(stores) : await openRedisQueue(url, onError);
+        const queue = redis ?? (await queueBeside(stores));
         return {
             stores,
             keyRing,

@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import type { NewKeyOptions } from '../../lib/keys/limits.ts';
 import { DEFAULT_SCOPES, SCOPES } from '../../lib/keys/scopes.ts';
-import { command, definedFields, moment, repeated, wholeNumber } from '../command.ts';
+import { command, commander, definedFields, moment, wholeNumber } from '../command.ts';
 import { aligned, relativeTime, table } from '../output/table.ts';
 
 export function define(keys: Command): void {
@@ -18,7 +18,7 @@ export function define(keys: Command): void {
                 ]),
         };
     })
-        .option('--scope <scope>', `what it may do: ${SCOPES.join(', ')}; repeatable (default: ${DEFAULT_SCOPES.join(', ')})`, repeated)
+        .option('--scope <scope>', `what it may do: ${SCOPES.join(', ')}; repeatable (default: ${DEFAULT_SCOPES.join(', ')})`, scopes)
         .option('--workspace <id>', 'the only workspace that it sees; repeatable (default: all)', workspaceIds)
         .option(
             '--expires <when>',
@@ -58,6 +58,15 @@ export function define(keys: Command): void {
         const revoked = await perform('revokeKey', { id });
         return { json: revoked, text: () => `Revoked ${revoked.id}` };
     });
+}
+
+/** Refused here, where no database need be made to know it. */
+function scopes(text: string, before: readonly string[] = []): readonly string[] {
+    if (!SCOPES.some((scope) => scope === text)) {
+        throw new commander.InvalidArgumentError(`It must be one of ${SCOPES.join(', ')}.`);
+    }
+
+    return [...before, text];
 }
 
 const workspaceId = wholeNumber(1, Number.MAX_SAFE_INTEGER);

@@ -1,4 +1,4 @@
-import { chmodSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
@@ -149,6 +149,8 @@ async function refuses(t: Test, folder: string, [index, [line, names, rule, env 
     t.match(stderr, rule, `${title} has its rule`);
     t.notMatch(stdout + stderr, HUSH, `${title} keeps secrets`);
     t.notMatch(stderr, /^ {4}at /m, `${title} has no stack`);
+    // A licence is held against what the folder trusts, which is there once all is.
+    t.equal(existsSync(join(folder, `data-${index}`, 'database')), line.startsWith('license '), `${title} makes no database`);
 }
 
 for (const [name, table] of Object.entries({ USAGE, SERVING, FOLDERS, OTHERS })) {

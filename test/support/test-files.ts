@@ -42,6 +42,12 @@ const WAITING = /\/test\/(?:adapters\/(?!contract|memory)|attack|bench|cli|docs|
 /** More than the machine has processors for: many files wait for half of their time, for timers, servers and the processes they have started. */
 const JOBS = Math.min(3, availableParallelism() + 1);
 
+/** What waits nearly all of its time runs beside those, one file at a time: among them it would leave a processor idle. */
+const IDLE = /\/test\/(?:faults|interop)\//;
+
+/** What reaches no lines that other tests do not; gathering what it reaches takes time. */
+const REACHES_NOTHING_NEW = /-browser\.test\.js$/;
+
 /** So many files are named at the end with what they took of the processor. */
 const COSTLIEST = 40;
 
@@ -50,18 +56,24 @@ const { values, positionals } = parseArgs({
     options: { jobs: { type: 'string', default: String(JOBS) } },
 });
 
-t.jobs = Math.max(1, Number(values.jobs));
+const jobs = Math.max(1, Number(values.jobs));
+t.jobs = jobs === 1 ? 1 : jobs + 1;
 t.setTimeout(0);
 const processes = dealt(positionals);
 t.plan(processes.length);
 
 const running = new Set<ChildProcess>();
 const times = new ProcessorTime();
+/** What to do when the process of a name has ended. */
+const whenEnded = new Map<string, () => void>();
 t.on('spawn', (test) => {
     test.on('process', (child) => {
         running.add(child);
         child.once('exit', () => times.ended(test.name));
-        child.once('close', () => running.delete(child));
+        child.once('close', () => {
+            running.delete(child);
+            whenEnded.get(test.name)?.();
+        });
     });
 });
 
@@ -82,18 +94,38 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
 
 const SHARED_PROCESS = fileURLToPath(new URL('./shared-process.js', import.meta.url));
 
-// In place of the loader that tap puts there; what a test starts inherits it, unless it is given another environment.
-const nodeOptions = process.env.COVERAGE_FOLDER === undefined ? '' : `--import=${pathToFileURL(GATHERER).href}`;
-for (const [index, [file = '', ...more]] of processes.entries()) {
-    const program = more.length === 0 ? [file] : [SHARED_PROCESS, String(index)];
-    void t.spawn('env', [`NODE_OPTIONS=${nodeOptions}`, ...QUICK_NODE, '--enable-source-maps', ...program], {
-        name: `${relative('.', file)}${more.length === 0 ? '' : ` and ${more.length} more`}`,
+const isIdle = ([file = '']: readonly string[]): boolean => jobs > 1 && IDLE.test(file);
+const queues = [processes.filter((files) => !isIdle(files)), processes.filter(isIdle)] as const;
+await Promise.all([...Array.from({ length: jobs }, () => runOneByOne(queues[0])), runOneByOne(queues[1])]);
+
+/** Takes from a queue, from which others may take as well, until nothing is left. */
+async function runOneByOne(queue: (readonly string[])[]): Promise<void> {
+    for (let files = queue.shift(); files !== undefined; files = queue.shift()) {
+        await runProcess(files);
+    }
+}
+
+/** Resolves when its process has ended. tap goes on to read what it said, in the order in which they have begun. */
+async function runProcess(files: readonly string[]): Promise<void> {
+    const [file = '', ...more] = files;
+    const name = `${relative('.', file)}${more.length === 0 ? '' : ` and ${more.length} more`}`;
+    const program = more.length === 0 ? [file] : [SHARED_PROCESS, String(processes.indexOf(files))];
+    const ended = new Promise<void>((resolve) => whenEnded.set(name, resolve));
+    const told = t.spawn('env', [`NODE_OPTIONS=${nodeOptionsFor(files)}`, ...QUICK_NODE, '--enable-source-maps', ...program], {
+        name,
         at: null,
         stack: '',
         buffered: t.jobs > 1,
-        timeout: TIMEOUT * (1 + more.length),
-        env: { ...process.env, TAP_TIMEOUT: String(TIMEOUT / 1000), ...(more.length > 0 && { TEST_FILES: [file, ...more].join('\n') }) },
+        timeout: TIMEOUT * files.length,
+        env: { ...process.env, TAP_TIMEOUT: String(TIMEOUT / 1000), ...(more.length > 0 && { TEST_FILES: files.join('\n') }) },
     });
+    await Promise.race([ended, told]);
+}
+
+/** In place of the loader that tap puts there; what a test starts inherits it, unless it is given another environment. */
+function nodeOptionsFor(files: readonly string[]): string {
+    const gathers = process.env.COVERAGE_FOLDER !== undefined && !files.every((file) => REACHES_NOTHING_NEW.test(file));
+    return gathers ? `--import=${pathToFileURL(GATHERER).href}` : '';
 }
 
 /** The files of each process: the longest alone and first, then those that share one, which take longer together than one of the rest. */

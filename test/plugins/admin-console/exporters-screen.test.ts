@@ -223,7 +223,7 @@ t.test('shows how a test goes to a script that looks, and waits for it otherwise
         await until(async () => /It is being sent/.test((await visitor.get(path)).html) && held.length > 0);
         const { html: meanwhile } = await visitor.get(path);
         t.match(meanwhile, /hx-get="[^"]*\?test=[0-9a-f-]{36}"/);
-        t.match(meanwhile, /<dt>Connection<\/dt><dd>\d+ ms<\/dd>[\s\S]*<dt>First byte<\/dt><dd>not yet</, 'step by step');
+        t.match(meanwhile, /<dt>Connection<\/dt><dd>[\d,]+ ms<\/dd>[\s\S]*<dt>First byte<\/dt><dd>not yet</, 'step by step');
         held.shift()?.();
         await until(async () =>
             /<section[^>]* id="test"><h2>Test event<\/h2><p><code class="arrived">delivered<\/code>/.test((await visitor.get(path)).html),

@@ -49,7 +49,8 @@ import { addressBlocks } from './migrations/0069-address-blocks.ts';
 import { activityOfEach } from './migrations/0071-activity-of-each.ts';
 import { responses } from './migrations/0072-responses.ts';
 import { replaysAsRetries } from './migrations/0073-replays-as-retries.ts';
-import { turns } from './migrations/0076-turns.ts';
+import { replaysBeginSlowly } from './migrations/0074-replays-begin-slowly.ts';
+import { turns } from './migrations/0075-turns.ts';
 
 /** Key of the advisory lock that lets one step run at a time: the bytes of `scan`, `wire`. */
 const LOCK = [0x7363616e, 0x77697265];
@@ -322,6 +323,7 @@ export const migrations: readonly Migration[] = [
     activityOfEach,
     responses,
     replaysAsRetries,
+    replaysBeginSlowly,
     turns,
 ];
 

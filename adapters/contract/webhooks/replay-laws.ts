@@ -21,8 +21,8 @@ export const replayLaws: Laws<WebhookBench> = {
         await bench.setTime(at(5_000));
         const store = storeOf(bench);
         assert.equal(await store.count({ exporterId: id, failedSince: at(500) }), 3);
-        const planned = await plan(bench, id, { failedSince: at(500) });
-        const row = { exporterId: id, failedSince: at(500), rate: 10, total: 3, done: 0, state: 'running', createdAt: at(5_000) };
+        const planned = await plan(bench, id, { failedSince: at(500), rate: 100 });
+        const row = { exporterId: id, failedSince: at(500), rate: 100, total: 3, done: 0, state: 'running', createdAt: at(5_000) };
         assertFields(planned, { ...row, finishedAt: null } as Partial<Replay>);
         assert.deepEqual(await store.list(9), [planned]);
 
@@ -54,8 +54,25 @@ export const replayLaws: Laws<WebhookBench> = {
                 await doneAt(60_000),
                 await doneAt(61_000),
             ],
-            [4, 4, 6, 7, 11, 15, 15],
+            [1, 1, 3, 4, 8, 12, 15],
         );
+    },
+
+    async 'begins with a tenth of a second of its rate, or with one'(bench) {
+        const { id } = await bench.addExporter();
+        await fail(bench, 200, at(0));
+        await bench.setTime(at(5_000));
+        const store = storeOf(bench);
+        for (const [rate, first] of [
+            [100, 10],
+            [1_000, 100],
+            [1, 1],
+        ] as const) {
+            const planned = await plan(bench, id, { rate });
+            assert.equal(await store.advance(1_000), true);
+            assertFields(present((await store.list(9)).find((one) => one.id === planned.id)), { done: first, state: 'running' });
+            await store.cancel(planned.id);
+        }
     },
 
     async 'replays behind what is tried for the first time, and nothing twice'(bench) {
@@ -99,7 +116,7 @@ export const replayLaws: Laws<WebhookBench> = {
         const { id } = await bench.addExporter();
         await fail(bench, 4, at(0));
         await bench.setTime(at(5_000));
-        const replay = await plan(bench, id, { rate: 2 });
+        const replay = await plan(bench, id, { rate: 20 });
         const store = storeOf(bench);
         assert.equal(await store.advance(100), true);
         const cancelled = { ...replay, done: 2, state: 'cancelled', finishedAt: at(5_000) };
@@ -134,7 +151,7 @@ export const replayLaws: Laws<WebhookBench> = {
 
     async 'replays what was held in the order of its acceptance, and nothing that is held later'(bench) {
         const { id } = await bench.addExporter();
-        const gap = { failedSince: null, rate: 2 };
+        const gap = { failedSince: null, rate: 20 };
         const stops = { next: { state: 'exhausted' }, stopReason: 'It is gone' } as const;
         await bench.publish({});
         await bench.record([failure(only(await bench.claimDue()), 0, stops)], at(10));
@@ -142,7 +159,7 @@ export const replayLaws: Laws<WebhookBench> = {
         await bench.setTime(at(5_000));
         const store = storeOf(bench);
         assert.equal(await store.count({ exporterId: id, failedSince: null }), 3);
-        assertFields(await plan(bench, id, gap), { failedSince: null, total: 3, rate: 2 });
+        assertFields(await plan(bench, id, gap), { failedSince: null, total: 3, rate: 20 });
         const [later] = await bench.publishAt(at(5_010), {});
         await bench.exporters.update(id, { state: 'running', stopReason: null });
 

@@ -14,6 +14,9 @@ interface ReplayRow {
     paidUntil: Date;
 }
 
+/** A replay begins with what its rate allows in so many milliseconds, or with one delivery. */
+const FIRST_STEP = 100;
+
 /** Replays of the state. */
 export function replayStore(state: WebhookState): ReplayStore {
     const rows = new Map<string, ReplayRow>();
@@ -28,7 +31,7 @@ export function replayStore(state: WebhookState): ReplayStore {
             const createdAt = state.clock();
             const total = chosenDeliveries(state, { exporterId, failedSince, createdAt }).length;
             const replay: Replay = { id, exporterId, failedSince, rate, total, done: 0, state: 'running', createdAt, finishedAt: null };
-            rows.set(id, { replay, end: state.numbered, position: 0, paidUntil: later(createdAt, -1_000) });
+            rows.set(id, { replay, end: state.numbered, position: 0, paidUntil: later(createdAt, -Math.max(FIRST_STEP, 1_000 / rate)) });
             return structuredClone(replay);
         },
 

@@ -37,8 +37,8 @@ export interface ReplayStore {
     /** Newest first; of these exporters only, where some, or none, are named. A store may not heed that: then some may be missed. */
     list(limit: number, exporterIds?: readonly string[]): Promise<readonly Replay[]>;
     /**
-     * Makes the deliveries of all that are unfinished `pending` and due as their rates allow by now, a second's worth and `limit` of each at most: those
-     * that have ended before those that wait. They are handed out like retries, behind first tries. Each restarts its retry schedule, with the same
+     * Makes the deliveries of all that are unfinished `pending` and due as their rates allow by now, of each `limit` and a second's worth at
+     * most, a tenth of that (or one) when it was just planned: those that have ended before those that wait. They are handed out like retries, behind first tries. Each restarts its retry schedule, with the same
      * bytes and message id. What fails again after the replay was planned is none of it. Any number of processes may do so at once.
      *
      * @returns Whether any is unfinished.

@@ -2,13 +2,13 @@ import type { Dispatched } from '../deliveries/delivery-store.ts';
 import type { WebhooksContext } from '../webhooks-context.ts';
 
 /**
- * Milliseconds between two steps of replays: at least; at most while their deliveries are handed out; at most while none are; and while no replay is
- * known. A step costs as much whether it has one delivery or ten.
+ * Milliseconds between two steps of replays: the first two, which have as much to spread; at least; at most while their deliveries are handed out; at
+ * most while none are; and while no replay is known. A step costs as much whether it has one delivery or twenty.
  */
-const STEP_EVERY = { least: 25, most: 100, unused: 500, unknown: 10_000 } as const;
+const STEP_EVERY = { first: 100, least: 25, most: 200, unused: 500, unknown: 10_000 } as const;
 
 /** Deliveries that a step should have; steps become rarer or more frequent until it has. */
-const OF_A_STEP = { least: 8, most: 16 } as const;
+const OF_A_STEP = { least: 12, most: 24 } as const;
 
 /** The most deliveries of one replay that a step makes due. */
 const MOST_OF_A_STEP = 1_000;
@@ -28,7 +28,7 @@ export function replaySteps(
 ) {
     let next = Number.NEGATIVE_INFINITY;
     let isUnfinished = false;
-    let pause: number = STEP_EVERY.least;
+    let pause: number = STEP_EVERY.first;
     return {
         now(): void {
             next = Number.NEGATIVE_INFINITY;
@@ -44,7 +44,11 @@ export function replaySteps(
             next = monotonic() + STEP_EVERY.unknown;
             isUnfinished = false;
             isUnfinished = await replays.advance(MOST_OF_A_STEP);
-            next = isUnfinished ? monotonic() + pause : next;
+            if (isUnfinished) {
+                next = monotonic() + pause;
+            } else {
+                pause = STEP_EVERY.first;
+            }
             return isUnfinished;
         },
 

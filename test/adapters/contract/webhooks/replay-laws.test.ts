@@ -17,6 +17,9 @@ const MUTANTS: Mutants = {
         plan: (replay) => honest.plan({ ...replay, failedSince: at(0) }),
     })),
     'replays no faster than its rate, and at most so many at once': replaying((honest) => ({ advance: () => honest.advance(100) })),
+    'begins with a tenth of a second of its rate, or with one': replaying((honest) => ({
+        plan: (replay) => honest.plan({ ...replay, rate: 10 * replay.rate }),
+    })),
     'replays behind what is tried for the first time, and nothing twice': replaying((honest) => ({
         count: async (selection) => (await honest.list(9)).length + (await honest.count(selection)),
     })),

@@ -102,4 +102,4 @@ const handOut = changed(
     ['        from paid\n', '        from paid, turned\n'],
 );
 
-export const turns: Migration = { id: '0076-turns', sql: `${tables}${handOut}${keepingPlan('hand_out_due_deliveries')}` };
+export const turns: Migration = { id: '0075-turns', sql: `${tables}${handOut}${keepingPlan('hand_out_due_deliveries')}` };

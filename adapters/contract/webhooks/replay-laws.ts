@@ -60,13 +60,13 @@ export const replayLaws: Laws<WebhookBench> = {
 
     async 'begins with a tenth of a second of its rate, or with one'(bench) {
         const { id } = await bench.addExporter();
-        await fail(bench, 200, at(0));
+        await fail(bench, 100, at(0));
         await bench.setTime(at(5_000));
         const store = storeOf(bench);
         for (const [rate, first] of [
             [100, 10],
-            [1_000, 100],
-            [1, 1],
+            [400, 40],
+            [3, 1],
         ] as const) {
             const planned = await plan(bench, id, { rate });
             assert.equal(await store.advance(1_000), true);

@@ -31,7 +31,12 @@ export function replayStore(state: WebhookState): ReplayStore {
             const createdAt = state.clock();
             const total = chosenDeliveries(state, { exporterId, failedSince, createdAt }).length;
             const replay: Replay = { id, exporterId, failedSince, rate, total, done: 0, state: 'running', createdAt, finishedAt: null };
-            rows.set(id, { replay, end: state.numbered, position: 0, paidUntil: later(createdAt, -Math.max(FIRST_STEP, 1_000 / rate)) });
+            rows.set(id, {
+                replay,
+                end: state.numbered,
+                position: 0,
+                paidUntil: later(createdAt, -Math.max(FIRST_STEP, Math.ceil(1_000 / rate))),
+            });
             return structuredClone(replay);
         },
 

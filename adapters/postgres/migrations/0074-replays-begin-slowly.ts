@@ -8,7 +8,7 @@ import { changed, replacing } from './0065-listed.ts';
  */
 const sql = changed(replacing(replays.sql, 'plan_replay'), [
     "last, at - interval '1 second'",
-    "last, at - greatest(interval '100 ms', interval '1 second' / its_rate)",
+    "last, at - greatest(interval '100 ms', interval '1 second' / its_rate + interval '1 microsecond')",
 ]);
 
 export const replaysBeginSlowly: Migration = { id: '0074-replays-begin-slowly', sql };

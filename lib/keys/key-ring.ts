@@ -29,6 +29,13 @@ export interface KeyRing {
     open(sealed: string, context: string): string;
 }
 
+/** A key that has opened others does not open this text: no process with another ring can, so it is the row that is wrong. Its code is `UNSEALABLE`. */
+export class AlteredText extends ScanwireError {
+    constructor(id: string, cause: unknown) {
+        super('UNSEALABLE', `Cannot open a text sealed with key ${id}: it was altered or sealed for something else`, { cause });
+    }
+}
+
 const FORM = /^v1\.([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]+)$/;
 const KEY_BYTES = 32;
 const NONCE_BYTES = 12;
@@ -43,6 +50,8 @@ const optionsSchema = Joi.object<KeyRingOptions, true>({
 export function keyRing(options: KeyRingOptions): KeyRing {
     const { current, keys } = checked(optionsSchema, options, { subject: 'keyRing options', code: 'MISCONFIGURED' });
     const ring = new Map(Object.entries(keys));
+    // Ids of the keys that have opened a text, so that their bytes are known to be right.
+    const proven = new Set<string>();
     assertUsable(current, ring);
 
     return {
@@ -64,8 +73,13 @@ export function keyRing(options: KeyRingOptions): KeyRing {
                 const decipher = createDecipheriv('aes-256-gcm', key, bytes.subarray(0, NONCE_BYTES), { authTagLength: TAG_BYTES })
                     .setAAD(Buffer.from(context))
                     .setAuthTag(bytes.subarray(-TAG_BYTES));
-                return decipher.update(bytes.subarray(NONCE_BYTES, -TAG_BYTES), undefined, 'utf8') + decipher.final('utf8');
+                const secret = decipher.update(bytes.subarray(NONCE_BYTES, -TAG_BYTES), undefined, 'utf8') + decipher.final('utf8');
+                proven.add(id);
+                return secret;
             } catch (cause) {
+                if (proven.has(id)) {
+                    throw new AlteredText(id, cause);
+                }
                 const reason = 'the key has other bytes, or the text was altered or sealed for something else';
                 throw new ScanwireError('UNSEALABLE', `Cannot open a text sealed with key ${id}: ${reason}`, { cause });
             }
@@ -101,22 +115,37 @@ export interface SealedText {
     readonly context: string;
 }
 
+/** So many texts of a key are tried before its bytes are called wrong: one of them may be altered. */
+const TRIED = 10;
+
 /**
- * Refuses a key ring that does not fit what is stored: at the start, not secret by secret when each is needed. One text of each
- * sealing key is opened, because a ring with other bytes under the same id would go on to seal what no other process can open.
+ * Refuses a key ring that does not fit what is stored: at the start, not secret by secret when each is needed. Each sealing key has to
+ * open a text, because a ring with other bytes under the same id would go on to seal what no other process can open.
  *
  * @throws ScanwireError `MISCONFIGURED`, field `keyRing`, that names the context and the key.
  */
 export function assertOpens(ring: KeyRing, texts: readonly SealedText[]): void {
-    const firstOfEachKey = new Map(texts.toReversed().map((text) => [sealingKeyId(text.sealed), text]));
-    for (const { sealed, context } of firstOfEachKey.values()) {
+    const ids = new Set(texts.map(({ sealed }) => sealingKeyId(sealed)));
+    for (const id of ids) {
+        assertOpensOne(ring, texts.filter(({ sealed }) => sealingKeyId(sealed) === id).slice(0, TRIED));
+    }
+}
+
+function assertOpensOne(ring: KeyRing, texts: readonly SealedText[]): void {
+    let refusal: ScanwireError | null = null;
+    for (const { sealed, context } of texts) {
         try {
             ring.open(sealed, context);
+            return;
         } catch (cause) {
             const reason = cause instanceof ScanwireError ? `: ${cause.message}` : '';
             const message = `The key ring does not fit what is stored for ${context}${reason}`;
-            throw new ScanwireError('MISCONFIGURED', message, { field: 'keyRing', cause });
+            refusal ??= new ScanwireError('MISCONFIGURED', message, { field: 'keyRing', cause });
         }
+    }
+
+    if (refusal !== null) {
+        throw refusal;
     }
 }
 

@@ -1,6 +1,7 @@
 import { byErrorCode, ConnectionFailure, connectionCode } from '../../egress/connection-code.ts';
 import { ProxyFailure } from '../../egress/proxy.ts';
 import { CodedError, codeNote, errorCode, ScanwireError } from '../../errors.ts';
+import { AlteredText } from '../../keys/key-ring.ts';
 import { type Exchange, isSuccess, ResponseTooLong } from '../sending/http-exchange.ts';
 import { AttemptFailure, type AttemptResult, type OutcomeCode } from './outcome.ts';
 
@@ -32,8 +33,9 @@ function codeOfFailure(error: unknown): OutcomeCode {
         return error.code;
     }
 
-    // A rule that the exporter breaks is its own fault; a secret that cannot be unsealed may be this worker's.
-    return error instanceof ScanwireError && error.code === 'INVALID_INPUT' ? 'invalid_exporter' : 'interrupted';
+    // A rule that the exporter breaks is its own fault, and so is a secret that was altered; another that cannot be unsealed may be this worker's.
+    const isItsOwn = error instanceof AlteredText || (error instanceof ScanwireError && error.code === 'INVALID_INPUT');
+    return isItsOwn ? 'invalid_exporter' : 'interrupted';
 }
 
 function failureOf({ error, unsent }: Exchange, { host }: URL): AttemptFailure {

@@ -37,6 +37,19 @@ t.test('opens nothing that was altered, at any place', async (t) => {
     }
 });
 
+t.test('says that a text was altered, not that its key may be wrong, once the key has opened another', async (t) => {
+    const [k1, other] = [randomBytes(32), randomBytes(32)];
+    const sealed = keyRing({ current: 'k1', keys: { k1 } }).seal('secret', 'c');
+    const wrong = keyRing({ current: 'k1', keys: { k1: other } });
+    t.throws(() => wrong.open(sealed, 'c'), { code: 'UNSEALABLE', message: /the key has other bytes, or/ });
+
+    const right = keyRing({ current: 'k1', keys: { k1, other } });
+    right.open(sealed, 'c');
+    t.throws(() => right.open(sealed, 'another'), { code: 'UNSEALABLE', message: /key k1: it was altered or sealed for something else$/ });
+    const ofOther = keyRing({ current: 'other', keys: { other: k1 } }).seal('secret', 'c');
+    t.throws(() => right.open(ofOther, 'c'), { code: 'UNSEALABLE', message: /the key has other bytes, or/ }, 'of each key by itself');
+});
+
 t.test('opens no text that is not sealed', async (t) => {
     const keys = ring();
     const short = Buffer.alloc(27).toString('base64url');
@@ -84,6 +97,13 @@ t.test('opens one text of each sealing key, and looks at the key of every one', 
     assertOpens({ ...rotated, open }, texts);
     t.strictSame(opened.sort(), ['a', 'c']);
     assertOpens(first, []);
+    const altered = { sealed: first.seal('four', 'd'), context: 'of another row' };
+    assertOpens(rotated, [altered, ...texts]);
+    t.throws(
+        () => assertOpens(rotated, [altered]),
+        { code: 'MISCONFIGURED', message: /for of another row/ },
+        'nothing else shows that the key is right',
+    );
 
     const refused = { code: 'MISCONFIGURED', field: 'keyRing' };
     t.throws(() => assertOpens(first, texts), { ...refused, message: /for c: Missing key k2/ });

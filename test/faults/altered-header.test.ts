@@ -1,0 +1,25 @@
+import t from 'tap';
+import { present } from '../../adapters/contract/assertions.ts';
+import { simulatedDeployment } from '../support/simulated-deployment.ts';
+
+const MINUTE = 60_000;
+
+t.test('deliveries of an exporter whose sealed headers were altered end with the reason, and others go on', async (t) => {
+    const deployment = simulatedDeployment(t);
+    const process = await deployment.start('only');
+    const [well, altered] = [await deployment.exporter(process), await deployment.exporter(process)];
+    await deployment.finish(process.exporters.update(altered, { headers: [['X-Token', 'sealed']] }));
+    const { sealedHeaders } = present(await deployment.stores.exporters.get(altered));
+    await deployment.stores.exporters.update(altered, { sealedHeaders: `${present(sealedHeaders).slice(0, -4)}AAAA` });
+
+    await deployment.publish(process, 3);
+    await deployment.advance(MINUTE);
+    t.strictSame(await deployment.states(), { delivered: 3, exhausted: 3 });
+    for (const { id } of await process.deliveries.list({ exporterId: altered, state: 'exhausted' })) {
+        const { attempts, history } = await process.deliveries.show(id);
+        t.equal(attempts, 1, 'no try can help');
+        t.match(history, [{ outcome: { code: 'invalid_exporter', detail: /it was altered or sealed for something else/ } }]);
+    }
+    t.equal(deployment.posts.length, 3);
+    t.match(await process.exporters.get(well), { state: 'running', consecutiveFailures: 0 });
+});

@@ -154,6 +154,7 @@ export class Deployment {
             queueFor: (process) => this.queue.for(process),
             senderFor: (process) => this.receivers.senderFor(process),
             onOutdated: (process) => this.replace(process),
+            onFault: ({ name }, error) => this.ledger.violate(`${name} fails by itself: ${error}`),
             onDeath: (process) => this.startAgain(process, RESTART.least + RESTART.more * random()),
             isAlive: (name) => this.processes.get(name)?.alive === true,
         };

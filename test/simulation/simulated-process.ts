@@ -1,4 +1,5 @@
 import { egressGuard } from '../../lib/egress/guard.ts';
+import { ScanwireError } from '../../lib/errors.ts';
 import { type KeyRing, keyRing } from '../../lib/keys/key-ring.ts';
 import type { DeliveryQueue } from '../../lib/webhooks/dispatching/delivery-queue.ts';
 import type { Session } from '../../lib/webhooks/dispatching/worker-session.ts';
@@ -22,9 +23,11 @@ export const VARIANTS: readonly [Variant, Variant] = [
 ];
 
 /** Failures that open a breaker, and so on: small as well. */
-export const SETTINGS: Required<Pick<WebhooksOptions, 'breakerAfter' | 'stopAfter'>> = {
+export const SETTINGS: Required<Pick<WebhooksOptions, 'breakerAfter' | 'stopAfter' | 'keepFor'>> = {
     breakerAfter: 3,
     stopAfter: 30 * 60_000,
+    // Retention goes by the machine's own timers.
+    keepFor: null,
 };
 
 /** Milliseconds. */
@@ -53,6 +56,8 @@ export interface Surroundings {
     readonly senderFor: (process: SimulatedProcess) => Sender;
     /** A process has other settings than its deployment by now. */
     readonly onOutdated: (process: SimulatedProcess) => void;
+    /** A process has met an error that is not one of those that weather makes. */
+    readonly onFault: (process: SimulatedProcess, error: unknown) => void;
     /** A process has died. */
     readonly onDeath: (process: SimulatedProcess) => void;
     readonly isAlive: (name: string) => boolean;
@@ -117,7 +122,12 @@ export class SimulatedProcess implements Owner {
                 return timeline.now + started;
             },
             sleep: (milliseconds) => new Promise((resolve) => this.ifAlive(() => timeline.after(milliseconds, resolve, this))),
-            onError: (error) => timeline.note(`error: ${error.message}`),
+            onError: (error) => {
+                timeline.note(`error: ${error.message}`);
+                if (this.alive && !(error instanceof ScanwireError)) {
+                    surroundings.onFault(this, error);
+                }
+            },
             onOutdated: () => surroundings.onOutdated(this),
         });
     }

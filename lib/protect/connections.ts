@@ -2,65 +2,14 @@ import { AsyncResource } from 'node:async_hooks';
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Server as TlsListener } from 'node:https';
 import type { Socket } from 'node:net';
-import Joi from 'joi';
 import { addressBlock } from '../addresses.ts';
 import { checked } from '../schema-validation.ts';
+import { type CheckedLimits, type ConnectionLimits, type Limits, limitsSchema } from './connection-limits.ts';
 import { secureInTurns } from './handshakes.ts';
 import { assertListener, standBefore, whenUpgraded } from './listener.ts';
 import { answerLongHeads } from './long-head.ts';
 import { endLongPipelines } from './pipelining.ts';
 import { ReaderWatch } from './reader-watch.ts';
-
-/** What a connection may take. All times are in milliseconds. */
-export interface ConnectionLimits {
-    /** Connections at once. At the limit a new one takes the place of the one that has waited longest without a request. 8192 by default. */
-    readonly maxConnections?: number | undefined;
-    /** Connections at once of one address, IPv6 by the first 64 bits; for servers that clients reach without a proxy. No limit by default. */
-    readonly maxPerAddress?: number | undefined;
-    /** Requests of one connection that have no answer yet; they are handled one after the other. 32 by default. */
-    readonly maxUnanswered?: number | undefined;
-    /** How long a TLS handshake may take. 10 s by default. */
-    readonly handshakeTimeout?: number | undefined;
-    /** How long the head of a request may take, the first one from the connection on. 15 s by default. */
-    readonly headTimeout?: number | undefined;
-    /** How long a connection waits for its next request. 15 s by default. */
-    readonly idleTimeout?: number | undefined;
-    /** How long the body of a request may bring less than `minRate`, while it is read. 20 s by default. */
-    readonly bodyTimeout?: number | undefined;
-    /** Least bytes of a body in each second of `bodyTimeout`. 64 by default. */
-    readonly minRate?: number | undefined;
-    /** How long a request may take to be received. 5 minutes by default. */
-    readonly requestTimeout?: number | undefined;
-    /** Whether a request may be received for as long as it makes progress; no request by default. */
-    readonly isLong?: ((request: IncomingMessage) => boolean) | undefined;
-    /** How long a client may take nothing of an answer that waits for it. 30 s by default. */
-    readonly answerTimeout?: number | undefined;
-    /** Milliseconds since any moment. Default: a clock that nobody sets. */
-    readonly now?: (() => number) | undefined;
-}
-
-type Limits = Required<{ [Name in Exclude<keyof ConnectionLimits, 'maxPerAddress'>]: NonNullable<ConnectionLimits[Name]> }> &
-    Pick<ConnectionLimits, 'maxPerAddress'>;
-
-type CheckedLimits = Omit<Limits, 'isLong' | 'now'> & Partial<Pick<Limits, 'isLong' | 'now'>>;
-
-const count = (): Joi.NumberSchema => Joi.number().integer().min(1);
-
-/** The rules of {@link ConnectionLimits}, with their defaults. */
-export const limitsSchema: Joi.ObjectSchema<CheckedLimits> = Joi.object({
-    maxConnections: count().default(8192),
-    maxPerAddress: count(),
-    maxUnanswered: count().default(32),
-    handshakeTimeout: count().default(10_000),
-    headTimeout: count().default(15_000),
-    idleTimeout: count().default(15_000),
-    bodyTimeout: count().default(20_000),
-    minRate: count().default(64),
-    requestTimeout: count().default(300_000),
-    isLong: Joi.function(),
-    answerTimeout: count().default(30_000),
-    now: Joi.function(),
-});
 
 /** What keeps the limits. */
 export interface Protection {

@@ -1,5 +1,5 @@
 import t from 'tap';
-import { limitsSchema } from '../../lib/protect/connections.ts';
+import { limitsSchema } from '../../lib/protect/connection-limits.ts';
 import { newExporterSchema } from '../../lib/webhooks/exporters/exporter.ts';
 import { optionsSchema as adminConsole } from '../../plugins/admin-console/options.ts';
 import { optionsSchema as httpsRecordSchema } from '../../plugins/https-record-schema/options.ts';

@@ -11,7 +11,8 @@ import Hapi from '@hapi/hapi';
 import t, { type Test } from 'tap';
 import { until } from '../../../adapters/contract/assertions.ts';
 import { addressBlock } from '../../../lib/addresses.ts';
-import { type ConnectionLimits, type Protection, protect } from '../../../lib/protect/connections.ts';
+import type { ConnectionLimits } from '../../../lib/protect/connection-limits.ts';
+import { type Protection, protect } from '../../../lib/protect/connections.ts';
 import { certificate } from '../../support/certificates.ts';
 
 interface Protected {

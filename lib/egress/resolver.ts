@@ -212,7 +212,10 @@ const FIRST_TRY = 0.3;
 /** Milliseconds that one family's answer waits for the other's, which a broken name server may never give. */
 const OTHER_FAMILY = 250;
 
-/** A channel to the name servers for each name: when its time is over, that one alone stops asking. */
+/**
+ * A channel to the name servers for each name: when its time is over, that one alone stops asking. One for many names would hold no fewer
+ * sockets, since c-ares gives each question its own once a server was silent, and would wait shorter for all where one was answered soon.
+ */
 function byDns(timeout: number, servers?: readonly string[], hostsFile?: string): LookUp {
     const hosts = hostsReader(hostsFile);
 

@@ -39,17 +39,21 @@ const ENDED_AT_ONCE = 8;
 export function protect(listener: Server | TlsListener, limits: ConnectionLimits = {}): Protection {
     assertListener(listener);
     const settings = checked<CheckedLimits>(limitsSchema, limits, { subject: 'protect limits', code: 'MISCONFIGURED' });
-    const connections = new Connections(settings);
+    const { now = () => performance.now() } = settings;
+    const connections = new Connections({ isLong: () => false, ...settings, now });
     listener.requestTimeout = 0;
     listener.headersTimeout = 0;
     listener.keepAliveTimeout = settings.idleTimeout;
 
     const isTls = 'setSecureContext' in listener;
-    if (isTls) {
-        secureInTurns(listener);
-    }
+    const handshakes = isTls ? secureInTurns(listener, now) : undefined;
     listener.prependListener('connection', (socket: Socket) => connections.open(socket, isTls));
-    listener.prependListener('secureConnection', (socket: Socket) => connections.secure(socket));
+    listener.prependListener('secureConnection', (socket: Socket) => {
+        const accepted = connections.secure(socket);
+        if (accepted !== undefined) {
+            handshakes?.end(accepted);
+        }
+    });
     standBefore(listener, 'request', (handle, request: IncomingMessage, response: ServerResponse) =>
         connections.request(request, response, handle),
     );
@@ -57,9 +61,13 @@ export function protect(listener: Server | TlsListener, limits: ConnectionLimits
     whenUpgraded(listener, (socket) => connections.forget(socket));
     answerLongHeads(listener, (socket) => connections.isAnswering(socket as Socket));
 
-    const timer = setInterval(() => connections.goOn(), SWEEP_MS / SWEEP_STEPS).unref();
+    const look = (atConnections: () => void): void => {
+        atConnections();
+        handshakes?.goOn();
+    };
+    const timer = setInterval(() => look(() => connections.goOn()), SWEEP_MS / SWEEP_STEPS).unref();
     listener.once('close', () => clearInterval(timer));
-    return { sweep: () => connections.sweep(), connections: () => connections.size };
+    return { sweep: () => look(() => connections.sweep()), connections: () => connections.size };
 }
 
 interface Connection {
@@ -93,8 +101,8 @@ class Connections {
     /** Where the look at all of them has come to. */
     #round = this.#all.values();
 
-    constructor(limits: CheckedLimits) {
-        this.#limits = { isLong: () => false, now: () => performance.now(), ...limits };
+    constructor(limits: Limits) {
+        this.#limits = limits;
     }
 
     get size(): number {
@@ -129,14 +137,17 @@ class Connections {
         });
     }
 
-    secure(socket: Socket): void {
+    /** Requests come from this one now; gives the one that was accepted, if it is known. */
+    secure(socket: Socket): Socket | undefined {
         const connection = this.#accepted.get(portsOf(socket));
+        const accepted = connection?.socket;
         if (connection !== undefined) {
             this.#accepted.delete(portsOf(socket));
             this.#ofSocket.set(socket, connection);
             const now = this.#limits.now();
             Object.assign(connection, { socket, stage: 'head', since: now, reader: new ReaderWatch(socket, now) });
         }
+        return accepted;
     }
 
     /** Requests of a connection are handled one after the other, as their answers go: who sends many at once takes no more than others. */

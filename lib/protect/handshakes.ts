@@ -3,121 +3,171 @@ import { AsyncResource } from 'node:async_hooks';
 import { constants } from 'node:crypto';
 import type { Server as TlsListener } from 'node:https';
 import type { Socket } from 'node:net';
-import { createSecureContext } from 'node:tls';
+import { createSecureContext, DEFAULT_CIPHERS } from 'node:tls';
 import { addressBlock } from '../addresses.ts';
+import { whenSaidHello } from './client-hello.ts';
 import { standBefore } from './listener.ts';
 
-/** The head of a record of TLS, whose last two bytes say how much follows; and the most that may. */
-const RECORD_HEAD = 5;
-const MOST_BYTES = RECORD_HEAD + 16_384;
-const HANDSHAKE = 22;
+/** Connections on which TLS has begun and that are not secure yet, of all addresses and of one. */
+const MOST_BEGUN = 64;
+const MOST_OF_ADDRESS = 16;
+/** How long one of them keeps others waiting at the most: several times what a client far away takes. */
+const PATIENCE_MS = 1_000;
+
+/** How many begin in a turn of the event loop: one for so long as the turn took, at least one. */
+const TURN_MS = 5;
+const MOST_IN_TURN = 8;
 
 /**
- * Begins TLS on a connection when the hello of its client has come whole, and on one connection in each turn of the event loop. What is
- * silent or slow costs a socket until then and no more: to make a session and to end it takes ten times as long as the rest. To answer a
- * hello takes longer again, and hundreds may come at once: what others ask for is handled in between. Addresses take turns.
+ * Begins TLS on a connection when the hello of its client has come whole, and on one connection in each turn of the event loop, on more
+ * where turns take long. What is silent or slow costs a socket until then and no more: to make a session and to end it takes ten times as
+ * long as the rest. To answer a hello takes longer again, and hundreds may come at once: what others ask for is handled in between.
+ * Addresses take turns. What a client sends next comes to TLS without a turn, and may have it answer once more: so few are there at once.
  */
-export function secureInTurns(listener: TlsListener): void {
-    const turns = new Turns();
+export function secureInTurns(listener: TlsListener, now: () => number): Handshakes {
+    const handshakes = new Handshakes(now);
     standBefore(listener, 'connection', (begin, socket: Socket) => {
         whenSaidHello(socket, (secure) =>
-            turns.add(addressBlock(socket.remoteAddress ?? ''), { socket, begin: AsyncResource.bind(() => secure(begin)) }),
+            handshakes.add(
+                socket,
+                AsyncResource.bind(() => secure(begin)),
+            ),
         );
     });
+    return handshakes;
 }
 
-/**
- * Calls back once what a client must say before it is answered has come, or what can be none. A connection that breaks or ends before TLS
- * begins is destroyed, and that is all there is to say of it; so is one that sends what nobody sends before an answer.
- */
-function whenSaidHello(socket: Socket, act: (secure: (begin: () => void) => void) => void): void {
-    let hello: Buffer = Buffer.alloc(0);
-    let isWhole = false;
-    const onReadable = (): void => {
-        const chunk = socket.read() as Buffer | null;
-        if (chunk === null) {
-            return;
-        }
-
-        hello = hello.length === 0 ? chunk : Buffer.concat([hello, chunk]);
-        if (hello.length > MOST_BYTES) {
-            socket.destroy();
-        } else if (!isWhole && isHello(hello)) {
-            isWhole = true;
-            act((begin) => {
-                socket.off('readable', onReadable).off('end', onEnd).off('error', ignored);
-                socket.unshift(hello);
-                begin();
-            });
-        }
-    };
-    const onEnd = (): void => void socket.destroy();
-    const ignored = (): void => {};
-    socket.on('readable', onReadable).on('end', onEnd).on('error', ignored);
+interface Begun {
+    readonly address: string;
+    readonly since: number;
 }
 
-/** A record that is whole, or what TLS will not take for the beginning of one. */
-function isHello(bytes: Buffer): boolean {
-    return bytes[0] !== HANDSHAKE || (bytes.length >= RECORD_HEAD && bytes.length >= RECORD_HEAD + bytes.readUInt16BE(RECORD_HEAD - 2));
-}
+/** Connections from the hello of the client until they are secure. */
+export class Handshakes {
+    readonly #now: () => number;
+    /** By address those that wait for TLS to begin, the address first whose turn it is. */
+    readonly #waiting = new Map<string, Map<Socket, () => void>>();
+    /** Those on which it has begun, the first in front. */
+    readonly #begun = new Map<Socket, Begun>();
+    /** When what others do in this turn began, while the next one is waited for. */
+    #since: number | null = null;
 
-interface Waiting {
-    readonly socket: Socket;
-    begin(): void;
-}
-
-/** Who waits for TLS to begin. */
-class Turns {
-    /** By address, the one whose turn it is first. */
-    readonly #waiting = new Map<string, Set<Waiting>>();
-
-    add(address: string, one: Waiting): void {
-        if (this.#waiting.size === 0) {
-            setImmediate(() => this.#goOn());
-        }
-        const others = this.#waiting.get(address) ?? new Set();
-        this.#waiting.set(address, others.add(one));
+    constructor(now: () => number) {
+        this.#now = now;
     }
 
-    #goOn(): void {
-        const next = this.#take();
-        if (this.#waiting.size > 0) {
-            setImmediate(() => this.#goOn());
-        }
-        next?.begin();
+    add(socket: Socket, begin: () => void): void {
+        const address = addressBlock(socket.remoteAddress ?? '');
+        const others = this.#waiting.get(address) ?? new Map<Socket, () => void>();
+        this.#waiting.set(address, others.set(socket, begin));
+        socket.once('close', () => {
+            this.#forget(address, socket);
+            this.end(socket);
+        });
+        this.goOn();
     }
 
-    /** The next one whose connection is still there. */
-    #take(): Waiting | undefined {
-        for (const [address, others] of this.#waiting) {
-            this.#waiting.delete(address);
-            for (const one of others) {
-                others.delete(one);
-                if (!one.socket.destroyed) {
-                    if (others.size > 0) {
-                        // Set again, it comes last.
-                        this.#waiting.set(address, others);
-                    }
-                    return one;
-                }
+    /** The handshake of the connection has ended, well or not. */
+    end(socket: Socket): void {
+        if (this.#begun.delete(socket)) {
+            this.goOn();
+        }
+    }
+
+    /** Lets those begin that may, in the next turn of the event loop. */
+    goOn(): void {
+        if (this.#since === null && this.#waiting.size > 0) {
+            this.#since = this.#now();
+            setImmediate(() => this.#beginSome());
+        }
+    }
+
+    #beginSome(): void {
+        const now = this.#now();
+        const took = now - (this.#since ?? now);
+        this.#since = null;
+        for (let left = Math.min(Math.max(Math.floor(took / TURN_MS), 1), MOST_IN_TURN); left > 0; left -= 1) {
+            const address = this.#next(now);
+            if (address === undefined) {
+                // Until one ends, or has had its time.
+                return;
+            }
+            this.#begin(address, now);
+        }
+        this.goOn();
+    }
+
+    /** The next address that may have one more. Where there are too many, the one that began first gives way, if it has had its time. */
+    #next(now: number): string | undefined {
+        const first = this.#begun.size < MOST_BEGUN ? undefined : [...this.#begun][0];
+        if (first !== undefined && !hasHadTime(first, now)) {
+            return undefined;
+        }
+
+        for (const address of this.#waiting.keys()) {
+            const ofAddress = [...this.#begun].filter(([, begun]) => begun.address === address);
+            const inTheWay = ofAddress.length < MOST_OF_ADDRESS ? first : ofAddress[0];
+            if (inTheWay === undefined || hasHadTime(inTheWay, now)) {
+                this.#giveUp(inTheWay);
+                return address;
             }
         }
         return undefined;
     }
+
+    #giveUp([socket]: readonly [Socket?, Begun?] = []): void {
+        if (socket !== undefined) {
+            this.#begun.delete(socket);
+            socket.destroy();
+        }
+    }
+
+    #begin(address: string, since: number): void {
+        const others = this.#waiting.get(address) ?? new Map<Socket, () => void>();
+        this.#waiting.delete(address);
+        for (const [socket, begin] of others) {
+            others.delete(socket);
+            if (!socket.destroyed) {
+                if (others.size > 0) {
+                    // Set again, it comes last.
+                    this.#waiting.set(address, others);
+                }
+                this.#begun.set(socket, { address, since });
+                begin();
+                return;
+            }
+        }
+    }
+
+    #forget(address: string, socket: Socket): void {
+        const others = this.#waiting.get(address);
+        if (others?.delete(socket) && others.size === 0) {
+            this.#waiting.delete(address);
+        }
+    }
+}
+
+function hasHadTime([, { since }]: readonly [Socket, Begun], now: number): boolean {
+    return now - since >= PATIENCE_MS;
 }
 
 /** Key exchanges that take at most a few milliseconds, those to be preferred first. */
 const QUICK_EXCHANGES = ['X25519MLKEM768', 'X25519', 'P-256', 'P-384'];
 
 /**
- * Options of `node:https` without which a stranger chooses how long a handshake takes: Node agrees to an exchange of keys that takes a tenth of a
- * second and that a client need not compute its part of (`ffdhe8192`), and to further handshakes on one connection.
+ * Options of `node:https` without which a stranger chooses how long a handshake takes, and when: Node agrees to an exchange of keys that takes
+ * a tenth of a second and that a client need not compute its part of (`ffdhe8192`), to one that uses an RSA key later than in the answer to
+ * the hello (ciphers of TLS 1.2 without forward secrecy), and to further handshakes on one connection.
  *
  * @example
  * const server = Hapi.server({ tls: { key, cert, ...handshakeOptions() } });
  */
-export function handshakeOptions(): { readonly ecdhCurve: string; readonly secureOptions: number } {
-    return { ecdhCurve: QUICK_EXCHANGES.filter(isKnown).join(':'), secureOptions: constants.SSL_OP_NO_RENEGOTIATION };
+export function handshakeOptions(): { readonly ecdhCurve: string; readonly ciphers: string; readonly secureOptions: number } {
+    return {
+        ecdhCurve: QUICK_EXCHANGES.filter(isKnown).join(':'),
+        ciphers: `${DEFAULT_CIPHERS}:!kRSA`,
+        secureOptions: constants.SSL_OP_NO_RENEGOTIATION,
+    };
 }
 
 /** Not all are to every version of OpenSSL. */

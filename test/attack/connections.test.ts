@@ -5,6 +5,7 @@ import { type ConnectionOptions, connect as connectTls } from 'node:tls';
 import t, { type Test } from 'tap';
 import { json, serve } from '../acceptance/support/processes.ts';
 import { temporaryFolder } from '../acceptance/support/temporary-folder.ts';
+import { clientHello } from '../support/client-hello.ts';
 
 /*
  * Connections that cost a stranger nothing, to the built server: each must end by itself, and none may keep others out.
@@ -72,6 +73,19 @@ t.test('silent connections in any number keep nobody out', { timeout: 60_000 }, 
     const silent = Array.from({ length: 300 }, () => opened(t, connect(port, '127.0.0.1')));
     t.equal(await get('/rest_api/v2/workspaces'), 200);
     await Promise.all(silent.slice(0, 200).map(({ closed }) => closed));
+});
+
+t.test('handshakes that go no further keep nobody out', { timeout: 60_000 }, async (t) => {
+    const { port, get } = await served(t);
+    const hello = await clientHello();
+    for (let host = 2; host < 12; host += 1) {
+        const begun = Array.from({ length: 20 }, () => opened(t, connect({ port, host: '127.0.0.1', localAddress: `127.0.0.${host}` })));
+        for (const { socket } of begun) {
+            socket.write(hello);
+        }
+    }
+    t.equal(await get('/rest_api/v2/workspaces'), 200);
+    t.equal(await get('/rest_api/v2/workspaces'), 200);
 });
 
 t.test('one address has its share of connections', { timeout: 60_000 }, async (t) => {

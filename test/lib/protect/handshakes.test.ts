@@ -1,13 +1,16 @@
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:https';
 import { type AddressInfo, connect, type Socket } from 'node:net';
-import { Duplex } from 'node:stream';
 import { connect as connectTls } from 'node:tls';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import t, { type Test } from 'tap';
 import { until } from '../../../adapters/contract/assertions.ts';
+import type { ConnectionLimits } from '../../../lib/protect/connection-limits.ts';
 import { type Protection, protect } from '../../../lib/protect/connections.ts';
 import { handshakeOptions } from '../../../lib/protect/handshakes.ts';
 import { certificate } from '../../support/certificates.ts';
+import { clientHello } from '../../support/client-hello.ts';
 
 /** A connection. */
 interface Ends {
@@ -23,20 +26,24 @@ interface Secured {
     /** Resolves with both ends, once it is accepted. */
     connect(localAddress?: string): Promise<Ends>;
     /** So many of them, one after the other. */
-    several(count: number): Promise<readonly Ends[]>;
+    several(count: number, localAddress?: string): Promise<readonly Ends[]>;
     /** Resolves once so many bytes of it have come. */
     sent(ends: Ends, bytes: Uint8Array): Promise<void>;
     /** Lets so many milliseconds pass, and looks at the connections. */
     pass(time: number): void;
-    /** A new client is answered over TLS. */
+    /** From now on each turn of the event loop takes so many milliseconds. */
+    slow(time: number): void;
+    /** A new client of `127.0.0.1` is answered over TLS. */
     answers(): Promise<void>;
 }
 
-async function secured(t: Test): Promise<Secured> {
+async function secured(t: Test, limits: ConnectionLimits = { handshakeTimeout: 1000 }): Promise<Secured> {
     let time = 0;
     let turn = 0;
+    let turnTakes = 0;
     let timer = setImmediate(function count() {
         turn += 1;
+        time += turnTakes;
         timer = setImmediate(count);
     });
     t.teardown(() => clearImmediate(timer));
@@ -47,7 +54,7 @@ async function secured(t: Test): Promise<Secured> {
         begun.push({ socket, turn });
         server.emit('begun');
     });
-    const protection = protect(server, { handshakeTimeout: 1000, now: () => time });
+    const protection = protect(server, { ...limits, now: () => time });
     // Stands behind what protects, and hears of each connection at once.
     server.on('connection', (socket: Socket) => server.emit('accepted', socket));
     server.listen(0, '127.0.0.1');
@@ -66,10 +73,10 @@ async function secured(t: Test): Promise<Secured> {
         protection,
         begun,
         connect: opened,
-        async several(count) {
+        async several(count, localAddress) {
             const all: Ends[] = [];
             while (all.length < count) {
-                all.push(await opened());
+                all.push(await opened(localAddress));
             }
             return all;
         },
@@ -82,20 +89,15 @@ async function secured(t: Test): Promise<Secured> {
             time += passed;
             protection.sweep();
         },
+        slow(milliseconds) {
+            turnTakes = milliseconds;
+        },
         async answers() {
             const asked = connectTls({ port, rejectUnauthorized: false });
             asked.write('GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n');
             t.match(String((await asked.toArray())[0]), /^HTTP\/1\.1 200 /);
         },
     };
-}
-
-/** What a client of TLS says first. */
-async function clientHello(): Promise<Buffer> {
-    const said = promiseOf<Buffer>();
-    const socket = new Duplex({ read() {}, write: (chunk: Buffer, _, done) => done(void said.resolve(chunk)) });
-    connectTls({ socket }).on('error', () => {});
-    return await said.promise;
 }
 
 t.test('keeps what has not come whole of a hello from TLS, and hands it over in one piece', async (t) => {
@@ -115,10 +117,51 @@ t.test('keeps what has not come whole of a hello from TLS, and hands it over in 
     t.equal(begun.length, 2);
 });
 
+t.test('knows a hello that comes in several records from its beginning', async (t) => {
+    const { begun, connect, sent, answers } = await secured(t);
+    const hello = (await clientHello()).subarray(5);
+    const records = [hello.subarray(0, 1), hello.subarray(1, 3), hello.subarray(3, 100), hello.subarray(100)];
+    const bytes = Buffer.concat(records.flatMap((said) => [Buffer.of(22, 3, 1, said.length >> 8, said.length & 255), said]));
+    const ends = await connect();
+    for (let at = 0; at < bytes.length - 1; at += 5) {
+        await sent(ends, bytes.subarray(at, Math.min(at + 5, bytes.length - 1)));
+    }
+    await answers();
+    t.equal(begun.length, 1, 'for the one that was answered');
+
+    const answer = once(ends.client, 'data');
+    await sent(ends, bytes.subarray(-1));
+    t.equal((await answer)[0][0], 22, 'a record of the handshake');
+});
+
+t.test('ends at once what says that it will be longer than a hello is', async (t) => {
+    const { begun, connect, sent } = await secured(t);
+    const long = {
+        record: Buffer.of(22, 3, 1, 32, 1),
+        message: Buffer.of(22, 3, 1, 0, 4, 1, 0, 32, 1),
+        'message in two records': Buffer.of(22, 3, 1, 0, 2, 1, 0, 22, 3, 1, 0, 2, 32, 1),
+    };
+    for (const [what, bytes] of Object.entries(long)) {
+        const ends = await connect();
+        await sent(ends, bytes);
+        await until(() => ends.accepted.destroyed);
+        t.equal(begun.length, 0, what);
+    }
+});
+
+t.test('keeps what stands behind a hello for TLS, such as data of a client that was here before another server', async (t) => {
+    const { server, begun, connect } = await secured(t);
+    const { client } = await connect();
+    const failed = once(server, 'tlsClientError');
+    client.write(Buffer.concat([await clientHello(), Buffer.from('GET / HTTP/1.1')]));
+    await failed;
+    t.equal(begun.length, 1);
+});
+
 t.test('begins TLS on one connection in a turn of the event loop, however many hellos have come', async (t) => {
     const { begun, several } = await secured(t);
     const hello = await clientHello();
-    const all = await several(20);
+    const all = await several(16);
     for (const { client } of all) {
         client.write(hello);
     }
@@ -134,9 +177,98 @@ t.test('lets addresses take turns', async (t) => {
     for (const { client } of [...many, few]) {
         client.write(hello);
     }
-    await until(() => begun.length === 21);
+    await until(() => begun.length === 17);
     const place = begun.findIndex(({ socket }) => socket === few.accepted);
     t.ok(place <= 4, `it was number ${place + 1}`);
+});
+
+t.test('lets more begin after a turn that took long, so that those who come back all at once are not too late', async (t) => {
+    const { begun, several, slow } = await secured(t, { handshakeTimeout: 10_000 });
+    const hello = await clientHello();
+    const all = [...(await several(12)), ...(await several(12, '127.0.0.2'))];
+    slow(250);
+    for (const { client } of all) {
+        client.write(hello);
+    }
+    await until(() => begun.length === all.length);
+    const turns = new Set(begun.map(({ turn }) => turn));
+    const sizes = [...turns].map((one) => begun.filter(({ turn }) => turn === one).length);
+    t.ok(Math.max(...sizes) <= 8, `${sizes}`);
+    t.ok(sizes.length <= 6, `${sizes}`);
+});
+
+t.test('has 16 handshakes of an address under way, which keep no other address waiting', async (t) => {
+    const { server, begun, several, answers } = await secured(t);
+    const hello = await clientHello();
+    const many = await several(20, '127.0.0.2');
+    for (const { client } of many) {
+        client.write(hello);
+    }
+    await until(() => begun.length === 16);
+    for (let times = 0; times < 40; times += 1) {
+        await answers();
+    }
+    t.equal(begun.length, 56);
+
+    const { port } = server.address() as AddressInfo;
+    for (let secure = 0; secure < 20; secure += 1) {
+        const socket = connectTls({ port, rejectUnauthorized: false });
+        t.teardown(() => socket.destroy());
+        await once(socket, 'secureConnect');
+    }
+    await answers();
+    t.equal(begun.length, 77, 'those that are secure are no longer counted');
+
+    const [first] = begun;
+    first?.socket.destroy();
+    await until(() => begun.length === 78);
+    t.equal(begun.filter(({ socket }) => !socket.destroyed && many.some(({ accepted }) => accepted === socket)).length, 16);
+});
+
+t.test('has 64 handshakes under way, the oldest of which gives way after a second', async (t) => {
+    const { begun, several, sent, answers, pass } = await secured(t, { handshakeTimeout: 10_000 });
+    const hello = await clientHello();
+    for (const address of ['127.0.0.2', '127.0.0.3', '127.0.0.4', '127.0.0.5', '127.0.0.6']) {
+        for (const ends of await several(16, address)) {
+            await sent(ends, hello);
+        }
+    }
+    pass(999);
+    for (let turns = 0; turns < 20; turns += 1) {
+        await new Promise(setImmediate);
+    }
+    t.equal(begun.length, 64);
+    t.notOk(begun.some(({ socket }) => socket.destroyed));
+
+    pass(1);
+    await until(() => begun.length === 80);
+    await answers();
+    t.ok(begun.slice(0, 17).every(({ socket }) => socket.destroyed));
+    t.notOk(begun.slice(17, 80).some(({ socket }) => socket.destroyed));
+});
+
+t.test('keeps nothing of those who leave while they wait', async (t) => {
+    setFlagsFromString('--expose-gc');
+    const collect: () => void = runInNewContext('gc');
+    const { begun, connect, several, sent, protection } = await secured(t);
+    const hello = await clientHello();
+    const live = await several(20, '127.0.0.2');
+    for (const ends of live) {
+        await sent(ends, hello);
+    }
+    const leaves = async (): Promise<WeakRef<Socket>> => {
+        const ends = await connect('127.0.0.2');
+        await sent(ends, hello);
+        ends.client.resetAndDestroy();
+        return new WeakRef(ends.accepted);
+    };
+    const left = [await leaves(), await leaves(), await leaves()];
+    await until(() => protection.connections() === live.length);
+    await until(() => {
+        collect();
+        return left.every((socket) => socket.deref() === undefined);
+    });
+    t.equal(begun.length, 16, 'the others wait still');
 });
 
 t.test('hands over at once what is no hello, for TLS to say so', async (t) => {
@@ -158,7 +290,7 @@ t.test('ends what ends, breaks or says more than a hello before it is answered, 
     leaving.client.end();
     await sent(broken, hello.subarray(0, 100));
     broken.client.resetAndDestroy();
-    talking.client.write(Buffer.concat([Buffer.of(22, 3, 1, 64, 0), Buffer.alloc(16_385)]));
+    talking.client.write(Buffer.concat([hello, Buffer.alloc(8192)]));
     await until(() => protection.connections() === 0);
     t.equal(begun.length, 0);
 
@@ -191,13 +323,13 @@ t.test('offers key exchanges that this OpenSSL knows and that are quick, for any
             once(connectTls({ port, ecdhCurve: 'ffdhe3072', rejectUnauthorized: false }), 'secureConnect'),
             /handshake failure/,
         );
+        // With it the key is used for a later message of the client, whose turn it need not be.
+        await t.rejects(
+            once(connectTls({ port, ciphers: 'AES128-GCM-SHA256', maxVersion: 'TLSv1.2', rejectUnauthorized: false }), 'secureConnect'),
+            /handshake failure/,
+        );
+        const old = connectTls({ port, maxVersion: 'TLSv1.2', rejectUnauthorized: false });
+        await once(old, 'secureConnect');
+        old.destroy();
     }
 });
-
-function promiseOf<T>(): { readonly promise: Promise<T>; resolve(value: T): void } {
-    let resolve = (_: T): void => {};
-    const promise = new Promise<T>((settle) => {
-        resolve = settle;
-    });
-    return { promise, resolve: (value) => resolve(value) };
-}

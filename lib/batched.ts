@@ -30,8 +30,6 @@ export interface ReadyBatches<Item, Result> {
 /** How many runs go on at once, and when more may: one that says nothing for long may never end. */
 export interface Concurrency {
     readonly runs: number;
-    /** Milliseconds from the beginning of a run to that of the next one, for what nobody waits for: what comes closely together shares one. */
-    readonly every?: number;
     /** Milliseconds after which a run that has not ended holds up no others any more: another begins beside it. Absent: however long it takes. */
     readonly silentAfter?: number;
     /** Maximum number of runs at once, with those that are silent. */
@@ -47,7 +45,7 @@ const ONE_RUN: Concurrency = { runs: 1 };
 export function readyBatches<Item, Result>(
     run: (items: readonly Item[]) => Promise<readonly Result[]>,
     next: <Waiting extends { readonly item: Item }>(waiting: readonly Waiting[], underWay: Iterable<Waiting>) => readonly Waiting[],
-    { runs, every = 0, silentAfter, runsWithSilent = runs }: Concurrency = ONE_RUN,
+    { runs, silentAfter, runsWithSilent = runs }: Concurrency = ONE_RUN,
 ): ReadyBatches<Item, Result> {
     interface Call {
         readonly item: Item;
@@ -64,11 +62,7 @@ export function readyBatches<Item, Result>(
         running += 1;
         try {
             for (let batch = take(); batch.length > 0; batch = running - silent > runs ? [] : take()) {
-                const begun = performance.now();
                 await settleAll(batch);
-                if (every > 0) {
-                    await until(begun + every);
-                }
             }
         } catch (error) {
             for (const { reject } of pending.splice(0)) {
@@ -149,14 +143,6 @@ export function readyBatches<Item, Result>(
 
         proceed,
     };
-}
-
-/** Resolves at a time of `performance.now()`, at once when that has passed. */
-async function until(time: number): Promise<void> {
-    const left = time - performance.now();
-    if (left > 0) {
-        await new Promise((resolve) => setTimeout(resolve, left));
-    }
 }
 
 /**

@@ -55,7 +55,7 @@ export interface ResolverOptions {
     readonly lookup?: Lookup | undefined;
     /** Milliseconds in which a name must be resolved. */
     readonly timeout: number;
-    /** Names that are resolved at the same time; those that were not answered in time before, half as many. */
+    /** Names that are resolved at the same time; those that were slow before, half as many. */
     readonly maxPending: number;
     /** Name servers, `address` or `address:port`; those of the system by default. */
     readonly nameServers?: readonly string[] | undefined;
@@ -63,6 +63,8 @@ export interface ResolverOptions {
     readonly maxKept?: number;
     /** Path of a hosts file; that of the system by default. */
     readonly hostsFile?: string | undefined;
+    /** Milliseconds that only go forward, as `performance.now`. */
+    readonly monotonic?: () => number;
 }
 
 /** Addresses of a name, in the resolver's order, at least one. @throws ConnectionFailure, or the signal's reason. */
@@ -74,8 +76,8 @@ interface Answer {
     readonly maxAge: number;
 }
 
-/** Looks a name up. Rejects with the signal's reason when it can leave off; who cannot goes on. */
-type LookUp = (hostname: string, signal: AbortSignal) => Promise<Answer>;
+/** Looks a name up, which was slow before or not. Rejects with the signal's reason when it can leave off; who cannot goes on. */
+type LookUp = (hostname: string, signal: AbortSignal, wasSlow: boolean) => Promise<Answer>;
 
 /** An answer of `getaddrinfo` says nothing of its age. */
 const SYSTEM_MAX_AGE = 30_000;
@@ -83,38 +85,38 @@ const SYSTEM_MAX_AGE = 30_000;
 /** However long a name server says. */
 const MAX_AGE = 60 * 60_000;
 
+/** A name is slow from this share of the time on. */
+const SLOW = 0.5;
+
 /**
  * Resolves names, each within a time limit. Whoever asks for a name that is being looked up shares the answer, and there is an end to
  * how many names are looked up at once: beyond it a name fails as `interrupted`.
  */
 export function nameResolver(options: ResolverOptions): Resolve {
-    const { resolver = 'dns', lookup, timeout, maxPending, maxKept = 4096, nameServers, hostsFile } = options;
+    const { resolver = 'dns', lookup, timeout, maxPending, maxKept = 4096, monotonic = () => performance.now() } = options;
     const lookUp = lookup
         ? byLookup(lookup, 0)
         : resolver === 'system'
           ? byLookup(dns.lookup, SYSTEM_MAX_AGE)
-          : byDns(timeout, nameServers, hostsFile);
+          : byDns(timeout, options.nameServers, options.hostsFile);
     const pending = new Map<string, Promise<Answer>>();
     const kept = new Map<string, Answer & { readonly until: number }>();
-    const silent = silentNames(maxKept);
+    const slow = slowNames(maxKept);
 
     function start(hostname: string): Promise<Answer> {
-        const isFull = pending.size >= maxPending || (silent.has(hostname) && silent.among(pending.keys()) >= Math.ceil(maxPending / 2));
-        if (isFull) {
+        const wasSlow = slow.has(hostname);
+        if (pending.size >= maxPending || (wasSlow && slow.among(pending.keys()) >= Math.ceil(maxPending / 2))) {
             throw new ConnectionFailure('interrupted', 'Too many host names are being resolved');
         }
 
         const controller = new AbortController();
         const timer = setTimeout(() => controller.abort(late(hostname)), timeout);
-        const found = lookUp(hostname, controller.signal);
-        found.then(
-            () => silent.note(hostname, false),
-            (error) => silent.note(hostname, errorCode(error) === 'dns_timeout'),
-        );
-        const answer = found
-            .then((addresses) => keep(hostname, addresses))
+        const startedAt = monotonic();
+        const answer = lookUp(hostname, controller.signal, wasSlow)
+            .then((found) => keep(hostname, found))
             .finally(() => {
                 clearTimeout(timer);
+                slow.note(hostname, monotonic() - startedAt >= timeout * SLOW);
                 pending.delete(hostname);
             });
         pending.set(hostname, answer);
@@ -131,7 +133,7 @@ export function nameResolver(options: ResolverOptions): Resolve {
             kept.delete(oldest);
         }
         if (answer.maxAge > 0) {
-            kept.set(hostname, { ...answer, until: performance.now() + Math.min(answer.maxAge, MAX_AGE) });
+            kept.set(hostname, { ...answer, until: monotonic() + Math.min(answer.maxAge, MAX_AGE) });
         }
         return answer;
     }
@@ -141,7 +143,7 @@ export function nameResolver(options: ResolverOptions): Resolve {
 
     return async (hostname, signal) => {
         const known = kept.get(hostname);
-        if (known !== undefined && performance.now() < known.until) {
+        if (known !== undefined && monotonic() < known.until) {
             return known.addresses;
         }
 
@@ -153,19 +155,19 @@ export function nameResolver(options: ResolverOptions): Resolve {
 }
 
 /**
- * Remembers, of so many names, which were not answered in time when they were looked up last: each holds its place for all of that time, and
- * would leave none to the others.
+ * Remembers, of so many names, which were slow when they were looked up last: each holds its place for all of that time, and would leave none
+ * to the others. What came of it says nothing: a silent name server ends as no answer, as a failure of whoever asks it for us, or as neither.
  */
-function silentNames(max: number) {
+function slowNames(max: number) {
     const names = new Set<string>();
     return {
         has: (hostname: string): boolean => names.has(hostname),
 
         among: (hostnames: Iterable<string>): number => [...hostnames].filter((hostname) => names.has(hostname)).length,
 
-        note(hostname: string, isSilent: boolean): void {
+        note(hostname: string, isSlow: boolean): void {
             names.delete(hostname);
-            if (isSilent) {
+            if (isSlow) {
                 const [oldest = ''] = names.size < max ? [] : names;
                 names.delete(oldest);
                 names.add(hostname);
@@ -210,7 +212,10 @@ const FIRST_TRY = 0.3;
 /** Milliseconds that one family's answer waits for the other's, which a broken name server may never give. */
 const OTHER_FAMILY = 250;
 
-/** A channel to the name servers for each name: when its time is over, that one alone stops asking. */
+/**
+ * A channel to the name servers for each name: when its time is over, that one alone stops asking. One for many names would hold no fewer
+ * sockets, since c-ares gives each question its own once a server was silent, and would wait shorter for all where one was answered soon.
+ */
 function byDns(timeout: number, servers?: readonly string[], hostsFile?: string): LookUp {
     const hosts = hostsReader(hostsFile);
 

@@ -29,10 +29,28 @@ export interface KeyRing {
     open(sealed: string, context: string): string;
 }
 
-/** A key that has opened others does not open this text: no process with another ring can, so it is the row that is wrong. Its code is `UNSEALABLE`. */
+/** A key that opens most of its texts does not open this one: the ring is right, and the row is wrong. Its code is `UNSEALABLE`. */
 export class AlteredText extends ScanwireError {
     constructor(id: string, cause: unknown) {
         super('UNSEALABLE', `Cannot open a text sealed with key ${id}: it was altered or sealed for something else`, { cause });
+    }
+}
+
+/** What a key has opened and what not, by what that was sealed for. */
+class Openings {
+    readonly #opened = new Set<string>();
+    readonly #refused = new Set<string>();
+
+    opened(context: string): void {
+        this.#opened.add(context);
+        this.#refused.delete(context);
+    }
+
+    /** @returns Whether the key opens most of its texts. */
+    refused(context: string): boolean {
+        this.#opened.delete(context);
+        this.#refused.add(context);
+        return this.#opened.size > this.#refused.size;
     }
 }
 
@@ -50,8 +68,7 @@ const optionsSchema = Joi.object<KeyRingOptions, true>({
 export function keyRing(options: KeyRingOptions): KeyRing {
     const { current, keys } = checked(optionsSchema, options, { subject: 'keyRing options', code: 'MISCONFIGURED' });
     const ring = new Map(Object.entries(keys));
-    // Ids of the keys that have opened a text, so that their bytes are known to be right.
-    const proven = new Set<string>();
+    const openings = new Map(Object.keys(keys).map((id) => [id, new Openings()]));
     assertUsable(current, ring);
 
     return {
@@ -74,10 +91,10 @@ export function keyRing(options: KeyRingOptions): KeyRing {
                     .setAAD(Buffer.from(context))
                     .setAuthTag(bytes.subarray(-TAG_BYTES));
                 const secret = decipher.update(bytes.subarray(NONCE_BYTES, -TAG_BYTES), undefined, 'utf8') + decipher.final('utf8');
-                proven.add(id);
+                openings.get(id)?.opened(context);
                 return secret;
             } catch (cause) {
-                if (proven.has(id)) {
+                if (openings.get(id)?.refused(context) === true) {
                     throw new AlteredText(id, cause);
                 }
                 const reason = 'the key has other bytes, or the text was altered or sealed for something else';
@@ -115,37 +132,40 @@ export interface SealedText {
     readonly context: string;
 }
 
-/** So many texts of a key are tried before its bytes are called wrong: one of them may be altered. */
+/** So many texts of a key are tried where the first does not open: one of them may be altered, and most of them must open. */
 const TRIED = 10;
 
 /**
  * Refuses a key ring that does not fit what is stored: at the start, not secret by secret when each is needed. Each sealing key has to
- * open a text, because a ring with other bytes under the same id would go on to seal what no other process can open.
+ * open its first text, or most of the first ten, because a ring with other bytes under the same id would go on to seal what no other process can open.
  *
  * @throws ScanwireError `MISCONFIGURED`, field `keyRing`, that names the context and the key.
  */
 export function assertOpens(ring: KeyRing, texts: readonly SealedText[]): void {
     const ids = new Set(texts.map(({ sealed }) => sealingKeyId(sealed)));
     for (const id of ids) {
-        assertOpensOne(ring, texts.filter(({ sealed }) => sealingKeyId(sealed) === id).slice(0, TRIED));
+        assertOpensMost(ring, texts.filter(({ sealed }) => sealingKeyId(sealed) === id).slice(0, TRIED));
     }
 }
 
-function assertOpensOne(ring: KeyRing, texts: readonly SealedText[]): void {
-    let refusal: ScanwireError | null = null;
-    for (const { sealed, context } of texts) {
-        try {
-            ring.open(sealed, context);
-            return;
-        } catch (cause) {
-            const reason = cause instanceof ScanwireError ? `: ${cause.message}` : '';
-            const message = `The key ring does not fit what is stored for ${context}${reason}`;
-            refusal ??= new ScanwireError('MISCONFIGURED', message, { field: 'keyRing', cause });
-        }
-    }
-
-    if (refusal !== null) {
+function assertOpensMost(ring: KeyRing, [first, ...others]: readonly SealedText[]): void {
+    const refusal = first === undefined ? null : refusalToOpen(ring, first);
+    const refused = refusal === null ? 0 : 1 + others.filter((text) => refusalToOpen(ring, text) !== null).length;
+    if (refusal !== null && 2 * refused >= 1 + others.length) {
         throw refusal;
+    }
+}
+
+function refusalToOpen(ring: KeyRing, { sealed, context }: SealedText): ScanwireError | null {
+    try {
+        ring.open(sealed, context);
+        return null;
+    } catch (cause) {
+        const reason = cause instanceof ScanwireError ? `: ${cause.message}` : '';
+        return new ScanwireError('MISCONFIGURED', `The key ring does not fit what is stored for ${context}${reason}`, {
+            field: 'keyRing',
+            cause,
+        });
     }
 }
 

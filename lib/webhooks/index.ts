@@ -55,17 +55,10 @@ export type { Deliveries, DeliveryHistory, ErasedEvent, Events } from './deliver
 export type * from './deliveries/delivery-store.ts';
 export type { Deployment, DeploymentSettings, Role, SettingsStore } from './deployment-settings.ts';
 export type * from './dispatching/delivery-queue.ts';
-// By a star, so that an application can add to what is in it.
-export type {
-    EventBodies,
-    EventBody,
-    EventKind,
-    EventKinds,
-    InvestigatedAsset,
-    InvestigatedUser,
-    InvestigationCreated,
-} from './events/event-kinds.ts';
+export type { EventKind, EventKinds } from './events/event-kinds.ts';
 export type { Condition, FailedCondition, Filter, FilterOp, Scalar } from './events/filter.ts';
+// By a star, so that an application can add to what is in it.
+export type * from './events/published-bodies.ts';
 export type { Publish, PublishedEvent, PublishOptions } from './events/publisher.ts';
 export type { Subscription, SubscriptionVerdict } from './events/subscription.ts';
 export type * from './exporters/authentication.ts';

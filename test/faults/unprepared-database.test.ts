@@ -1,7 +1,8 @@
-import { randomBytes } from 'node:crypto';
+import { randomBytes, randomUUID } from 'node:crypto';
 import { server as hapiServer } from '@hapi/hapi';
 import pg from 'pg';
 import t, { type Test } from 'tap';
+import { forAll, sampleEvent, sampleExporter } from '../../adapters/contract/webhooks/fixture.ts';
 import { memoryQueue } from '../../adapters/memory/index.ts';
 import { migrate, postgresStores } from '../../adapters/postgres/index.ts';
 import { keyRing } from '../../lib/keys/key-ring.ts';
@@ -73,6 +74,36 @@ t.test('says which rights a role lacks', async (t) => {
     await t.rejects(postgresStores({ pool: poor }).webhooks.exporters.list(), refused);
     await owner.query(`grant select, insert, update, delete on all tables in schema scanwire to ${role}`);
     t.strictSame(await postgresStores({ pool: poor }).webhooks.exporters.list(), []);
+});
+
+t.test('hands out as a role that owns nothing, also what was made after it got its rights', async (t) => {
+    const { owner, as } = await database(t);
+    const role = `scanwire_serving_${randomBytes(4).toString('hex')}`;
+    await owner.query(`create role ${role}`);
+    t.teardown(async () => {
+        await owner.query(`drop owned by ${role}`);
+        await owner.query(`drop role ${role}`);
+    });
+    await migrate(owner);
+    await owner.query(`grant usage on schema scanwire to ${role}`);
+    await owner.query(`grant select, insert, update, delete on all tables in schema scanwire to ${role}`);
+    // As if the newest step that every hand-out needs came later.
+    await owner.query('drop table scanwire.exporter_turns cascade');
+    await owner.query('drop sequence scanwire.turns_taken');
+    await owner.query(
+        'drop function scanwire.forget_turn() cascade; drop function scanwire.turns_of(uuid[]); drop function scanwire.take_turn(uuid)',
+    );
+    await owner.query(`delete from scanwire.migration where id = '0075-turns'`);
+    await migrate(owner);
+
+    const { exporters, deliveries } = postgresStores({ pool: as(role) }).webhooks;
+    await deliveries.keepAlive({ id: randomUUID(), process: 'one', slots: { default: 1 } }, 60_000);
+    await exporters.insert(sampleExporter({ id: randomUUID() }));
+    await exporters.insert(sampleExporter({ id: randomUUID() }));
+    await deliveries.accept([forAll(sampleEvent())]);
+    const handOut = () => deliveries.dispatch({ window: 5, breakerAfter: 5, beginWithin: 10_000, limit: 10 });
+    t.equal((await handOut()).handedOut.length, 1, 'two want the one place of slow exporters');
+    t.equal((await owner.query('select from scanwire.exporter_turns')).rowCount, 1);
 });
 
 t.test('says what a server is that takes no writes', async (t) => {

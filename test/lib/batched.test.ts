@@ -173,35 +173,6 @@ t.test('keeps what is alike out of other runs', async (t) => {
     t.strictSame(await results, [1, 1, 2]);
 });
 
-t.test('lets time pass between the beginnings of two runs, but not before what comes later', async (t) => {
-    mock.timers.enable({ apis: ['setTimeout'] });
-    t.teardown(() => mock.timers.reset());
-    const runs: number[][] = [];
-    const { add } = readyBatches<number, number>(
-        async (items) => {
-            runs.push([...items]);
-            return items;
-        },
-        (waiting) => waiting,
-        { runs: 1, every: 60_000 },
-    );
-    t.equal(await add(1), 1, 'who was in the run has its result at once');
-    const next = Promise.all([2, 3].map(add));
-    await turn();
-    mock.timers.tick(59_000);
-    await turn();
-    t.strictSame(runs, [[1]]);
-    mock.timers.tick(1_000);
-    t.strictSame(await next, [2, 3]);
-    t.strictSame(runs, [[1], [2, 3]]);
-
-    await turn();
-    mock.timers.tick(60_000);
-    await turn();
-    void add(4);
-    t.strictSame(runs.slice(2), [[4]], 'after so long a pause nobody waits');
-});
-
 const limits = { maxItems: 3, maxSize: 100, sizeOf: (item: number) => item };
 
 async function* each(items: readonly number[]): AsyncGenerator<number> {

@@ -1,4 +1,4 @@
-import type { InvestigationCreated } from '../../lib/webhooks/events/event-kinds.ts';
+import type { InvestigationCreated } from '../../lib/webhooks/events/published-bodies.ts';
 
 /** The body of an event. */
 export const investigation: InvestigationCreated = {

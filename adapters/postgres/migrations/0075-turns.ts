@@ -13,6 +13,23 @@ create table scanwire.exporter_turns (
 
 -- Not a time, which may be set back.
 create sequence scanwire.turns_taken;
+grant usage on sequence scanwire.turns_taken to public;
+
+-- Whoever hands out may write here too: else nothing would be handed out from now on until somebody says so again.
+do $$
+declare
+    who text;
+begin
+    for who in
+        select distinct case when a.grantee = 0 then 'public' else quote_ident(pg_get_userbyid(a.grantee)) end
+        from pg_class c
+        cross join lateral aclexplode(c.relacl) a
+        where c.oid = 'scanwire.waiting_marks'::regclass and a.privilege_type = 'INSERT' and a.grantee <> c.relowner
+    loop
+        execute format('grant select, insert, update, delete on scanwire.exporter_turns to %s', who);
+    end loop;
+end
+$$;
 
 create function scanwire.forget_turn()
 returns trigger

@@ -32,12 +32,6 @@ const RECORD_RETRIES: readonly number[] = [100, 300, 1000];
  */
 const STATEMENTS: Concurrency = { runs: 1, silentAfter: 1_000, runsWithSilent: 2 };
 
-/**
- * For an outcome nobody waits but what comes later in the order of an exporter. At hundreds of deliveries a second, statements for each keep the events waiting
- * that are being accepted; whose outcome comes alone is recorded at once.
- */
-const UNHURRIED: Concurrency = { ...STATEMENTS, every: 8 };
-
 /** A receiver that has had enough and does not say for how long is left alone for so many milliseconds. */
 const DEFAULT_PAUSE = 5_000;
 
@@ -58,7 +52,7 @@ export function deliveryWorker(context: WebhooksContext): (collector: string, co
     const { queue, newId, claimDuration, dispatcher, session, reservations, messageCache, bodyMemory, random, onError } = context;
     const claims = claimBatches(context);
     const ringOf = ringsOf(context.keyRing);
-    const addOutcome = outcomeBatches(context);
+    const outcomes = outcomeBatches(context);
 
     async function deliver(job: DeliveryJob): Promise<void> {
         const { deliveryId, exporterId = '', reservation } = job;
@@ -122,7 +116,7 @@ export function deliveryWorker(context: WebhooksContext): (collector: string, co
             const keyRing = ringOf(claim.exporter);
             const outcome = await attempted(claim, keyRing, context);
             const recorded = { ...outcomeToRecord(claim, outcome, { keyRing, random }), begunAt };
-            const isInTime = await record(recorded, claim.exporter.ordered);
+            const isInTime = await record(recorded);
             // The next one of its order key may be due by this.
             if (claim.exporter.ordered) {
                 dispatcher.wake();
@@ -145,10 +139,10 @@ export function deliveryWorker(context: WebhooksContext): (collector: string, co
     }
 
     /** However long the store is away: what is known is not asked for again. */
-    async function record(recorded: RecordedOutcome, ordered: boolean): Promise<boolean> {
+    async function record(recorded: RecordedOutcome): Promise<boolean> {
         for (let tries = 0; ; tries += 1) {
             try {
-                return await addOutcome(recorded, ordered);
+                return await outcomes.add(recorded);
             } catch (error) {
                 onError(error as Error);
                 await context.sleep(RECORD_RETRIES[Math.min(tries, RECORD_RETRIES.length - 1)] as number);
@@ -216,20 +210,16 @@ function claimBatches({
     return claims;
 }
 
-/** Outcomes share statements, those of exporters that are ordered others; of a delivery one at a time is recorded. */
-function outcomeBatches({ deliveries, breaker }: WebhooksContext): (recorded: RecordedOutcome, ordered: boolean) => Promise<boolean> {
-    const batches = (concurrency: Concurrency): ReadyBatches<RecordedOutcome, boolean> =>
-        readyBatches<RecordedOutcome, boolean>(
-            (outcomes) => deliveries.recordOutcomes(outcomes, breaker),
-            (waiting, underWay) => {
-                const busy = new Set(Array.from(underWay, ({ item }) => item.deliveryId));
-                return waiting.filter(({ item }) => !busy.has(item.deliveryId)).slice(0, BATCH);
-            },
-            concurrency,
-        );
-    const inOrder = batches(STATEMENTS);
-    const unhurried = batches(UNHURRIED);
-    return (recorded, ordered) => (ordered ? inOrder : unhurried).add(recorded);
+/** Outcomes share statements; of a delivery one at a time is recorded. */
+function outcomeBatches({ deliveries, breaker }: WebhooksContext): ReadyBatches<RecordedOutcome, boolean> {
+    return readyBatches<RecordedOutcome, boolean>(
+        (outcomes) => deliveries.recordOutcomes(outcomes, breaker),
+        (waiting, underWay) => {
+            const busy = new Set(Array.from(underWay, ({ item }) => item.deliveryId));
+            return waiting.filter(({ item }) => !busy.has(item.deliveryId)).slice(0, BATCH);
+        },
+        STATEMENTS,
+    );
 }
 
 /** What is sealed for an exporter is unsealed once, and kept for as long as its settings are. */

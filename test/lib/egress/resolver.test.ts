@@ -140,6 +140,46 @@ t.test('takes a name for silent no more once it was answered', async (t) => {
     t.strictSame(await both(), [['192.0.2.1'], ['192.0.2.1']]);
 });
 
+t.test('takes a name for slow by the time that it took, whatever came of it', async (t) => {
+    const addresses = [{ address: '192.0.2.1' }];
+    const again = Object.assign(new Error('getaddrinfo EAI_AGAIN'), { code: 'EAI_AGAIN' });
+    for (const [error, took, last] of [
+        [again, 1000, 'interrupted'],
+        [again, 999, 'dns_failed'],
+        [null, 1000, 'interrupted'],
+        [null, 999, '192.0.2.1'],
+    ] as const) {
+        let now = 0;
+        const waiting: (() => void)[] = [];
+        const lookup: ResolverOptions['lookup'] = (_name, _options, done) => waiting.push(() => done(error, addresses));
+        const resolve = nameResolver({ lookup, timeout: 2000, maxPending: 2, monotonic: () => now });
+        const both = async (): Promise<readonly unknown[]> => {
+            const ends = ['one.example', 'two.example'].map((name) => resolve(name, forever).then(String, ({ code }) => code));
+            now += took;
+            for (const answer of waiting.splice(0)) {
+                answer();
+            }
+            return await Promise.all(ends);
+        };
+        const first = error === null ? '192.0.2.1' : 'dns_failed';
+        t.strictSame(await both(), [first, first], 'the first time nobody knows');
+        t.strictSame(await both(), [first, last], `${first} after ${took} of 2000 ms`);
+    }
+});
+
+t.test('takes a name for slow whose failure a name server has long thought about', async (t) => {
+    let now = 0;
+    const behaviour = (): NameServerBehaviour => {
+        now += 1000;
+        return 'fails';
+    };
+    const { resolve } = await asking(t, behaviour, { maxPending: 2, monotonic: () => now });
+    const both = (): Promise<readonly unknown[]> =>
+        Promise.all(['one.example', 'two.example'].map((name) => resolve(name, forever).catch(({ code }) => code)));
+    t.strictSame(await both(), ['dns_failed', 'dns_failed']);
+    t.strictSame(await both(), ['dns_failed', 'interrupted']);
+});
+
 t.test('looks into the hosts file first, as it is now', async (t) => {
     const hostsFile = join(t.testdir({ hosts: '# none yet\n' }), 'hosts');
     const { resolve, questions } = await asking(t, () => ['192.0.2.1'], { hostsFile, ttl: 0 });

@@ -147,7 +147,7 @@ function lossDetector(connected: () => Promise<RedisClient>, keyName: () => stri
             return lost;
         } catch (error) {
             wasAway = true;
-            throw error instanceof ScanwireError ? error : new ScanwireError('UNAVAILABLE', 'Redis cannot be reached', { cause: error });
+            throw error instanceof ScanwireError ? error : unreachable(error);
         }
     };
 }
@@ -215,15 +215,25 @@ async function assertKeepsJobs(redis: RedisClient, warn: (message: string) => vo
 /** Where the database of a client does not exist, the client goes on in the first one, with what others have there. */
 async function assertHasDatabase(redis: RedisClient): Promise<void> {
     const database = isCluster(redis) ? 0 : (redis.options.db ?? 0);
-    if (database !== 0 && (await answerTo(redis.select(database))) === null) {
-        throw new ScanwireError(
-            'MISCONFIGURED',
-            'Redis does not open the database that url or connection names: it must be one that the server has',
-            {
-                field: 'url',
-            },
-        );
+    if (database !== 0) {
+        await redis.select(database).catch((cause: Error) => {
+            throw NO_DATABASE.some((text) => cause.message.includes(text)) ? noDatabase(cause) : notSelected(cause);
+        });
     }
+}
+
+/** What servers say of a database that they do not have. Whatever else they say, as while they load or run a script, passes. */
+const NO_DATABASE = ['out of range', 'invalid DB index'];
+
+function noDatabase(cause: Error): ScanwireError {
+    const message = 'Redis does not open the database that url or connection names: it must be one that the server has';
+    return new ScanwireError('MISCONFIGURED', message, { field: 'url', cause });
+}
+
+function notSelected(cause: Error): ScanwireError {
+    return isReply(cause)
+        ? new ScanwireError('UNAVAILABLE', 'Redis does not open the database that url or connection names now', { cause })
+        : unreachable(cause);
 }
 
 async function assertServerKeepsJobs(redis: Redis, warn: (message: string) => void): Promise<void> {
@@ -245,12 +255,21 @@ async function answerTo<T>(question: Promise<T>): Promise<T | null> {
     try {
         return await question;
     } catch (error) {
-        if (error instanceof Error && error.name === 'ReplyError') {
+        if (isReply(error)) {
             return null;
         }
 
-        throw new ScanwireError('UNAVAILABLE', 'Redis cannot be reached', { cause: error });
+        throw unreachable(error);
     }
+}
+
+/** Whether it is the server that answers with an error. */
+function isReply(error: unknown): boolean {
+    return error instanceof Error && error.name === 'ReplyError';
+}
+
+function unreachable(cause: unknown): ScanwireError {
+    return new ScanwireError('UNAVAILABLE', 'Redis cannot be reached', { cause });
 }
 
 function field(text: string | null, name: string): string | null {

@@ -154,7 +154,12 @@ const JOB_IDS = /(?:bundle-)?[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}(?:-\d+)
 /** What BullMQ says of each job alike, as of those that a server has lost with all else, is one error, and a log says it once. */
 function withoutIds(cause: Error): Error {
     const message = cause.message.replaceAll(JOB_IDS, '…');
-    return message === cause.message ? cause : new Error(message, { cause });
+    if (message === cause.message) {
+        return cause;
+    }
+    // Whoever is told decides by class and code.
+    const shown = Object.setPrototypeOf(new Error(message, { cause }), Object.getPrototypeOf(cause)) as Error;
+    return Object.assign(shown, { name: cause.name }, 'code' in cause && { code: cause.code });
 }
 
 /** The name of a collector's queue. @throws ScanwireError `INVALID_INPUT`. */

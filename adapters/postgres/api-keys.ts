@@ -1,14 +1,7 @@
 import { UNSCOPED } from '../../lib/keys/scopes.ts';
 import { type ApiKeyStore, apiKeyExists, type StoredApiKey } from '../../lib/keys/store.ts';
-import {
-    assertStoreOptions,
-    IMPATIENT,
-    isUniqueViolation,
-    type PoolLike,
-    type PreparingOptions,
-    patiently,
-    uuidOrNull,
-} from './database.ts';
+import { assertStoreOptions, IMPATIENT, type PoolLike, type PreparingOptions, patiently, uuidOrNull } from './database.ts';
+import { isUniqueViolation } from './database-errors.ts';
 import { prepared } from './prepared.ts';
 
 /** Where the keys are. */

@@ -1,10 +1,10 @@
 import Joi from 'joi';
 import type { Clock } from '../../lib/clock.ts';
 import { ScanwireError } from '../../lib/errors.ts';
-import { MAX_ID } from '../../lib/inventory/fields.ts';
 import { checked, clockSchema } from '../../lib/schema-validation.ts';
 import type { Executor } from '../../lib/transaction.ts';
 import { within } from '../../lib/within.ts';
+import { isRolledBack, losesConnection, silent, sqlState, storeError } from './database-errors.ts';
 import { isHostPool } from './own-pool.ts';
 import { forgot, preparing } from './prepared.ts';
 
@@ -79,6 +79,8 @@ export interface Patience {
     readonly connect?: number;
     /** For the answer to a statement. 25,000 by default. */
     readonly statement?: number;
+    /** After which the server itself ends a statement, which is alone in a transaction then. By default it works on when nobody waits any more. */
+    readonly onServer?: number;
     /** Ends the waiting at once, with its reason. */
     readonly signal?: AbortSignal;
 }
@@ -87,30 +89,49 @@ export interface Patience {
 export const IMPATIENT: Patience = { statement: 4_500 };
 
 /**
+ * The same for what may take long on a loaded database: who asks again and again leaves nothing running there. The server ends it before we lose
+ * patience, so that the connection can be used again.
+ */
+export const IMPATIENT_ON_SERVER: Patience = { ...IMPATIENT, onServer: 4_250 };
+
+/**
  * Runs statements in one transaction: committed when `run` resolves, rolled back when it rejects. A connection that does not even
  * take the rollback is dropped. After a deadlock it is the caller's to run again: `run` may have done more than statements.
  *
  * @throws What `run` throws; ScanwireError `UNAVAILABLE` when the database cannot be used, `MISCONFIGURED` when it lacks a right or `migrate`.
  */
 export async function transaction<T>(pool: PoolLike, run: (client: Executor) => Promise<T>, patience: Patience = {}): Promise<T> {
-    return await withClient(pool, patience, async (client, drop) => {
-        const statements = guarded(client, patience);
-        try {
-            // A statement that waited for a lock must see what the one before committed, whatever the application's database starts with.
-            await statements.query('begin isolation level read committed');
-            const result = await run(statements);
-            await statements.query('commit');
-            return result;
-        } catch (error) {
-            // A connection that is silent would be so once more.
-            if (losesConnection(error)) {
-                drop();
-            } else {
-                await statements.query('rollback').catch(drop);
-            }
-            throw error;
+    return await withClient(pool, patience, (client, drop) => inTransaction(guarded(client, patience), drop, run, patience));
+}
+
+async function inTransaction<T>(
+    statements: Executor,
+    drop: () => void,
+    run: (statements: Executor) => Promise<T>,
+    { onServer }: Patience,
+): Promise<T> {
+    try {
+        // A statement that waited for a lock must see what the one before committed, whatever the application's database starts with.
+        const begin = 'begin isolation level read committed';
+        await statements.query(onServer === undefined ? begin : `${begin}; set local statement_timeout = ${onServer}`);
+        const result = await run(statements);
+        await statements.query('commit');
+        return result;
+    } catch (error) {
+        // A connection that is silent would be so once more.
+        if (losesConnection(error)) {
+            drop();
+        } else {
+            await statements.query('rollback').catch(drop);
         }
-    });
+        throw error;
+    }
+}
+
+/** Statements that each have a connection of their own. */
+export interface PatientExecutor extends Executor {
+    /** The same, but what has not begun when the signal is aborted does not begin: it rejects with the signal's reason. */
+    until(withdrawn: AbortSignal): Executor;
 }
 
 /** Times that a statement is run that the database rolls back for the sake of another one. */
@@ -121,27 +142,38 @@ const TRIES = 3;
  * statement that was rolled back by a deadlock or a serialisation failure is run again: alone in its transaction, it has done nothing. So is
  * one whose connection has lost what it had prepared.
  */
-export function patiently(pool: PoolLike, patience: Patience = {}, { prepare = true, through }: SessionOptions = {}): Executor {
+export function patiently(pool: PoolLike, patience: Patience = {}, { prepare = true, through }: SessionOptions = {}): PatientExecutor {
     const named = through === undefined && prepare && isHostPool(pool);
     const session = through ?? (named ? preparing : (client: ClientLike): Executor => client);
-    return {
+
+    function runOnce<Row>(client: ClientLike, drop: () => void, text: string, values?: unknown[]) {
+        const run = (statements: Executor) => statements.query<Row>(text, values);
+        const statements = guarded(session(client), patience);
+        // The embedded database runs one statement at a time, and hears of no time-out meanwhile.
+        const isLimited = patience.onServer !== undefined && pool.embedded !== true;
+        return isLimited ? inTransaction(statements, drop, run, patience) : run(statements);
+    }
+
+    const until = (withdrawn: AbortSignal | undefined): Executor => ({
         query: <Row>(text: string, values?: unknown[]) =>
-            withClient(pool, patience, async (client, drop) => {
+            withClient(pool, withdrawn === undefined ? patience : { ...patience, signal: withdrawn }, async (client, drop) => {
                 for (let tries = 1; ; tries += 1) {
+                    withdrawn?.throwIfAborted();
                     try {
-                        return await guarded(session(client), patience).query<Row>(text, values);
+                        return await runOnce<Row>(client, drop, text, values);
                     } catch (error) {
                         if (losesConnection(error)) {
                             drop();
                         }
-                        const again = ROLLED_BACK.test(causeCode(error)) || (named && forgot(client, text, sqlState(error)));
+                        const again = isRolledBack(error) || (named && forgot(client, text, sqlState(error)));
                         if (tries === TRIES || !again) {
                             throw error;
                         }
                     }
                 }
             }),
-    };
+    });
+    return { ...until(undefined), until };
 }
 
 /** A connection, or a transaction of the application's, whose statements are waited for so long, with every error passed through {@link storeError}. */
@@ -176,6 +208,10 @@ export async function withClient<T>(
     }
 }
 
+function rethrow(error: unknown): never {
+    throw storeError(error);
+}
+
 async function connected(pool: PoolLike, timeout: number, signal: AbortSignal | undefined): Promise<ClientLike> {
     const connecting = pool.connect();
     let waiting = true;
@@ -187,130 +223,8 @@ async function connected(pool: PoolLike, timeout: number, signal: AbortSignal | 
         return await within(connecting, { timeout, late: () => silent(`has given no connection within ${timeout} ms`), signal });
     } catch (error) {
         waiting = false;
-        throw storeError(error);
+        throw signal?.aborted === true && error === signal.reason ? error : storeError(error);
     }
-}
-
-function silent(what: string): ScanwireError {
-    return new ScanwireError('UNAVAILABLE', `The database cannot be used now: it ${what}`);
-}
-
-/** Serialisation failure and deadlock. The others of class 40 may have been committed, or would fail again. */
-const ROLLED_BACK = /^40001$|^40P01$/;
-
-/** What the server says of a statement, in a session that goes on: class 40, resources, a lock or statement time-out, a system error. */
-const SESSION_GOES_ON = /^(?:40|53|58)...$|^55P03$|^57014$/;
-
-/** Whether a connection on which this came up is silent, lost, or leads to a server that is of no use. */
-function losesConnection(error: unknown): boolean {
-    return error instanceof ScanwireError && error.code === 'UNAVAILABLE' && !SESSION_GOES_ON.test(causeCode(error));
-}
-
-function causeCode(error: unknown): string {
-    return sqlState((error as Error | null)?.cause);
-}
-
-function rethrow(error: unknown): never {
-    throw storeError(error);
-}
-
-/** What Node says when a server cannot be reached or a connection broke. */
-const NETWORK = new Set([
-    'ECONNREFUSED',
-    'ECONNRESET',
-    'ECONNABORTED',
-    'EPIPE',
-    'ETIMEDOUT',
-    'ENOTFOUND',
-    'EAI_AGAIN',
-    'EHOSTUNREACH',
-    'ENETUNREACH',
-    'ENOENT',
-    'EACCES',
-]);
-
-/**
- * SQLSTATE classes and codes that say nothing about the statement: connection (08), authorisation (28), no such database (3D),
- * deadlock and serialisation (40), resources (53), lock time-out (55P03), operator intervention (57), system error (58); and a server
- * that a fail-over has left read-only (25006).
- */
-const SERVER = /^(?:08|28|3D|40|53|57|58)...$|^55P03$|^25006$/;
-
-/** What node-postgres says, without a code, of a connection that it has lost or a pool that is closed. */
-const DRIVER = /^Connection terminated|^timeout exceeded when trying|not queryable$|^Cannot use a pool after|^Query read timeout/;
-
-/** What the server says, as an internal error, when a file cannot grow beyond a limit or a quota. */
-const NO_ROOM = /^could not (?:extend|write) /;
-
-/**
- * The error as a store reports it: `UNAVAILABLE` when the database cannot be used now, `MISCONFIGURED` when it was not set up for this,
- * anything else as it is.
- */
-export function storeError(error: unknown): unknown {
-    if (error instanceof ScanwireError || !(error instanceof Error)) {
-        return error;
-    }
-
-    const code = sqlState(error);
-    const driverOrDisk = (code === '' && DRIVER.test(error.message)) || (code === 'XX000' && NO_ROOM.test(error.message));
-    const unavailable = NETWORK.has(code) || SERVER.test(code) || driverOrDisk;
-    return unavailable
-        ? new ScanwireError('UNAVAILABLE', `The database cannot be used now${why(code)}`, { cause: error })
-        : (refusal(code, error) ?? error);
-}
-
-/** What is no fault of the statement but of how the database was set up, and stays so until somebody does something. */
-function refusal(code: string, cause: Error): ScanwireError | null {
-    const isOurs = cause.message.includes('scanwire');
-    if (code === '42703' || (isOurs && ABSENT.has(code))) {
-        const message = `The database lacks something that a statement names: run migrate(pool) of this version of scanwire before (${code})`;
-        return new ScanwireError('MISCONFIGURED', message, { cause });
-    }
-    if (code === '42501') {
-        const rights = `usage on the schema scanwire and select, insert, update, delete on its tables; to migrate, create on the database`;
-        const message = `The role of the pool lacks a right of these: ${rights} (${code})`;
-        return new ScanwireError('MISCONFIGURED', message, { cause });
-    }
-    const [, table] = RAN_OUT.exec(code === '2200H' ? cause.message : '') ?? [];
-    if (table !== undefined) {
-        const message = `No id is left for new ${table}: ${MAX_ID} is the largest that clients read, and ids of what was removed do not come again`;
-        return new ScanwireError('CONFLICT', message, { cause });
-    }
-    return null;
-}
-
-/** What the server says when the ids of a table have run out. */
-const RAN_OUT = /"(workspaces|hosts|services|notes|vulns)_id_seq"/;
-
-/** A schema, a table or a function is not there. An application runs statements of its own in our transactions, too. */
-const ABSENT = new Set(['3F000', '42P01', '42883']);
-
-/** The commonest causes in words: the server's own may quote what was sent. */
-const CAUSES: ReadonlyMap<string, string> = new Map([
-    ['ECONNREFUSED', 'nothing listens at its address'],
-    ['ENOTFOUND', 'its host name is unknown'],
-    ['ETIMEDOUT', 'its host does not answer'],
-    ['3D000', 'the server has no database of this name'],
-    ['28P01', 'user name or password is wrong'],
-    ['28000', 'the server does not let this user in'],
-    ['53300', 'the server has no connection left'],
-    ['25006', 'the server takes no writes, as a standby after a fail-over: the address of the pool must lead to the primary'],
-]);
-
-function why(code: string): string {
-    const cause = CAUSES.get(code);
-    return `${cause === undefined ? '' : `: ${cause}`}${code === '' ? '' : ` (${code})`}`;
-}
-
-/** The code of an error of PostgreSQL or of the network, `''` when it has none. */
-export function sqlState(error: unknown): string {
-    const code = (error as { code?: unknown } | null)?.code;
-    return typeof code === 'string' ? code : '';
-}
-
-/** Whether a unique index refused the row. */
-export function isUniqueViolation(error: unknown): boolean {
-    return sqlState(error) === '23505';
 }
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;

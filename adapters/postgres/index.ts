@@ -2,10 +2,18 @@ import type { AuditStore } from '../../lib/audit/audit-trail.ts';
 import type { InventoryStore, InventoryWriter } from '../../lib/inventory/store.ts';
 import type { ApiKeyStore } from '../../lib/keys/store.ts';
 import type { RecordStore } from '../../lib/records/store.ts';
+import type { ReadOptions } from '../../lib/webhooks/exporters/exporter-store.ts';
 import type { WebhookStores } from '../../lib/webhooks/options.ts';
 import { postgresApiKeys } from './api-keys.ts';
 import { postgresAudit } from './audit.ts';
-import { assertStoreOptions, IMPATIENT, type PoolLike, type PostgresStoresOptions, type PreparingOptions, patiently } from './database.ts';
+import {
+    assertStoreOptions,
+    IMPATIENT_ON_SERVER,
+    type PoolLike,
+    type PostgresStoresOptions,
+    type PreparingOptions,
+    patiently,
+} from './database.ts';
 import { postgresInventory } from './inventory/inventory.ts';
 import { postgresRecords } from './records.ts';
 import { deliveries } from './webhooks/deliveries.ts';
@@ -71,14 +79,23 @@ export function postgresWebhooks(options: PostgresWebhooksOptions): PostgresStor
     assertStoreOptions(options, 'postgresWebhooks');
     const { pool, notify = true, prepare = true } = options;
     const db = patiently(pool, {}, { prepare });
-    // For what is read somebody may wait at the other end of a request.
-    const read = patiently(pool, IMPATIENT, { prepare });
-    const { get, list, health, overview, summaries, page } = exporters(read);
-    const { get: getDelivery, list: listDeliveries, attempts, content, count, activity, event } = deliveries(read);
+    // Somebody may wait at the other end of a request for what is not read patiently.
+    const read = patiently(pool, IMPATIENT_ON_SERVER, { prepare });
+    const engine = { exporters: exporters(db), deliveries: deliveries(db) };
+    const requests = { exporters: exporters(read), deliveries: deliveries(read) };
+    const { get, health, overview, summaries, page } = requests.exporters;
+    const { list: listDeliveries, content, count, activity, event } = requests.deliveries;
+    const readers = ({ patient = false }: ReadOptions = {}): typeof engine => (patient ? engine : requests);
     return {
-        exporters: Object.assign(exporters(db), { get, list, health, overview, summaries, page, database: POSTGRES }),
+        exporters: Object.assign(exporters(db), {
+            ...{ get, health, overview, summaries, page },
+            list: (options?: ReadOptions) => readers(options).exporters.list(),
+            database: POSTGRES,
+        }),
         deliveries: Object.assign(deliveries(db, notify ? notifications(pool) : undefined), {
-            ...{ get: getDelivery, list: listDeliveries, attempts, content, count, activity, event },
+            ...{ list: listDeliveries, content, count, activity, event },
+            get: (id: string, options?: ReadOptions) => readers(options).deliveries.get(id),
+            attempts: (id: string, options?: ReadOptions) => readers(options).deliveries.attempts(id),
             database: POSTGRES,
             name: pool.embedded === true ? 'The embedded database' : 'PostgreSQL',
         }),

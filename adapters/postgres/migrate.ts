@@ -2,7 +2,8 @@ import { createHash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ScanwireError } from '../../lib/errors.ts';
 import type { Executor } from '../../lib/transaction.ts';
-import { assertPool, guarded, type PoolLike, sqlState, transaction, withClient } from './database.ts';
+import { assertPool, guarded, type PoolLike, transaction, withClient } from './database.ts';
+import { isBehindOthers } from './database-errors.ts';
 import { inventoryAndKeys } from './migrations/0001-inventory-and-keys.ts';
 import { webhooks } from './migrations/0002-webhooks.ts';
 import { records } from './migrations/0003-records.ts';
@@ -192,11 +193,6 @@ async function buildBesideWriters(pool: PoolLike, step: IndexMigration): Promise
         await session.query('select pg_catalog.pg_advisory_unlock($1, $2)', LOCK);
         return [step.id];
     });
-}
-
-/** Whether a lock did not come in time, or only at the cost of a deadlock. */
-function isBehindOthers(error: unknown): boolean {
-    return /^(?:55P03|40P01)$/.test(sqlState((error as Error | null)?.cause));
 }
 
 const LEDGER = `create table if not exists scanwire.migration (

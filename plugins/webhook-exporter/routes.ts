@@ -101,7 +101,11 @@ async function answered<T>(request: Request, act: () => Promise<T>): Promise<T> 
         if (error instanceof ScanwireError && error.code === 'UNAVAILABLE') {
             logFailure(request, 'webhook-exporter', error);
         }
-        throw toBoom(error);
+        const boom = toBoom(error);
+        if (error instanceof Unanswered) {
+            boom.output.payload.message = MAY_BE_ACCEPTED;
+        }
+        throw boom;
     }
 }
 
@@ -124,17 +128,25 @@ async function published(publish: Webhooks['publish'], { payload, headers }: Req
         throw new ScanwireError('INVALID_INPUT', message, { field: 'idempotencyKey' });
     }
 
-    const accepted = publish(kind, body, { ...options, ...(idempotencyKey !== undefined && { idempotencyKey }) });
-    const { eventId, deliveries } = await within(accepted, { timeout: PATIENCE, late: unanswered });
+    const withdrawal = new AbortController();
+    const keyed = { ...options, ...(idempotencyKey !== undefined && { idempotencyKey }) };
+    const late = (): ScanwireError => {
+        withdrawal.abort();
+        return new Unanswered('UNAVAILABLE', `The store has not accepted an event within ${PATIENCE} ms`);
+    };
+    const accepted = publish(kind, body, { ...keyed, signal: withdrawal.signal });
+    const { eventId, deliveries } = await within(accepted, { timeout: PATIENCE, late });
     return { eventId, deliveries };
 }
 
-/** How long a client waits for a store that says nothing, in milliseconds. What is accepted later all the same, it repeats under its idempotency key. */
+/** How long a client waits for a store that says nothing, in milliseconds. What has not begun by then does not begin any more; what has may still be accepted. */
 const PATIENCE = 9_500;
 
-function unanswered(): ScanwireError {
-    return new ScanwireError('UNAVAILABLE', `The store has not accepted an event within ${PATIENCE} ms`);
-}
+/** Nobody knows yet what becomes of the event. */
+class Unanswered extends ScanwireError {}
+
+/** What a client that has no idempotency key must know before it tries again. */
+const MAY_BE_ACCEPTED = 'The event may have been accepted: send it again under the same idempotency key; without one it may be sent twice';
 
 interface DeliveryPage {
     readonly deliveries: readonly Delivery[];

@@ -37,4 +37,7 @@ t.test('what is said of jobs that Redis has lost is said alike of all', async (t
     await until(() => errors.length >= 4);
     t.equal(new Set(errors.map(({ message }) => message)).size, 1, errors[0]?.message ?? '');
     t.match(errors[0]?.message, /…/);
+    const [{ cause, code, name }] = errors as [Error & { code?: unknown }];
+    t.type(code, 'number');
+    t.match(cause, { code, name }, 'as it came');
 });

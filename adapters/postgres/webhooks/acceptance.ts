@@ -1,10 +1,10 @@
 import type { Executor } from '../../../lib/transaction.ts';
 import type { Acceptance, Dispatched } from '../../../lib/webhooks/deliveries/delivery-store.ts';
-import type { HandOutOptions } from '../../../lib/webhooks/dispatching/reservations.ts';
 import { SHARES } from '../../../lib/webhooks/dispatching/slot-shares.ts';
-import type { NewEvent, Recipient, Recipients } from '../../../lib/webhooks/events/new-event.ts';
+import type { AcceptOptions, NewEvent, Recipient, Recipients } from '../../../lib/webhooks/events/new-event.ts';
 import { storeRefusals } from '../../../lib/webhooks/store-refusals.ts';
-import { guarded, isUniqueViolation, isUuid, sqlState } from '../database.ts';
+import { guarded, isUuid } from '../database.ts';
+import { isUniqueViolation, sqlState } from '../database-errors.ts';
 import { prepared } from '../prepared.ts';
 import { DISPATCH, dispatchedFromRow } from './dispatch.ts';
 import type { Notifications } from './notifications.ts';
@@ -68,11 +68,6 @@ interface AcceptedDelivery {
     readonly settings: number | null;
 }
 
-interface AcceptOptions {
-    readonly handOut?: Required<HandOutOptions>;
-    readonly revision?: number;
-}
-
 /**
  * Stores events with their deliveries.
  *
@@ -81,7 +76,7 @@ interface AcceptOptions {
 export async function accept(
     db: Executor,
     newEvents: readonly NewEvent[],
-    { handOut, revision }: AcceptOptions,
+    { handOut, revision }: Omit<AcceptOptions, 'tx' | 'signal'>,
     alone = false,
 ): Promise<readonly Acceptance[]> {
     if (newEvents.length === 0) {
@@ -173,7 +168,7 @@ function handedOutAtOnce({ id: deliveryId, exporterId, collector, token, beginBy
 export async function acceptJoined(
     tx: Executor,
     newEvents: readonly NewEvent[],
-    { revision }: AcceptOptions,
+    { revision }: Pick<AcceptOptions, 'revision'>,
     notifications?: Notifications,
 ): Promise<readonly Acceptance[]> {
     const statements = guarded(tx);

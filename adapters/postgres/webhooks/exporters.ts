@@ -5,7 +5,8 @@ import type { ExporterSummary } from '../../../lib/webhooks/exporters/exporter-l
 import type { ExporterStore } from '../../../lib/webhooks/exporters/exporter-store.ts';
 import { INTERRUPTIONS, interrupted } from '../../../lib/webhooks/outcomes/outcome.ts';
 import { patchRefusal, storeRefusals } from '../../../lib/webhooks/store-refusals.ts';
-import { guarded, isUniqueViolation, isUuid, type Row, type Time, uuidOrNull, withDates } from '../database.ts';
+import { guarded, isUuid, type Row, type Time, uuidOrNull, withDates } from '../database.ts';
+import { isUniqueViolation } from '../database-errors.ts';
 import { activityOfEach, countedIn, healths } from './exporter-health.ts';
 
 type ExporterRow = Row<StoredExporter>;

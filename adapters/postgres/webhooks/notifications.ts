@@ -6,7 +6,8 @@ import { ScanwireError } from '../../../lib/errors.ts';
 import type { Executor } from '../../../lib/transaction.ts';
 import type { DeliveryStore, Listening } from '../../../lib/webhooks/deliveries/delivery-store.ts';
 import { RETRIES } from '../../../lib/webhooks/dispatching/delivery-queue.ts';
-import { guarded, type Patience, type PoolLike, storeError, withClient } from '../database.ts';
+import { guarded, type Patience, type PoolLike, withClient } from '../database.ts';
+import { storeError } from '../database-errors.ts';
 import { type HostPool, isHostPool, ownPool } from '../own-pool.ts';
 
 /** How commits of the application's transactions are heard. */
@@ -18,7 +19,7 @@ export interface Notifications {
 }
 
 /** How a connection that listens is watched. */
-export interface Watch extends Patience {
+export interface Watch extends Omit<Patience, 'onServer'> {
     /** Milliseconds between two statements that show whether it still answers. 10,000 by default. */
     readonly probeEvery?: number;
     /** Milliseconds until a lost one is replaced at first, and at most. */

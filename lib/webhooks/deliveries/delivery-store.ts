@@ -1,8 +1,16 @@
-import type { Executor } from '../../transaction.ts';
 import type { BegunAttempts, HandOutOptions, Reservation } from '../dispatching/reservations.ts';
 import type { Session } from '../dispatching/worker-session.ts';
-import type { AcceptedEvent, DeliveryContent, EventSummary, FormattedMessage, NewEvent, StoredEvent } from '../events/new-event.ts';
+import type {
+    AcceptedEvent,
+    AcceptOptions,
+    DeliveryContent,
+    EventSummary,
+    FormattedMessage,
+    NewEvent,
+    StoredEvent,
+} from '../events/new-event.ts';
 import type { StoredExporter } from '../exporters/exporter.ts';
+import type { ReadOptions } from '../exporters/exporter-store.ts';
 import type { TraceStore } from '../observing/trace-store.ts';
 import type { BreakerRules } from '../outcomes/breaker.ts';
 import type { Outcome, OutcomeCode } from '../outcomes/outcome.ts';
@@ -205,19 +213,11 @@ export interface DeliveryStore {
     /**
      * Stores each event with one delivery per recipient, in one transaction: all of them or none. They are `pending`.
      *
-     * @param options.handOut How first tries are handed out at once, `queued` with their claims: those whose exporters have room, no probe to wait
-     *     for, and no older first try that is due; beside retries that are due, {@link placesLeftToRetries} are left free. No lock is waited for to
-     *     find out, so that a window may be exceeded by what is accepted at the same time. Not with `tx`.
-     * @param options.tx An open transaction of the application to store in; only where {@link DeliveryStore.transactions} is true.
-     * @param options.revision The {@link SubscribedExporters.revision} by which subscribers were chosen.
      * @throws ScanwireError `NOT_FOUND` when a named exporter does not exist, `CONFLICT` when an event id was accepted before; with the field
      *     `revision`, when exporters choose otherwise by now, with `idempotencyKey` when a key stands for another event; `MISCONFIGURED` for `tx`
      *     where {@link DeliveryStore.transactions} is false.
      */
-    accept(
-        newEvents: readonly NewEvent[],
-        options?: { readonly tx?: Executor; readonly handOut?: Required<HandOutOptions>; readonly revision?: number },
-    ): Promise<readonly Acceptance[]>;
+    accept(newEvents: readonly NewEvent[], options?: AcceptOptions): Promise<readonly Acceptance[]>;
 
     /**
      * Whether `accept` heeds keys of the caller's. An event whose key was accepted before is not stored again: it is answered with the
@@ -302,9 +302,9 @@ export interface DeliveryStore {
      */
     recordOutcomes(outcomes: readonly RecordedOutcome[], breaker: BreakerRules): Promise<readonly boolean[]>;
 
-    get(id: string): Promise<Delivery | null>;
+    get(id: string, options?: ReadOptions): Promise<Delivery | null>;
     /** Attempts of a delivery, first to last. */
-    attempts(deliveryId: string): Promise<readonly Attempt[]>;
+    attempts(deliveryId: string, options?: ReadOptions): Promise<readonly Attempt[]>;
     /** What a delivery sends, null when there is no such delivery. Absent in a store that does not show it. */
     content?(deliveryId: string): Promise<DeliveryContent | null>;
     /** Whether `list`, `count` and `activity` heed `exporterIds`, where it is refused otherwise. */

@@ -1,3 +1,5 @@
+import type { Executor } from '../../transaction.ts';
+import type { HandOutOptions } from '../dispatching/reservations.ts';
 import type { HeaderPairs, StoredExporter } from '../exporters/exporter.ts';
 import type { ExportType } from '../setting-values.ts';
 
@@ -31,6 +33,22 @@ export interface NewEvent {
     /** {@link StoredEvent.traceparent}, for who sends it from this process. */
     readonly traceparent?: string;
     readonly recipients: Recipients;
+}
+
+/** How events are accepted. */
+export interface AcceptOptions {
+    /** An open transaction of the application to store in; only where {@link DeliveryStore.transactions} is true. */
+    readonly tx?: Executor;
+    /**
+     * How first tries are handed out at once, `queued` with their claims: those whose exporters have room, no probe to wait for, and no older first
+     * try that is due; beside retries that are due, {@link placesLeftToRetries} are left free. No lock is waited for to find out, so that a window
+     * may be exceeded by what is accepted at the same time. Not with `tx`.
+     */
+    readonly handOut?: Required<HandOutOptions>;
+    /** The {@link SubscribedExporters.revision} by which subscribers were chosen. */
+    readonly revision?: number;
+    /** What has not begun when it is aborted need not begin: it rejects with the signal's reason then. Not with `tx`. */
+    readonly signal?: AbortSignal;
 }
 
 /** A key of the caller's: what is accepted under it is accepted once, for as long as the event is kept. Owners have keys of their own. */

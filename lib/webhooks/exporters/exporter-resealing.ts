@@ -22,7 +22,7 @@ function sealedFor(exporter: StoredExporter, now: Date): readonly SealedText[] {
 
 /** All that is sealed for the exporters of a store and may still be needed, for the check of a key ring. */
 export async function sealedForExporters(store: ExporterStore, now: Date): Promise<readonly SealedText[]> {
-    return (await store.list()).flatMap((exporter) => sealedFor(exporter, now));
+    return (await store.list({ patient: true })).flatMap((exporter) => sealedFor(exporter, now));
 }
 
 /** The fields that hold a sealed text, besides the secrets of before. */

@@ -5,6 +5,12 @@ import type { ExporterPatch, StoredExporter } from './exporter.ts';
 import type { ExporterHealth, Overview } from './exporter-health.ts';
 import type { ExporterPageRequest, ExporterSummary, PagedRow, SummaryQuery } from './exporter-lists.ts';
 
+/** How long a read may take. */
+export interface ReadOptions {
+    /** For what goes on without a request: as long as anything else. Otherwise a store gives up so soon that somebody who waits for a response gets one. */
+    readonly patient?: boolean;
+}
+
 /** Exporters. All methods reject with ScanwireError `UNAVAILABLE` when the store cannot be reached. */
 export interface ExporterStore {
     /** What the rows are in: stores that name different ones are refused together. Absent where that cannot be known. */
@@ -12,7 +18,7 @@ export interface ExporterStore {
     insert(exporter: StoredExporter): Promise<void>;
     get(id: string): Promise<StoredExporter | null>;
     /** Oldest first. */
-    list(): Promise<readonly StoredExporter[]>;
+    list(options?: ReadOptions): Promise<readonly StoredExporter[]>;
     /** How it fares; null when there is none. However long its backlog is, a bounded number of rows is read. */
     health(id: string): Promise<ExporterHealth | null>;
     /** What names of `list` and states are, of all that the query names. Optional: else it is made of all that is listed. */

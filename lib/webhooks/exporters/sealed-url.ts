@@ -100,7 +100,7 @@ async function sealUrls(context: SealingParts): Promise<boolean> {
     }
 
     const { exporters: store, keyRing } = context;
-    for (const exporter of (await store.list()).filter((one) => !isWellSealed(one, keyRing))) {
+    for (const exporter of (await store.list({ patient: true })).filter((one) => !isWellSealed(one, keyRing))) {
         const { id, url: before } = exporter;
         await store.update(id, { url: sealUrl(keyRing, id, unsealUrl(exporter, keyRing)), expectedUrl: before }).catch((error: unknown) => {
             // Somebody has just changed or removed it.

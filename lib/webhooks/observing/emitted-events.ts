@@ -103,7 +103,8 @@ async function emit(id: string, { deliveries, onEvent }: EmittingContext): Promi
 
 /** Null when it is not set aside any more: a success was heard of late, or somebody has replayed it. */
 async function poisonedEvent(id: string, deliveries: EmittingContext['deliveries']): Promise<DeliveryEvent | null> {
-    const [delivery, attempts] = await Promise.all([deliveries.get(id), deliveries.attempts(id)]);
+    const options = { patient: true };
+    const [delivery, attempts] = await Promise.all([deliveries.get(id, options), deliveries.attempts(id, options)]);
     const outcome = attempts.at(-1)?.outcome;
     if (delivery?.state !== 'poisoned' || !outcome) {
         return null;

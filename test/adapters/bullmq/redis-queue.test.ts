@@ -295,6 +295,16 @@ t.test('refuses a database that Redis does not have, and uses no other one inste
     await t.resolves(closes(t, redisQueue({ url: `${redis.url}/1`, ...quiet })).ready());
 });
 
+t.test('tells a database that cannot be selected now from one that Redis does not have', async (t) => {
+    const redis = await ownServer(t, ['--databases', '2']);
+    const queue = closes(t, redisQueue({ url: `${redis.url}/1`, ...quiet }));
+    await queue.ready();
+    await redis.command('ACL SETUSER default -select');
+    await t.rejects(queue.ready(), { code: 'UNAVAILABLE', message: /does not open the database/ });
+    await redis.command('ACL SETUSER default +select');
+    await t.resolves(queue.ready());
+});
+
 t.test('refuses a Redis that evicts keys', async (t) => {
     const redis = await ownServer(t, ['--maxmemory-policy', 'allkeys-lru']);
     const queue = closes(t, redisQueue({ url: redis.url, ...quiet }));

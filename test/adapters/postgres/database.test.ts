@@ -1,6 +1,6 @@
 import pg from 'pg';
 import t from 'tap';
-import { isUniqueViolation, storeError } from '../../../adapters/postgres/database.ts';
+import { isUniqueViolation, storeError } from '../../../adapters/postgres/database-errors.ts';
 import { transaction } from '../../../adapters/postgres/index.ts';
 import { ScanwireError } from '../../../lib/errors.ts';
 import { testDatabase } from '../../support/test-database.ts';

@@ -149,7 +149,7 @@ function pausingOnFlood(worker: JobWorker, report: (error: Error) => void): (err
     };
 }
 
-const JOB_IDS = /(?:bundle-)?[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}(?:-\d+)?(?:-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})?/g;
+const JOB_IDS = /(?:bundle-)?[0-9a-f-]{36,}/g;
 
 /** What BullMQ says of each job alike, as of those that a server has lost with all else, is one error, and a log says it once. */
 function withoutIds(cause: Error): Error {

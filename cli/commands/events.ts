@@ -10,7 +10,7 @@ export function define(events: Command): void {
     const publish = command(events, 'publish <kind> <file>', 'publish the body in a JSON file, - for stdin', async (call) => {
         const [kind = '', file = ''] = call.args;
         const { rules, owner, idempotencyKey, orderKey } = call.options;
-        const options = definedFields<Omit<PublishOptions, 'tx' | 'signal'>>({ rules, owner, idempotencyKey, orderKey });
+        const options = definedFields<Omit<PublishOptions, 'tx'>>({ rules, owner, idempotencyKey, orderKey });
         const accepted = await call.perform('publishEvent', { kind, body: await readJson(file), ...options });
         return { json: accepted, text: () => acceptedText(accepted.eventId, accepted.deliveries.length) };
     });

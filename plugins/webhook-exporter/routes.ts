@@ -101,11 +101,7 @@ async function answered<T>(request: Request, act: () => Promise<T>): Promise<T> 
         if (error instanceof ScanwireError && error.code === 'UNAVAILABLE') {
             logFailure(request, 'webhook-exporter', error);
         }
-        const boom = toBoom(error);
-        if (error instanceof Unanswered) {
-            boom.output.payload.message = MAY_BE_ACCEPTED;
-        }
-        throw boom;
+        throw toBoom(error);
     }
 }
 
@@ -128,25 +124,17 @@ async function published(publish: Webhooks['publish'], { payload, headers }: Req
         throw new ScanwireError('INVALID_INPUT', message, { field: 'idempotencyKey' });
     }
 
-    const withdrawal = new AbortController();
-    const keyed = { ...options, ...(idempotencyKey !== undefined && { idempotencyKey }) };
-    const late = (): ScanwireError => {
-        withdrawal.abort();
-        return new Unanswered('UNAVAILABLE', `The store has not accepted an event within ${PATIENCE} ms`);
-    };
-    const accepted = publish(kind, body, { ...keyed, signal: withdrawal.signal });
-    const { eventId, deliveries } = await within(accepted, { timeout: PATIENCE, late });
+    const accepted = publish(kind, body, { ...options, ...(idempotencyKey !== undefined && { idempotencyKey }) });
+    const { eventId, deliveries } = await within(accepted, { timeout: PATIENCE, late: unanswered });
     return { eventId, deliveries };
 }
 
-/** How long a client waits for a store that says nothing, in milliseconds. What has not begun by then does not begin any more; what has may still be accepted. */
+/** How long a client waits for a store that says nothing, in milliseconds. What is accepted later all the same, it repeats under its idempotency key. */
 const PATIENCE = 9_500;
 
-/** Nobody knows yet what becomes of the event. */
-class Unanswered extends ScanwireError {}
-
-/** What a client that has no idempotency key must know before it tries again. */
-const MAY_BE_ACCEPTED = 'The event may have been accepted: send it again under the same idempotency key; without one it may be sent twice';
+function unanswered(): ScanwireError {
+    return new ScanwireError('UNAVAILABLE', `The store has not accepted an event within ${PATIENCE} ms`);
+}
 
 interface DeliveryPage {
     readonly deliveries: readonly Delivery[];

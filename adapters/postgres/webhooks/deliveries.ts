@@ -4,7 +4,7 @@ import type { DeliveryContent, EventSummary } from '../../../lib/webhooks/events
 import type { TraceStore } from '../../../lib/webhooks/observing/trace-store.ts';
 import { INTERRUPTIONS, interrupted } from '../../../lib/webhooks/outcomes/outcome.ts';
 import { storeRefusals } from '../../../lib/webhooks/store-refusals.ts';
-import { type PatientExecutor, type Row, type Time, uuidOrNull, withDates } from '../database.ts';
+import { type Row, type Time, uuidOrNull, withDates } from '../database.ts';
 import { prepared } from '../prepared.ts';
 import { accept, acceptJoined } from './acceptance.ts';
 import { claim, sessionStore, sweep } from './claims.ts';
@@ -116,7 +116,7 @@ const TRACES: string = prepared('select event_id as "eventId", traceparent from 
  *
  * @param notifications How commits are heard; they are not when absent.
  */
-export function deliveries(db: Executor & Partial<PatientExecutor>, notifications?: Notifications): DeliveryStore {
+export function deliveries(db: Executor, notifications?: Notifications): DeliveryStore {
     return {
         transactions: true,
         idempotent: true,
@@ -129,12 +129,8 @@ export function deliveries(db: Executor & Partial<PatientExecutor>, notification
         traces: traceStore(db),
         responses: responseStore(db),
         ...(notifications?.listen && { listen: notifications.listen }),
-        accept(newEvents, { tx, signal, ...options } = {}) {
-            const untilWithdrawn = signal && db.until?.(signal);
-            return tx === undefined
-                ? accept(untilWithdrawn ?? db, newEvents, options, true)
-                : acceptJoined(tx, newEvents, options, notifications);
-        },
+        accept: (newEvents, { tx, ...options } = {}) =>
+            tx === undefined ? accept(db, newEvents, options, true) : acceptJoined(tx, newEvents, options, notifications),
 
         async now() {
             const { rows } = await db.query<{ now: Time }>(NOW);

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import Joi from 'joi';
+import { batched } from '../../batched.ts';
 import { ScanwireError } from '../../errors.ts';
 import { checked } from '../../schema-validation.ts';
 import { assertTransaction, type Executor } from '../../transaction.ts';
@@ -13,7 +14,6 @@ import { type EventKind, type EventKinds, testEvent } from './event-kinds.ts';
 import type { UnroutedEvent } from './event-routing.ts';
 import type { AcceptedEvent, NewEvent } from './new-event.ts';
 import type { EventBody } from './published-bodies.ts';
-import { sharedAcceptance } from './shared-acceptance.ts';
 import { isNoticeKind } from './subscription.ts';
 
 /** What may be said about an event besides its body. */
@@ -43,11 +43,6 @@ export interface PublishOptions {
      * in the same database (`transactions`). `docs/webhook-exporter.md` has the few lines that make one of a query builder's.
      */
     readonly tx?: Executor;
-    /**
-     * Withdraws the event when it is aborted before the store has begun to accept it: nothing is stored then, and it rejects with the signal's reason.
-     * What has begun goes on, and may be accepted. Not heeded with `tx`.
-     */
-    readonly signal?: AbortSignal;
 }
 
 /** An event that was accepted. */
@@ -70,7 +65,7 @@ export interface PublishedEvent extends AcceptedEvent {
 export type Publish = <Kind extends string>(kind: Kind, body: EventBody<Kind>, options?: PublishOptions) => Promise<PublishedEvent>;
 
 /** One of many events. */
-export interface EventToPublish<Kind extends string = string> extends Omit<PublishOptions, 'tx' | 'signal'> {
+export interface EventToPublish<Kind extends string = string> extends Omit<PublishOptions, 'tx'> {
     readonly kind: Kind;
     readonly body: EventBody<Kind>;
 }
@@ -94,6 +89,12 @@ export interface Publisher {
 const MAX_EVENTS = 1_000;
 const MAX_BYTES = 16 * 1024 * 1024;
 
+/** Maximum number of events that share one statement. */
+const BATCH = 100;
+
+/** Maximum number of such statements at once. Few, since none sees what the others hand out meanwhile: together they can exceed an exporter's window. */
+const STATEMENTS_AT_ONCE = 2;
+
 const ownerAndKeysSchema: Joi.ObjectSchema<{ owner?: string; idempotencyKey?: string; orderKey?: string }> = Joi.object({
     owner: ownerSchema,
     idempotencyKey: Joi.string().max(200),
@@ -105,20 +106,15 @@ export function publisher(context: WebhooksContext): Publisher {
     const { kinds, deliveries, maxBodyBytes, newId, dispatcher, session, reservations, messageCache, routing } = context;
     const published = publishing(context);
     const traced = tracedBy(context);
-    const acceptOne = sharedAcceptance((events, signal) => {
-        return routing.route(events, (newEvents, revision) => accept(newEvents, revision, signal));
-    });
+    const acceptTogether = (events: readonly UnroutedEvent[]) => routing.route(events, accept);
+    const acceptBatched = batched<UnroutedEvent, Acceptance>(acceptTogether, BATCH, STATEMENTS_AT_ONCE);
+    // In statements of their own: they may wait for others of their keys, and must not keep others waiting.
+    const acceptOrdered = batched<UnroutedEvent, Acceptance>(acceptTogether, BATCH, STATEMENTS_AT_ONCE);
 
     /** Those who publish wait for the rows and not for the queue. */
-    async function accept(
-        newEvents: readonly NewEvent[],
-        revision: { readonly revision?: number },
-        signal?: AbortSignal,
-    ): Promise<readonly Acceptance[]> {
-        signal?.throwIfAborted();
+    async function accept(newEvents: readonly NewEvent[], revision: { readonly revision?: number }): Promise<readonly Acceptance[]> {
         const handOut = dispatcher.handOutOptions();
-        const options = { ...revision, ...(handOut !== undefined && { handOut }), ...(signal !== undefined && { signal }) };
-        const accepted = await deliveries.accept(newEvents, options);
+        const accepted = await deliveries.accept(newEvents, handOut === undefined ? revision : { handOut, ...revision });
         const createdAt = reservations.now();
         if (createdAt !== null && session.offers()) {
             for (const [index, one] of accepted.entries()) {
@@ -136,7 +132,7 @@ export function publisher(context: WebhooksContext): Publisher {
     }
 
     /** Checked, and frozen as bytes. */
-    function unrouted(kindName: string, body: unknown, { rules, ...ownerAndKeys }: Omit<PublishOptions, 'tx' | 'signal'>): UnroutedEvent {
+    function unrouted(kindName: string, body: unknown, { rules, ...ownerAndKeys }: Omit<PublishOptions, 'tx'>): UnroutedEvent {
         const kind = publishableKind(kinds, kindName);
         if (rules !== undefined && !RULE_SETS.includes(rules)) {
             throw new ScanwireError('INVALID_INPUT', `Rules must be ${RULE_SETS.join(' or ')}`, { field: 'rules' });
@@ -160,13 +156,18 @@ export function publisher(context: WebhooksContext): Publisher {
             : routing.route(events, (newEvents, revision) => deliveries.accept(newEvents, { tx, ...revision }), tx);
     }
 
+    function acceptOne(tx: Executor | undefined, event: UnroutedEvent): Promise<Acceptance> {
+        // A key that is refused must refuse nothing else.
+        const shared = tx === undefined && event.idempotency === undefined;
+        const together = event.orderKey === undefined ? acceptBatched : acceptOrdered;
+        return shared ? together(event) : acceptIn(tx, [event]).then(([acceptance]) => acceptance as Acceptance);
+    }
+
     return {
-        async publish(kind, body, { tx, signal, ...options } = {}) {
+        async publish(kind, body, { tx, ...options } = {}) {
             const event = unrouted(kind, body, options);
             assertJoinable(tx);
-            const accept = async (events: readonly UnroutedEvent[]) =>
-                tx === undefined ? [await acceptOne(events[0] as UnroutedEvent, signal)] : await acceptIn(tx, events);
-            const [accepted] = await traced([event], accept);
+            const [accepted] = await traced([event], async ([one]) => [await acceptOne(tx, one as UnroutedEvent)]);
             return published(event, accepted as Acceptance, tx !== undefined);
         },
 

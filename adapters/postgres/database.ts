@@ -128,12 +128,6 @@ async function inTransaction<T>(
     }
 }
 
-/** Statements that each have a connection of their own. */
-export interface PatientExecutor extends Executor {
-    /** The same, but what has not begun when the signal is aborted does not begin: it rejects with the signal's reason. */
-    until(withdrawn: AbortSignal): Executor;
-}
-
 /** Times that a statement is run that the database rolls back for the sake of another one. */
 const TRIES = 3;
 
@@ -142,7 +136,7 @@ const TRIES = 3;
  * statement that was rolled back by a deadlock or a serialisation failure is run again: alone in its transaction, it has done nothing. So is
  * one whose connection has lost what it had prepared.
  */
-export function patiently(pool: PoolLike, patience: Patience = {}, { prepare = true, through }: SessionOptions = {}): PatientExecutor {
+export function patiently(pool: PoolLike, patience: Patience = {}, { prepare = true, through }: SessionOptions = {}): Executor {
     const named = through === undefined && prepare && isHostPool(pool);
     const session = through ?? (named ? preparing : (client: ClientLike): Executor => client);
 
@@ -154,11 +148,10 @@ export function patiently(pool: PoolLike, patience: Patience = {}, { prepare = t
         return isLimited ? inTransaction(statements, drop, run, patience) : run(statements);
     }
 
-    const until = (withdrawn: AbortSignal | undefined): Executor => ({
+    return {
         query: <Row>(text: string, values?: unknown[]) =>
-            withClient(pool, withdrawn === undefined ? patience : { ...patience, signal: withdrawn }, async (client, drop) => {
+            withClient(pool, patience, async (client, drop) => {
                 for (let tries = 1; ; tries += 1) {
-                    withdrawn?.throwIfAborted();
                     try {
                         return await runOnce<Row>(client, drop, text, values);
                     } catch (error) {
@@ -172,8 +165,7 @@ export function patiently(pool: PoolLike, patience: Patience = {}, { prepare = t
                     }
                 }
             }),
-    });
-    return { ...until(undefined), until };
+    };
 }
 
 /** A connection, or a transaction of the application's, whose statements are waited for so long, with every error passed through {@link storeError}. */
@@ -214,15 +206,14 @@ function rethrow(error: unknown): never {
 
 async function connected(pool: PoolLike, timeout: number, signal: AbortSignal | undefined): Promise<ClientLike> {
     const connecting = pool.connect();
-    let waiting = true;
-    connecting.then(
-        (client) => waiting || client.release(),
-        () => undefined,
-    );
     try {
         return await within(connecting, { timeout, late: () => silent(`has given no connection within ${timeout} ms`), signal });
     } catch (error) {
-        waiting = false;
+        // One that comes all the same, or has come in the moment in which it was given up, is nobody's.
+        connecting.then(
+            (client) => client.release(),
+            () => undefined,
+        );
         throw signal?.aborted === true && error === signal.reason ? error : storeError(error);
     }
 }

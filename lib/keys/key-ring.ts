@@ -40,10 +40,18 @@ export class AlteredText extends ScanwireError {
 class Openings {
     readonly #opened = new Set<string>();
     readonly #refused = new Set<string>();
+    /** What this ring has sealed itself opens whatever the bytes of its key are. */
+    readonly #sealed = new Set<string>();
+
+    sealed(context: string): void {
+        this.#sealed.add(context);
+    }
 
     opened(context: string): void {
-        this.#opened.add(context);
         this.#refused.delete(context);
+        if (!this.#sealed.has(context)) {
+            this.#opened.add(context);
+        }
     }
 
     /** @returns Whether the key opens most of its texts. */
@@ -76,6 +84,7 @@ export function keyRing(options: KeyRingOptions): KeyRing {
         ids: new Set(ring.keys()),
 
         seal(secret, context) {
+            openings.get(current)?.sealed(context);
             const nonce = randomBytes(NONCE_BYTES);
             const cipher = createCipheriv('aes-256-gcm', keyOf(ring, current), nonce).setAAD(Buffer.from(context));
             const sealed = Buffer.concat([nonce, cipher.update(secret, 'utf8'), cipher.final(), cipher.getAuthTag()]);

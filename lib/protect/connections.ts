@@ -46,14 +46,11 @@ export function protect(listener: Server | TlsListener, limits: ConnectionLimits
     listener.keepAliveTimeout = settings.idleTimeout;
 
     const isTls = 'setSecureContext' in listener;
-    const handshakes = isTls ? secureInTurns(listener, now) : undefined;
+    if (isTls) {
+        secureInTurns(listener, now);
+    }
     listener.prependListener('connection', (socket: Socket) => connections.open(socket, isTls));
-    listener.prependListener('secureConnection', (socket: Socket) => {
-        const accepted = connections.secure(socket);
-        if (accepted !== undefined) {
-            handshakes?.end(accepted);
-        }
-    });
+    listener.prependListener('secureConnection', (socket: Socket) => connections.secure(socket));
     standBefore(listener, 'request', (handle, request: IncomingMessage, response: ServerResponse) =>
         connections.request(request, response, handle),
     );
@@ -61,13 +58,9 @@ export function protect(listener: Server | TlsListener, limits: ConnectionLimits
     whenUpgraded(listener, (socket) => connections.forget(socket));
     answerLongHeads(listener, (socket) => connections.isAnswering(socket as Socket));
 
-    const look = (atConnections: () => void): void => {
-        atConnections();
-        handshakes?.goOn();
-    };
-    const timer = setInterval(() => look(() => connections.goOn()), SWEEP_MS / SWEEP_STEPS).unref();
+    const timer = setInterval(() => connections.goOn(), SWEEP_MS / SWEEP_STEPS).unref();
     listener.once('close', () => clearInterval(timer));
-    return { sweep: () => look(() => connections.sweep()), connections: () => connections.size };
+    return { sweep: () => connections.sweep(), connections: () => connections.size };
 }
 
 interface Connection {
@@ -137,17 +130,15 @@ class Connections {
         });
     }
 
-    /** Requests come from this one now; gives the one that was accepted, if it is known. */
-    secure(socket: Socket): Socket | undefined {
+    /** Requests come from this one now. */
+    secure(socket: Socket): void {
         const connection = this.#accepted.get(portsOf(socket));
-        const accepted = connection?.socket;
         if (connection !== undefined) {
             this.#accepted.delete(portsOf(socket));
             this.#ofSocket.set(socket, connection);
             const now = this.#limits.now();
             Object.assign(connection, { socket, stage: 'head', since: now, reader: new ReaderWatch(socket, now) });
         }
-        return accepted;
     }
 
     /** Requests of a connection are handled one after the other, as their answers go: who sends many at once takes no more than others. */

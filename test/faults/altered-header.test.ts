@@ -1,14 +1,21 @@
+import { randomBytes } from 'node:crypto';
 import t from 'tap';
 import { present } from '../../adapters/contract/assertions.ts';
+import { keyRing } from '../../lib/keys/key-ring.ts';
 import { simulatedDeployment } from '../support/simulated-deployment.ts';
 
 const MINUTE = 60_000;
 
 t.test('deliveries of an exporter whose sealed headers were altered end with the reason, and others go on', async (t) => {
     const deployment = simulatedDeployment(t);
-    const process = await deployment.start('only');
-    const [well, altered] = [await deployment.exporter(process), await deployment.exporter(process)];
-    await deployment.finish(process.exporters.update(altered, { headers: [['X-Token', 'sealed']] }));
+    const key = randomBytes(32);
+    const ring = () => keyRing({ current: 'k', keys: { k: key } });
+    const host = await deployment.start('host', { keyRing: ring() });
+    const [well, altered] = [await deployment.exporter(host), await deployment.exporter(host)];
+    await deployment.finish(host.exporters.update(altered, { headers: [['X-Token', 'sealed']] }));
+    host.kill();
+    // Which has sealed nothing: what it opens shows that its key is the right one.
+    const process = await deployment.start('worker', { keyRing: ring() });
     const { sealedHeaders } = present(await deployment.stores.exporters.get(altered));
     await deployment.stores.exporters.update(altered, { sealedHeaders: `${present(sealedHeaders).slice(0, -4)}AAAA` });
 

@@ -23,8 +23,8 @@ begin
     for who in
         select distinct case when a.grantee = 0 then 'public' else quote_ident(pg_get_userbyid(a.grantee)) end
         from pg_class c
-        cross join lateral aclexplode(c.relacl) a
-        where c.oid = 'scanwire.waiting_marks'::regclass and a.privilege_type = 'INSERT' and a.grantee <> c.relowner
+        cross join lateral aclexplode(coalesce(c.relacl, acldefault('r', c.relowner))) a
+        where c.oid = 'scanwire.waiting_marks'::regclass and a.privilege_type = 'INSERT' and pg_get_userbyid(a.grantee) <> current_user
     loop
         execute format('grant select, insert, update, delete on scanwire.exporter_turns to %s', who);
     end loop;

@@ -76,7 +76,7 @@ interface AcceptedDelivery {
 export async function accept(
     db: Executor,
     newEvents: readonly NewEvent[],
-    { handOut, revision }: Omit<AcceptOptions, 'tx' | 'signal'>,
+    { handOut, revision }: Omit<AcceptOptions, 'tx'>,
     alone = false,
 ): Promise<readonly Acceptance[]> {
     if (newEvents.length === 0) {

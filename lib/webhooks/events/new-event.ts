@@ -47,8 +47,6 @@ export interface AcceptOptions {
     readonly handOut?: Required<HandOutOptions>;
     /** The {@link SubscribedExporters.revision} by which subscribers were chosen. */
     readonly revision?: number;
-    /** What has not begun when it is aborted need not begin: it rejects with the signal's reason then. Not with `tx`. */
-    readonly signal?: AbortSignal;
 }
 
 /** A key of the caller's: what is accepted under it is accepted once, for as long as the event is kept. Owners have keys of their own. */

@@ -45,7 +45,9 @@ t.test('says that a text was altered, not that its key may be wrong, once the ke
 
     const right = keyRing({ current: 'k1', keys: { k1, other } });
     right.open(sealed, 'c');
-    right.open(right.seal('secret', 'd'), 'd');
+    right.open(right.seal('secret', 'own'), 'own');
+    t.throws(() => right.open(sealed, 'another'), { message: /the key has other bytes, or/ }, 'what it has sealed itself shows nothing');
+    right.open(keyRing({ current: 'k1', keys: { k1 } }).seal('secret', 'd'), 'd');
     t.throws(() => right.open(sealed, 'another'), { code: 'UNSEALABLE', message: /key k1: it was altered or sealed for something else$/ });
     const ofOther = keyRing({ current: 'other', keys: { other: k1 } }).seal('secret', 'c');
     t.throws(() => right.open(ofOther, 'c'), { code: 'UNSEALABLE', message: /the key has other bytes, or/ }, 'of each key by itself');

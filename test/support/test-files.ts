@@ -42,9 +42,6 @@ const WAITING = /\/test\/(?:adapters\/(?!contract|memory)|attack|bench|cli|docs|
 /** More than the machine has processors for: many files wait for half of their time, for timers, servers and the processes they have started. */
 const JOBS = Math.min(3, availableParallelism() + 1);
 
-/** What waits nearly all of its time runs beside those, one file at a time: among them it would leave a processor idle. */
-const IDLE = /\/test\/(?:faults|interop)\//;
-
 /** What reaches no lines that other tests do not; gathering what it reaches takes time. */
 const REACHES_NOTHING_NEW = /-browser\.test\.js$/;
 
@@ -57,7 +54,7 @@ const { values, positionals } = parseArgs({
 });
 
 const jobs = Math.max(1, Number(values.jobs));
-t.jobs = jobs === 1 ? 1 : jobs + 1;
+t.jobs = jobs;
 t.setTimeout(0);
 const processes = dealt(positionals);
 t.plan(processes.length);
@@ -94,12 +91,11 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
 
 const SHARED_PROCESS = fileURLToPath(new URL('./shared-process.js', import.meta.url));
 
-const isIdle = ([file = '']: readonly string[]): boolean => jobs > 1 && IDLE.test(file);
-const queues = [processes.filter((files) => !isIdle(files)), processes.filter(isIdle)] as const;
-await Promise.all([...Array.from({ length: jobs }, () => runOneByOne(queues[0])), runOneByOne(queues[1])]);
+const queue = [...processes];
+await Promise.all(Array.from({ length: jobs }, () => runOneByOne()));
 
-/** Takes from a queue, from which others may take as well, until nothing is left. */
-async function runOneByOne(queue: (readonly string[])[]): Promise<void> {
+/** Takes from the queue, from which others take as well, until nothing is left. */
+async function runOneByOne(): Promise<void> {
     for (let files = queue.shift(); files !== undefined; files = queue.shift()) {
         await runProcess(files);
     }

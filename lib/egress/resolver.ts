@@ -76,8 +76,8 @@ interface Answer {
     readonly maxAge: number;
 }
 
-/** Looks a name up, which was slow before or not. Rejects with the signal's reason when it can leave off; who cannot goes on. */
-type LookUp = (hostname: string, signal: AbortSignal, wasSlow: boolean) => Promise<Answer>;
+/** Looks a name up. Rejects with the signal's reason when it can leave off; who cannot goes on. */
+type LookUp = (hostname: string, signal: AbortSignal) => Promise<Answer>;
 
 /** An answer of `getaddrinfo` says nothing of its age. */
 const SYSTEM_MAX_AGE = 30_000;
@@ -104,15 +104,14 @@ export function nameResolver(options: ResolverOptions): Resolve {
     const slow = slowNames(maxKept);
 
     function start(hostname: string): Promise<Answer> {
-        const wasSlow = slow.has(hostname);
-        if (pending.size >= maxPending || (wasSlow && slow.among(pending.keys()) >= Math.ceil(maxPending / 2))) {
+        if (pending.size >= maxPending || (slow.has(hostname) && slow.among(pending.keys()) >= Math.ceil(maxPending / 2))) {
             throw new ConnectionFailure('interrupted', 'Too many host names are being resolved');
         }
 
         const controller = new AbortController();
         const timer = setTimeout(() => controller.abort(late(hostname)), timeout);
         const startedAt = monotonic();
-        const answer = lookUp(hostname, controller.signal, wasSlow)
+        const answer = lookUp(hostname, controller.signal)
             .then((found) => keep(hostname, found))
             .finally(() => {
                 clearTimeout(timer);

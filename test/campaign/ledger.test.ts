@@ -2,6 +2,7 @@ import t from 'tap';
 import type { RecordedFault } from './faults.ts';
 import type { Answer, Arrival } from './journal.ts';
 import { type Evidence, failuresOf, verdict } from './ledger.ts';
+import { recordedFault } from './recorded-fault.ts';
 
 const exporters = new Map([['id-of-alpha', 'alpha']]);
 
@@ -56,20 +57,6 @@ function post(number: number, at: number, arrival: Partial<Arrival> = {}, answer
     ];
 }
 
-function fault(given: Partial<RecordedFault>): RecordedFault {
-    return {
-        kind: 'process killed',
-        target: 'host-1',
-        at: 0,
-        duration: 0,
-        from: 1000,
-        until: 1000,
-        excuses: 0,
-        address: '127.1.0.1',
-        ...given,
-    };
-}
-
 t.test('finds nothing in a campaign in which all went well', (t) => {
     t.match(verdict(evidence()), { events: 1, posts: 1, lost: [], duplicates: [], longestDelay: 1000, wrong: new Map() });
     t.end();
@@ -106,7 +93,7 @@ t.test('takes a retry for no duplicate, and a repetition for one', (t) => {
 t.test('accepts as the cause a fault of the very process that sent the first, while it was in flight', (t) => {
     const received = [...post(1, 1000, {}, { at: 2000 }), ...post(2, 30_000, { to: '127.2.0.1' })];
     const causeOf = (given: Partial<RecordedFault>): unknown =>
-        verdict(evidence({ received, faults: [fault(given)] })).duplicates[0]?.cause?.kind ?? null;
+        verdict(evidence({ received, faults: [recordedFault(given)] })).duplicates[0]?.cause?.kind ?? null;
 
     t.equal(causeOf({ from: 1500, until: 1500 }), 'process killed');
     t.equal(causeOf({ from: 4900, until: 4900 }), 'process killed', 'the outcome is on its way to the store');
@@ -126,8 +113,8 @@ t.test('accepts as the cause a fault of the very process that sent the first, wh
 
 t.test('counts what was in flight when a fault happened', (t) => {
     const received = [...post(1, 1000), ...post(2, 1100, { messageId: 'other' }), ...post(3, 9000, { messageId: 'third' })];
-    const one = fault({ from: 1050, until: 1050 });
-    t.strictSame([...verdict(evidence({ received, faults: [one, fault({ excuses: null })] })).inFlight], [[one, 1]]);
+    const one = recordedFault({ from: 1050, until: 1050 });
+    t.strictSame([...verdict(evidence({ received, faults: [one, recordedFault({ excuses: null })] })).inFlight], [[one, 1]]);
     t.end();
 });
 
@@ -139,9 +126,9 @@ t.test('fails for what was lost, has no cause, or is more than was in flight', (
 
     const repeated = [...post(1, 1000), ...post(2, 9000, { to: '127.2.0.1' })];
     t.strictSame(failures({ received: repeated }), ['Duplicates without a cause: 1']);
-    const one = fault({ from: 1000, until: 1000 });
+    const one = recordedFault({ from: 1000, until: 1000 });
     t.strictSame(failures({ received: repeated, faults: [one] }), [], 'one was in flight, and is repeated once');
-    const stoodStill = fault({ kind: 'process stands still', from: 5000, until: 8000, address: '127.2.0.1' });
+    const stoodStill = recordedFault({ kind: 'process stands still', from: 5000, until: 8000, address: '127.2.0.1' });
     const again = [...repeated, ...post(3, 9500, { to: '127.2.0.1' })];
     t.strictSame(failures({ received: again, faults: [stoodStill] }), [
         'More duplicates than were in flight: process stands still, host-1',

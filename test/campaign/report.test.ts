@@ -4,18 +4,10 @@ import t from 'tap';
 import { type Campaign, leaks } from './campaign.ts';
 import type { RecordedFault } from './faults.ts';
 import type { Duplicate, Post } from './ledger.ts';
+import { recordedFault } from './recorded-fault.ts';
 import { report } from './report.ts';
 
-const FAULT: RecordedFault = {
-    kind: 'process killed',
-    target: 'host-1',
-    at: 0,
-    duration: 0,
-    from: 1000,
-    until: 1000,
-    excuses: 0,
-    address: '127.1.0.1',
-};
+const FAULT = recordedFault();
 
 function campaignWith(duplicates: readonly Duplicate[]): Campaign {
     const lost = [

@@ -1,6 +1,6 @@
-import { readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { readFileSync } from 'node:fs';
 import t from 'tap';
+import { markdownPages } from './markdown-pages.ts';
 
 /*
  * Commands that the pages say to type, in blocks and within sentences: each is one that there is, with options that it has. What those are says
@@ -14,18 +14,7 @@ const sections = new Map(
         .map((section) => [section.slice(0, section.indexOf('\n')), section]),
 );
 
-const pages = [
-    'README.md',
-    'CHANGELOG.md',
-    'CONTRIBUTING.md',
-    'SECURITY.md',
-    'UPGRADING.md',
-    ...['docs', 'examples'].flatMap((folder) =>
-        readdirSync(folder, { recursive: true, encoding: 'utf8' })
-            .filter((name) => name.endsWith('.md'))
-            .map((name) => join(folder, name)),
-    ),
-];
+const pages = markdownPages('docs', 'examples');
 
 /** The commands of a page, without comments. */
 function commandsOf(page: string): readonly string[] {

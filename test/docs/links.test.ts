@@ -2,17 +2,9 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { dirname, join, normalize } from 'node:path';
 import t from 'tap';
+import { markdownPages } from './markdown-pages.ts';
 
-const pages = [
-    'README.md',
-    'CHANGELOG.md',
-    'CONTRIBUTING.md',
-    'SECURITY.md',
-    'UPGRADING.md',
-    ...markdownIn('docs'),
-    ...markdownIn('examples'),
-    ...markdownIn('fixtures'),
-];
+const pages = markdownPages('docs', 'examples', 'fixtures');
 
 /** What the package holds, links to which must not be dead for those who have nothing else. */
 const [{ files }] = JSON.parse(execFileSync('npm', ['pack', '--dry-run', '--json', '--ignore-scripts'], { encoding: 'utf8' })) as [
@@ -74,12 +66,6 @@ t.test('docs/admin-console.md names the pages of which there are pictures, light
     );
     t.end();
 });
-
-function markdownIn(folder: string): readonly string[] {
-    return readdirSync(folder, { recursive: true, encoding: 'utf8' })
-        .filter((name) => name.endsWith('.md'))
-        .map((name) => join(folder, name));
-}
 
 /** Links within the project: the whole, path and anchor. */
 function linksOf(page: string) {

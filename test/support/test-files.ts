@@ -53,24 +53,18 @@ const { values, positionals } = parseArgs({
     options: { jobs: { type: 'string', default: String(JOBS) } },
 });
 
-const jobs = Math.max(1, Number(values.jobs));
-t.jobs = jobs;
+t.jobs = Math.max(1, Number(values.jobs));
 t.setTimeout(0);
 const processes = dealt(positionals);
 t.plan(processes.length);
 
 const running = new Set<ChildProcess>();
 const times = new ProcessorTime();
-/** What to do when the process of a name has ended. */
-const whenEnded = new Map<string, () => void>();
 t.on('spawn', (test) => {
     test.on('process', (child) => {
         running.add(child);
         child.once('exit', () => times.ended(test.name));
-        child.once('close', () => {
-            running.delete(child);
-            whenEnded.get(test.name)?.();
-        });
+        child.once('close', () => running.delete(child));
     });
 });
 
@@ -91,31 +85,17 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
 
 const SHARED_PROCESS = fileURLToPath(new URL('./shared-process.js', import.meta.url));
 
-const queue = [...processes];
-await Promise.all(Array.from({ length: jobs }, () => runOneByOne()));
-
-/** Takes from the queue, from which others take as well, until nothing is left. */
-async function runOneByOne(): Promise<void> {
-    for (let files = queue.shift(); files !== undefined; files = queue.shift()) {
-        await runProcess(files);
-    }
-}
-
-/** Resolves when its process has ended. tap goes on to read what it said, in the order in which they have begun. */
-async function runProcess(files: readonly string[]): Promise<void> {
+for (const [index, files] of processes.entries()) {
     const [file = '', ...more] = files;
-    const name = `${relative('.', file)}${more.length === 0 ? '' : ` and ${more.length} more`}`;
-    const program = more.length === 0 ? [file] : [SHARED_PROCESS, String(processes.indexOf(files))];
-    const ended = new Promise<void>((resolve) => whenEnded.set(name, resolve));
-    const told = t.spawn('env', [`NODE_OPTIONS=${nodeOptionsFor(files)}`, ...QUICK_NODE, '--enable-source-maps', ...program], {
-        name,
+    const program = more.length === 0 ? [file] : [SHARED_PROCESS, String(index)];
+    void t.spawn('env', [`NODE_OPTIONS=${nodeOptionsFor(files)}`, ...QUICK_NODE, '--enable-source-maps', ...program], {
+        name: `${relative('.', file)}${more.length === 0 ? '' : ` and ${more.length} more`}`,
         at: null,
         stack: '',
         buffered: t.jobs > 1,
         timeout: TIMEOUT * files.length,
         env: { ...process.env, TAP_TIMEOUT: String(TIMEOUT / 1000), ...(more.length > 0 && { TEST_FILES: files.join('\n') }) },
     });
-    await Promise.race([ended, told]);
 }
 
 /** In place of the loader that tap puts there; what a test starts inherits it, unless it is given another environment. */

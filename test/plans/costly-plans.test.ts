@@ -9,14 +9,12 @@ const RAISE_WAITING_MARKS = 'raise_waiting_marks(at timestamptz, through boolean
 
 /** Functions that have lost what keeps their plans, whatever these are made for, and the statements that must be seen to cost more. */
 const UNKEPT: Readonly<Record<string, string>> = {
-    keep_session_alive: 'keep alive and name one',
     claim_attempts: 'claim one',
-    finish_attempts: 'finish what was claimed',
     finish_delivered: 'finish two',
 };
 
 t.test('sees functions whose plans nothing keeps', async (t) => {
-    const tables = await examination(false);
+    const tables = await examination('never');
     t.teardown(() => tables.end());
     for (const name of Object.keys(UNKEPT)) {
         await tables.pool.query(`alter function scanwire.${name} reset all`);
@@ -28,7 +26,7 @@ t.test('sees functions whose plans nothing keeps', async (t) => {
 });
 
 t.test('sees marks that nothing raises, beside an old snapshot', async (t) => {
-    const tables = await examination(true);
+    const tables = await examination('freshly');
     t.teardown(() => tables.end());
     await replace(tables.pool, 'raise_mark_of_flights()', '');
     await replace(tables.pool, RAISE_WAITING_MARKS, '');
@@ -40,7 +38,7 @@ t.test('sees marks that nothing raises, beside an old snapshot', async (t) => {
 });
 
 t.test('sees statements that look for rates though no exporter has one', async (t) => {
-    const tables = await examination(true);
+    const tables = await examination('freshly');
     t.teardown(() => tables.end());
     await replace(tables.pool, RAISE_WAITING_MARKS, 'perform from scanwire.exporter_rates;');
     t.ok(costlyOf(await tables.findings({ name: 'nothing kept' })).has(LOOK_THROUGH));

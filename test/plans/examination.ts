@@ -56,13 +56,20 @@ export interface Finding {
 /** Tables of a test's own. */
 export interface Examination {
     readonly pool: pg.Pool;
-    /** Brings the tables to the state, and executes every statement on a new connection and on one that planned all when they were empty. */
+    /** Brings the tables to the state, and executes every statement on a new connection and on one that planned all when they were (nearly) empty. */
     findings(state: State): Promise<readonly Finding[]>;
     end(): Promise<void>;
 }
 
-/** @param analysed Whether the planner counts the rows that are kept as soon as they are there, or never. */
-export async function examination(analysed: boolean): Promise<Examination> {
+/**
+ * When the planner counts the rows that are kept: as soon as they are there, never, or only when there was one, as in a database that is new and then
+ * busy until the next analysis.
+ */
+export type Analysed = 'freshly' | 'never' | 'with one row';
+
+export const ANALYSED: readonly Analysed[] = ['freshly', 'never', 'with one row'];
+
+export async function examination(analysed: Analysed): Promise<Examination> {
     const { url, drop } = await testDatabase();
     const pool = new pg.Pool({ connectionString: url });
     // The pool has ended before its connections have.
@@ -71,6 +78,10 @@ export async function examination(analysed: boolean): Promise<Examination> {
     await neverVacuum(pool);
     await pool.query(CLOCK);
     await addExporters(pool);
+    if (analysed === 'with one row') {
+        await keep(pool, 1);
+        await pool.query('vacuum analyze');
+    }
     const early = await explainedConnection(url);
     await runsOf(pool, early, RUNS_OF_NEW);
     return {
@@ -78,7 +89,7 @@ export async function examination(analysed: boolean): Promise<Examination> {
 
         async findings({ name, rows = 0, sent, reader = 'none' }) {
             await keep(pool, rows);
-            if (analysed) {
+            if (analysed === 'freshly') {
                 await pool.query('vacuum analyze');
             }
 
@@ -87,7 +98,7 @@ export async function examination(analysed: boolean): Promise<Examination> {
                 await send(postgresWebhooks({ pool, notify: false }).deliveries, sent);
             }
             const fresh = await explainedConnection(url);
-            const where = `${name}, ${analysed ? 'analysed' : 'never analysed'}`;
+            const where = `${name}, analysed ${analysed}`;
             const found = [
                 ...findingsOf(`${where}, planned when empty`, await runsOf(pool, early, RUNS_OF_OLD), rows === 0),
                 ...findingsOf(`${where}, planned now`, await runsOf(pool, fresh, RUNS_OF_NEW), rows === 0),

@@ -5,7 +5,7 @@
 import { commander } from '../../cli/command.ts';
 import { count, scriptCommand } from '../support/script-command.ts';
 import { testServers } from '../support/servers.ts';
-import { examination, type Finding, type State, statesOf } from './examination.ts';
+import { ANALYSED, examination, type Finding, type State, statesOf } from './examination.ts';
 
 const { rows, sent } = scriptCommand('plans', "Shows what every statement of a delivery's way reads for one row, however much is kept.")
     .option('--rows <count>', 'deliveries kept', count, 1_000_000)
@@ -35,7 +35,7 @@ function print(state: State, findings: readonly Finding[], took: number): void {
 
 let failed = 0;
 try {
-    for (const analysed of [true, false]) {
+    for (const analysed of ANALYSED) {
         const tables = await examination(analysed);
         for (const state of statesOf(rows, sent)) {
             const startedAt = performance.now();

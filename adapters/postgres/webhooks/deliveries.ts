@@ -109,7 +109,7 @@ insert into scanwire.traces (event_id, traceparent, kept_at)
     on conflict do nothing`);
 
 /** `$1` are ids of events. */
-const TRACES: string = prepared('select event_id as "eventId", traceparent from scanwire.traces where event_id = any ($1::uuid[])');
+const TRACES: string = prepared('select event_id as "eventId", traceparent from scanwire.traces_of($1)');
 
 /**
  * Events, deliveries and attempts in the tables of migration `0002-webhooks`. `db` rejects with `UNAVAILABLE` by itself.

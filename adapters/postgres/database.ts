@@ -79,6 +79,8 @@ export interface Patience {
     readonly connect?: number;
     /** For the answer to a statement. 25,000 by default. */
     readonly statement?: number;
+    /** For the answer to the `begin` before it: what is silent is seen by that, whatever the statement may take. As for a statement, and without one there is no `begin`. */
+    readonly begin?: number;
     /** After which the server itself ends a statement, which is alone in a transaction then. By default it works on when nobody waits any more. */
     readonly onServer?: number;
     /** Ends the waiting at once, with its reason. */
@@ -94,6 +96,9 @@ export const IMPATIENT: Patience = { statement: 4_500 };
  */
 export const IMPATIENT_ON_SERVER: Patience = { ...IMPATIENT, onServer: 4_250 };
 
+/** What somebody waits for that changes rows: it may take its time, but not from a database that is silent. */
+export const IMPATIENT_OF_SILENCE: Patience = { begin: IMPATIENT.statement as number };
+
 /**
  * Runs statements in one transaction: committed when `run` resolves, rolled back when it rejects. A connection that does not even
  * take the rollback is dropped. After a deadlock it is the caller's to run again: `run` may have done more than statements.
@@ -101,19 +106,23 @@ export const IMPATIENT_ON_SERVER: Patience = { ...IMPATIENT, onServer: 4_250 };
  * @throws What `run` throws; ScanwireError `UNAVAILABLE` when the database cannot be used, `MISCONFIGURED` when it lacks a right or `migrate`.
  */
 export async function transaction<T>(pool: PoolLike, run: (client: Executor) => Promise<T>, patience: Patience = {}): Promise<T> {
-    return await withClient(pool, patience, (client, drop) => inTransaction(guarded(client, patience), drop, run, patience));
+    return await withClient(pool, patience, (client, drop) => inTransaction(client, drop, run, patience));
 }
 
 async function inTransaction<T>(
-    statements: Executor,
+    client: Executor,
     drop: () => void,
     run: (statements: Executor) => Promise<T>,
-    { onServer }: Patience,
+    patience: Patience,
 ): Promise<T> {
+    const { onServer, statement, begin: silence = statement } = patience;
+    const statements = guarded(client, patience);
     try {
         // A statement that waited for a lock must see what the one before committed, whatever the application's database starts with.
         const begin = 'begin isolation level read committed';
-        await statements.query(onServer === undefined ? begin : `${begin}; set local statement_timeout = ${onServer}`);
+        await guarded(client, { ...patience, ...(silence && { statement: silence }) }).query(
+            onServer === undefined ? begin : `${begin}; set local statement_timeout = ${onServer}`,
+        );
         const result = await run(statements);
         await statements.query('commit');
         return result;
@@ -142,10 +151,9 @@ export function patiently(pool: PoolLike, patience: Patience = {}, { prepare = t
 
     function runOnce<Row>(client: ClientLike, drop: () => void, text: string, values?: unknown[]) {
         const run = (statements: Executor) => statements.query<Row>(text, values);
-        const statements = guarded(session(client), patience);
         // The embedded database runs one statement at a time, and hears of no time-out meanwhile.
-        const isLimited = patience.onServer !== undefined && pool.embedded !== true;
-        return isLimited ? inTransaction(statements, drop, run, patience) : run(statements);
+        const isLimited = (patience.onServer ?? patience.begin) !== undefined && pool.embedded !== true;
+        return isLimited ? inTransaction(session(client), drop, run, patience) : run(guarded(session(client), patience));
     }
 
     return {

@@ -8,6 +8,7 @@ import { postgresApiKeys } from './api-keys.ts';
 import { postgresAudit } from './audit.ts';
 import {
     assertStoreOptions,
+    IMPATIENT_OF_SILENCE,
     IMPATIENT_ON_SERVER,
     type PoolLike,
     type PostgresStoresOptions,
@@ -20,6 +21,7 @@ import { deliveries } from './webhooks/deliveries.ts';
 import { settings } from './webhooks/deployment-settings.ts';
 import { exporters } from './webhooks/exporters.ts';
 import { notifications } from './webhooks/notifications.ts';
+import { replayStore } from './webhooks/replays.ts';
 
 export { ScanwireError, type ScanwireErrorCode } from '../../lib/errors.ts';
 export { type PostgresApiKeysOptions, postgresApiKeys } from './api-keys.ts';
@@ -81,19 +83,24 @@ export function postgresWebhooks(options: PostgresWebhooksOptions): PostgresStor
     const db = patiently(pool, {}, { prepare });
     // Somebody may wait at the other end of a request for what is not read patiently.
     const read = patiently(pool, IMPATIENT_ON_SERVER, { prepare });
+    const write = patiently(pool, IMPATIENT_OF_SILENCE, { prepare });
     const engine = { exporters: exporters(db), deliveries: deliveries(db) };
     const requests = { exporters: exporters(read), deliveries: deliveries(read) };
+    const changes = { exporters: exporters(write), deliveries: deliveries(write) };
     const { get, health, overview, summaries, page } = requests.exporters;
     const { list: listDeliveries, content, count, activity, event } = requests.deliveries;
+    const { insert, update, remove } = changes.exporters;
+    const { replay, discard, erase } = changes.deliveries;
     const readers = ({ patient = false }: ReadOptions = {}): typeof engine => (patient ? engine : requests);
     return {
         exporters: Object.assign(exporters(db), {
-            ...{ get, health, overview, summaries, page },
+            ...{ get, health, overview, summaries, page, insert, update, remove },
             list: (options?: ReadOptions) => readers(options).exporters.list(),
             database: POSTGRES,
         }),
         deliveries: Object.assign(deliveries(db, notify ? notifications(pool) : undefined), {
-            ...{ list: listDeliveries, content, count, activity, event },
+            ...{ list: listDeliveries, content, count, activity, event, replay, discard, erase },
+            replays: { ...replayStore(write), advance: replayStore(db).advance },
             get: (id: string, options?: ReadOptions) => readers(options).deliveries.get(id),
             attempts: (id: string, options?: ReadOptions) => readers(options).deliveries.attempts(id),
             database: POSTGRES,

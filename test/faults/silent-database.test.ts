@@ -1,6 +1,7 @@
 import { mock } from 'node:test';
 import pg from 'pg';
 import t, { type Test } from 'tap';
+import { sampleExporter } from '../../adapters/contract/webhooks/fixture.ts';
 import { patiently } from '../../adapters/postgres/database.ts';
 import { postgresStores, transaction } from '../../adapters/postgres/index.ts';
 import { migratedDatabase } from '../support/migrated-database.ts';
@@ -24,7 +25,7 @@ async function silenceable(t: Test, max = 10) {
     return { pool, proxy };
 }
 
-const CONNECTIONS = 20;
+const CONNECTIONS = 30;
 
 const PATIENCE = { connect: 300, statement: 300 };
 
@@ -91,7 +92,7 @@ t.test('nobody waits for 10 seconds at the other end of a request, whatever pool
     const { apiKeys, audit, inventory, webhooks } = postgresStores({ pool });
     const { exporters, deliveries } = webhooks;
     const id = '00000000-0000-4000-8000-000000000000';
-    const read: Readonly<Record<string, () => Promise<unknown> | undefined>> = {
+    const asked: Readonly<Record<string, () => Promise<unknown> | undefined>> = {
         keys: () => apiKeys.list(),
         audit: () => audit.list({ limit: 1 }),
         workspaces: () => inventory.workspaces.get([], 1),
@@ -107,6 +108,15 @@ t.test('nobody waits for 10 seconds at the other end of a request, whatever pool
         count: () => deliveries.count({}, 10),
         activity: () => deliveries.activity?.([new Date(0), new Date()], { max: 10 }),
         event: () => deliveries.event(id),
+        'a new exporter': () => exporters.insert(sampleExporter()),
+        'a change of an exporter': () => exporters.update(id, { name: 'other' }),
+        'the end of an exporter': () => exporters.remove(id),
+        'one delivery again': () => deliveries.replay(id),
+        'a delivery discarded': () => deliveries.discard?.(id),
+        'an event erased': () => deliveries.erase?.(id),
+        'a replay': () => deliveries.replays?.plan({ id, exporterId: id, failedSince: null, rate: 1 }),
+        'how many are replayed': () => deliveries.replays?.count({ exporterId: id, failedSince: null }),
+        'the end of a replay': () => deliveries.replays?.cancel(id),
     };
     // Each has a connection that falls silent.
     const connected = await Promise.all(Array.from({ length: CONNECTIONS }, () => pool.connect()));
@@ -115,7 +125,7 @@ t.test('nobody waits for 10 seconds at the other end of a request, whatever pool
     }
     proxy.silenceAll();
     const startedAt = performance.now();
-    const refused = Object.entries(read).map(async ([name, ask]) => {
+    const refused = Object.entries(asked).map(async ([name, ask]) => {
         await t.rejects(async () => await ask(), { code: 'UNAVAILABLE' }, name);
         t.ok(performance.now() - startedAt < 10_000, name);
     });

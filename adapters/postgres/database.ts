@@ -115,23 +115,25 @@ async function inTransaction<T>(
     run: (statements: Executor) => Promise<T>,
     patience: Patience,
 ): Promise<T> {
-    const { onServer, statement, begin: silence = statement } = patience;
-    const statements = guarded(client, patience);
+    const { onServer, statement, begin = statement } = patience;
+    const startedAt = performance.now();
+    // What the server ends is waited for as one, however slow each answer is.
+    const left = (most: number): number =>
+        onServer === undefined ? most : Math.max(1, Math.round(most - (performance.now() - startedAt)));
+    const statements = (most = statement): Executor => guarded(client, { ...patience, ...(most && { statement: left(most) }) });
     try {
         // A statement that waited for a lock must see what the one before committed, whatever the application's database starts with.
-        const begin = 'begin isolation level read committed';
-        await guarded(client, { ...patience, ...(silence && { statement: silence }) }).query(
-            onServer === undefined ? begin : `${begin}; set local statement_timeout = ${onServer}`,
-        );
-        const result = await run(statements);
-        await statements.query('commit');
+        const text = 'begin isolation level read committed';
+        await statements(begin).query(onServer === undefined ? text : `${text}; set local statement_timeout = ${onServer}`);
+        const result = await run(statements());
+        await statements().query('commit');
         return result;
     } catch (error) {
         // A connection that is silent would be so once more.
         if (losesConnection(error)) {
             drop();
         } else {
-            await statements.query('rollback').catch(drop);
+            await statements().query('rollback').catch(drop);
         }
         throw error;
     }

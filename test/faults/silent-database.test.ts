@@ -87,6 +87,39 @@ t.test('a silence is noticed within 30 s where nobody says how long to wait, for
     }
 });
 
+t.test('what the server ends is waited for as one, however slow each answer is', async (t) => {
+    const answered: string[] = [];
+    const client = {
+        query: async (text: string): Promise<never> => {
+            await new Promise((resolve) => setTimeout(resolve, 3_000));
+            answered.push(text.split(' ')[0] as string);
+            return { rows: [] } as never;
+        },
+        ...{ release: () => undefined, on: () => undefined, removeListener: () => undefined },
+    };
+    mock.timers.enable({ apis: ['setTimeout'] });
+    const clock = mock.method(performance, 'now', () => 1_000 * answered.length * 3);
+    t.teardown(() => {
+        clock.mock.restore();
+        mock.timers.reset();
+    });
+    const db = patiently({ query: client.query, connect: async () => client }, { statement: 4_500, onServer: 4_250 });
+    const refused = t.rejects(db.query('select 1'), { code: 'UNAVAILABLE', message: /has not answered within 1500 ms/ });
+    await turns();
+    mock.timers.tick(3_000);
+    await turns();
+    mock.timers.tick(1_500);
+    await refused;
+    t.strictSame(answered, ['begin']);
+});
+
+/** What waits for answers goes on. */
+async function turns(): Promise<void> {
+    for (let turn = 0; turn < 5; turn += 1) {
+        await new Promise((resolve) => setImmediate(resolve));
+    }
+}
+
 t.test('nobody waits for 10 seconds at the other end of a request, whatever pool the application has', async (t) => {
     const { pool, proxy } = await silenceable(t, CONNECTIONS);
     const { apiKeys, audit, inventory, webhooks } = postgresStores({ pool });

@@ -84,7 +84,7 @@ t.test('work stops when the client has left', { timeout: 60_000 }, async (t) => 
         const left = await server.spent();
         await idle(server);
         const after = (await server.spent()) - left;
-        t.ok(after <= 200, `${path}: ${after} ms of CPU after the client had left`);
+        t.ok(after <= 100, `${path}: ${after} ms of CPU after the client had left`);
     }
 });
 

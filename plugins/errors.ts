@@ -49,11 +49,15 @@ export function toBoom(error: unknown): Boom.Boom {
 /** Rule of the option `mapErrors` of plugins whose functions an application calls in handlers of its own. */
 export const mapErrorsSchema: Joi.BooleanSchema = Joi.boolean().default(false);
 
-/** Answers every ScanwireError that leaves a handler of the server, the application's own included, as {@link toBoom} does. */
+/**
+ * Answers every ScanwireError that leaves a handler of the server, the application's own included, as {@link toBoom} does. What hapi has made of it stays the
+ * response, or those who look at responses after this one would not be asked.
+ */
 export function mapErrors(server: Server): void {
     const method: Lifecycle.Method = ({ response }, h) => {
         if (response instanceof ScanwireError) {
-            throw toBoom(response);
+            const { output, data, isServer } = toBoom(response);
+            Object.assign(response, { output, data, isServer });
         }
 
         return h.continue;

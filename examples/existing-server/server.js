@@ -3,6 +3,7 @@ import { pathToFileURL } from 'node:url';
 import * as Boom from '@hapi/boom';
 import Hapi from '@hapi/hapi';
 import pg from 'pg';
+import { transaction } from 'scanwire/postgres';
 import { addScanwire } from './add-scanwire.js';
 
 export const TABLES = `
@@ -46,9 +47,7 @@ export async function buildServer({ pool, port = 3000, sessions, ...scanwire }) 
 /** The finding and the event about it exist together or not at all. */
 async function addFinding(server, pool, machineId, title) {
     const finding = { id: randomUUID(), foundAt: new Date() };
-    const client = await pool.connect();
-    try {
-        await client.query('begin');
+    return await transaction(pool, async (client) => {
         const { rows } = await client.query('select label from machine where id = $1', [machineId]);
         const [machine] = rows;
         if (machine === undefined) {
@@ -59,14 +58,8 @@ async function addFinding(server, pool, machineId, title) {
         await server.plugins['webhook-exporter'].publish('idr_investigation_created', investigation(finding, title, machine), {
             tx: client,
         });
-        await client.query('commit');
         return { id: finding.id };
-    } catch (error) {
-        await client.query('rollback');
-        throw error;
-    } finally {
-        client.release();
-    }
+    });
 }
 
 function investigation({ id, foundAt }, title, { label }) {

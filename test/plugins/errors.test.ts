@@ -72,3 +72,16 @@ t.test('answers what leaves a handler of the application, where that is wished',
     t.equal((await (await hostWith(true, () => Promise.reject(Boom.teapot()))).inject('/')).statusCode, 418);
     t.equal((await (await hostWith(true, () => Promise.reject(new Error('x')))).inject('/')).statusCode, 500);
 });
+
+t.test('shows a page of errors of the application what it has made of them', async (t) => {
+    const host = await hostWith(true, () =>
+        Promise.reject(new ScanwireError('UNAVAILABLE', 'The database is at 10.0.0.1', { field: 'name' })),
+    );
+    host.ext('onPreResponse', ({ response }, h) =>
+        Boom.isBoom(response)
+            ? h.response({ page: response.output.payload.message, ...response.data }).code(response.output.statusCode)
+            : h.continue,
+    );
+    const { statusCode, result } = await host.inject('/');
+    t.strictSame([statusCode, result], [503, { page: 'This cannot be done now; try again later', code: 'UNAVAILABLE', field: 'name' }]);
+});

@@ -55,16 +55,17 @@ export type { Deliveries, DeliveryHistory, ErasedEvent, Events } from './deliver
 export type * from './deliveries/delivery-store.ts';
 export type { Deployment, DeploymentSettings, Role, SettingsStore } from './deployment-settings.ts';
 export type * from './dispatching/delivery-queue.ts';
+// By a star, so that an application can add to what is in it.
+export type * from './events/event-body-types.ts';
 export type { EventKind, EventKinds } from './events/event-kinds.ts';
 export type { Condition, FailedCondition, Filter, FilterOp, Scalar } from './events/filter.ts';
-// By a star, so that an application can add to what is in it.
-export type * from './events/published-bodies.ts';
 export type { Publish, PublishedEvent, PublishOptions } from './events/publisher.ts';
 export type { Subscription, SubscriptionVerdict } from './events/subscription.ts';
 export type * from './exporters/authentication.ts';
 export type * from './exporters/exporter.ts';
 export type { Backlog, BacklogAge, Breaker, ExporterHealth, Overview, ShownExporter } from './exporters/exporter-health.ts';
 export type { ChangedExporter, CreatedExporter, Exporters } from './exporters/exporter-operations.ts';
+export type { ExporterChanges, ExporterPatch } from './exporters/exporter-patch.ts';
 export type { DraftPreview, ExplainOptions, ExporterDraft, ExporterQuestions } from './exporters/exporter-preview.ts';
 export type { OwnerLimits, OwnerSettings } from './exporters/owner-limits.ts';
 export type { ReceiverWarning } from './exporters/receiver-url.ts';
@@ -77,6 +78,7 @@ export type {
     Formatted,
 } from './formats/format.ts';
 export { SECRET_PLACEHOLDER } from './formats/format-secret.ts';
+export type { HeaderChanges, HeaderPairs } from './messages/message-headers.ts';
 export type { Diagnosis, Doctor, Finding, FindingPart } from './observing/doctor.ts';
 export {
     type AcceptedNotice,
@@ -89,7 +91,7 @@ export {
 export { type MetricsOptions, type MetricsRegistry, type WebhookMetrics, webhookMetrics } from './observing/metrics.ts';
 export type { Readiness, UnreadyReason } from './observing/readiness.ts';
 export { type Tracing, type TracingOptions, webhookTracing } from './observing/tracing.ts';
-export type { WebhookStores, WebhooksOptions, WebhooksSettings } from './options.ts';
+export type { CloseOptions, WebhookStores, WebhooksOptions, WebhooksSettings, WorkerOptions } from './options.ts';
 export { OUTCOME_CODES, type Outcome, type OutcomeCode, type PresentedCertificate, type Timings } from './outcomes/outcome.ts';
 export type { AnsweredAttempt, AttemptResponse, ResponseBody, ResponseStore } from './outcomes/response-bodies.ts';
 export { DEFAULT_SCHEDULE } from './outcomes/retry-schedule.ts';
@@ -97,4 +99,4 @@ export type { RefusedResponse } from './sending/http-exchange.ts';
 export type * from './sending/http-sender.ts';
 export { httpSender } from './sending/http-sender.ts';
 export type { ExportType, FormatName, RuleSet, SignatureForm, Trust } from './setting-values.ts';
-export { type CloseOptions, type Webhooks, type WorkerOptions, webhooks } from './webhooks.ts';
+export { type Webhooks, webhooks } from './webhooks.ts';

@@ -35,7 +35,7 @@ interface WrittenSource extends FieldSource {
 }
 
 /** Rows as text that the database makes, of which nothing is parsed and written again here. Rows that it cannot write so are read. */
-export function texts<Row extends { readonly id: number }>(
+function texts<Row extends { readonly id: number }>(
     readers: Readers,
     columns: Columns,
     { table, from, parents, computed = {}, fields }: WrittenSource,

@@ -4,6 +4,8 @@
  * Who takes part:
  * - host: the application that publishes; a process with the role `host` also sets the deployment's settings (`deployment-settings.ts`)
  * - deployment: all processes that share one store and its settings; member: a process, as one of them (`deployment-settings.ts`)
+ * - collector: a named pool of workers, for example those inside a customer's network; every exporter belongs to one, and only its workers send for
+ *   the exporter (`sending/collector-workers.ts`)
  * - worker: a process with the role `worker`, which only sends; or what sends for one collector within a process (`sending/delivery-worker.ts`)
  * - vendor: the name under which messages are sent, as in `X-<vendor>-Event` (`messages/signature.ts`)
  * - receiver: the server that an exporter's URL leads to; trust: how far its certificate is checked (`setting-values.ts`)
@@ -17,7 +19,6 @@
  * - format: the form of a body, for example `slack`; template: a format that a person has written; message: what a format has made of an
  *   event, or its own body, with the headers (`messages/formatted-message.ts`); signature form: how the signature is written (`messages/signature.ts`)
  * - owner: the customer of the application whose exporter or event it is; none for the deployment's own (`exporters/owner-limits.ts`)
- * - collector: the named pool of workers that sends for an exporter (`sending/delivery-worker.ts`)
  * - delivery: one event on its way to one exporter (`deliveries/delivery-store.ts`)
  * - attempt: one POST of a delivery; outcome: what it came to (`outcomes/outcome.ts`)
  * - fault: the outcome `interrupted`, of an attempt that we have cut off, by a claim that ran out or a process that ended; it counts as no try
@@ -34,10 +35,12 @@
  * Who may send it, and when:
  * - dispatch, or hand out: to mark deliveries that are due as `queued` and give them to the queue (`dispatching/dispatcher.ts`)
  * - window: how many deliveries of an exporter may be in flight, `queued` or `sending`; place: one of these, free or taken; room: the free places
- * - share group: the slow or the quick exporters of a collector, which share its slots (`dispatching/slot-shares.ts`)
- * - slot: one attempt that a worker can make at a time; share: what an exporter may have of its collector's slots (`dispatching/slot-shares.ts`)
+ * - slot: room for one attempt at a time; a collector has the slots of all its workers together
+ * - slot shares: how many of the slots each exporter of a collector may have, so that one slow receiver cannot take all; share group: the slow
+ *   exporters of a collector, or the quick ones, which share among themselves (`dispatching/slot-shares.ts`)
  * - claim: the lease of a delivery for one attempt, so that nobody else sends the same (`deliveries/delivery-store.ts`)
- * - reservation: a claim made when a delivery is handed out, for whoever gets its job in time (`dispatching/reservations.ts`)
+ * - reservation: a claim made in advance, when a delivery is handed out, so that the worker that gets its job in time need not ask the store for one
+ *   (`dispatching/reservations.ts`)
  * - session: a process that claims, for as long as its heartbeats come; its claims end with it (`dispatching/worker-session.ts`)
  * - sweep: to find claims whose sessions have ended, and jobs that the queue has lost
  * - breaker: open after failures in a row; probe: the one delivery that an open one lets through at a time (`outcomes/breaker.ts`)

@@ -19,7 +19,7 @@ export interface StoredSettings {
     readonly url: string;
     /** May be empty; goes out as `webhook_name` of a `test`. */
     readonly name: string;
-    /** The pool of workers that sends for it, by its name. */
+    /** Name of the collector that sends for it: a pool of workers, for example those inside a customer's network. */
     readonly collector: string;
     readonly trust: Trust;
     /** Forms of the signature, the preferred one first. */

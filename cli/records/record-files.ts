@@ -35,7 +35,7 @@ interface Reporter {
 const KEPT = 1000;
 
 /** Takes down what is wrong while a file is read. */
-export function recordsReporter(lines: RecordLines<unknown>): Reporter {
+function recordsReporter(lines: RecordLines<unknown>): Reporter {
     const problems: LineProblem[] = [];
     let moreProblems = 0;
 
@@ -59,7 +59,7 @@ export function recordsReporter(lines: RecordLines<unknown>): Reporter {
 }
 
 /** The good records of a file; the bad lines go to the report. */
-export async function* goodRecords<R>(lines: RecordLines<R>, { note }: Reporter): AsyncGenerator<R, void, undefined> {
+async function* goodRecords<R>(lines: RecordLines<R>, { note }: Reporter): AsyncGenerator<R, void, undefined> {
     for await (const batch of lines.batches()) {
         for (const line of batch) {
             note(line);

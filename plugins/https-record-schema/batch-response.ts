@@ -118,7 +118,7 @@ export interface AnswerStream {
 }
 
 /** What the stream has to know of the connection. */
-export interface AnswerStreamOptions {
+interface AnswerStreamOptions {
     /** Aborted when the connection is gone. */
     readonly closed: AbortSignal;
     /** How many bytes wait behind the stream for the client. */

@@ -31,7 +31,7 @@ export interface ExporterRoutes {
 }
 
 /** Rule of the option `routes`. */
-export const routesSchema: Joi.ObjectSchema<CheckedRoutes> = Joi.object({
+const routesSchema: Joi.ObjectSchema<CheckedRoutes> = Joi.object({
     prefix: Joi.string()
         .pattern(/^(?:\/[A-Za-z0-9._~-]+)+$/)
         .message('{{#label}} must look like /webhook-exporter')

@@ -227,7 +227,7 @@ type FindingRow = Row & { readonly service_id: number | null; readonly ntype?: s
 type Given = NonNullable<Findings[keyof Findings]>[number] & Pick<FindingRow, 'ntype' | 'name'>;
 
 /** Stores the notes, or the vulnerabilities, that an import gives a host. Those that others have added it leaves alone. */
-export function storeFindings(
+function storeFindings(
     tables: InventoryTables,
     hostId: number,
     { name, given = [], clock }: { readonly name: keyof Findings; readonly given: readonly Given[] | undefined; readonly clock: Clock },

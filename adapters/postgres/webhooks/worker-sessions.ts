@@ -1,6 +1,6 @@
 import type { Executor } from '../../../lib/transaction.ts';
+import type { DeliveryStore } from '../../../lib/webhooks/deliveries/delivery-store.ts';
 import type { Session } from '../../../lib/webhooks/dispatching/worker-session.ts';
-import type { DeliveryStore } from '../../../lib/webhooks/index.ts';
 import type { Time } from '../database.ts';
 import { prepared } from '../prepared.ts';
 
@@ -8,7 +8,7 @@ import { prepared } from '../prepared.ts';
  * `$1` id, `$2` process, `$3` slots, `$4` milliseconds, `$5` generation of the settings, or null, `$6` the time up to which it has said
  * what it has begun, or null, `$7` a JSON array of that, `$8` whether it opens sealed URLs.
  */
-export const KEEP_ALIVE: string = prepared('select scanwire.keep_alive($1, $2, $3, $4, $5, $6, $7, $8) as now');
+const KEEP_ALIVE: string = prepared('select scanwire.keep_alive($1, $2, $3, $4, $5, $6, $7, $8) as now');
 
 /** The sessions of workers, under which they hold what they send. */
 export function sessionStore(db: Executor): Pick<DeliveryStore, 'keepAlive' | 'sessions' | 'endSessions'> {

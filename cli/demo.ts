@@ -4,7 +4,7 @@ import { readFile } from 'node:fs/promises';
 import { ScanwireError } from '../lib/errors.ts';
 import type { ImportSummary } from '../lib/inventory/store.ts';
 import type { RevealedApiKey } from '../lib/keys/api-keys.ts';
-import type { InvestigationCreated } from '../lib/webhooks/events/published-bodies.ts';
+import type { InvestigationCreated } from '../lib/webhooks/events/event-body-types.ts';
 import type { Exporter } from '../lib/webhooks/exporters/exporter.ts';
 import type { ChangedExporter } from '../lib/webhooks/exporters/exporter-operations.ts';
 import { within } from '../lib/within.ts';

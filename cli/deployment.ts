@@ -5,13 +5,11 @@ import { egressGuard } from '../lib/egress/guard.ts';
 import { type Resolver, resolverSchema } from '../lib/egress/resolver.ts';
 import { ScanwireError } from '../lib/errors.ts';
 import { apiKeys } from '../lib/keys/api-keys.ts';
-import { assertOpens, type KeyRing } from '../lib/keys/key-ring.ts';
-import { sealedKeys } from '../lib/keys/sealed-keys.ts';
+import type { KeyRing } from '../lib/keys/key-ring.ts';
 import { checked } from '../lib/schema-validation.ts';
 import type { DeploymentSettings } from '../lib/webhooks/deployment-settings.ts';
 import type { DeliveryQueue } from '../lib/webhooks/dispatching/delivery-queue.ts';
 import { DEFAULT_COLLECTOR } from '../lib/webhooks/exporters/exporter.ts';
-import { sealedForExporters } from '../lib/webhooks/exporters/exporter-resealing.ts';
 import { type Doctor, diagnosis, type Finding, found } from '../lib/webhooks/observing/doctor.ts';
 import { webhookTracing } from '../lib/webhooks/observing/tracing.ts';
 import type { WebhookStores, WebhooksOptions } from '../lib/webhooks/options.ts';
@@ -20,7 +18,7 @@ import { type Webhooks, webhooks } from '../lib/webhooks/webhooks.ts';
 import { within } from '../lib/within.ts';
 import type { System } from '../plugins/admin-console/system.ts';
 import { type DataFolder, prepareDataFolder } from './data-folder.ts';
-import { storedKeyRing } from './stored-key-ring.ts';
+import { assertRingFits, storedKeyRing } from './stored-key-ring.ts';
 import { type StoredLicense, storedLicense } from './stored-license.ts';
 import { openRedisQueue, openStores, queueBeside, type Stores } from './stores.ts';
 
@@ -173,25 +171,6 @@ function optionsFrom(kept: DeploymentSettings) {
         limits: limits.connectTimeout === undefined ? {} : limits,
         settings: { vendor, window, rate, breakerAfter, stopAfter, maxBodyBytes, keepResponses },
     };
-}
-
-/**
- * Refuses a key ring beside a database that another one sealed: what it sealed there the other processes could not open, and
- * their next start would be refused.
- *
- * @throws ScanwireError `MISCONFIGURED` that names the sealing key.
- */
-async function assertRingFits({ apiKeys: keys, webhooks: { exporters } }: Stores, keyRing: KeyRing): Promise<void> {
-    const texts = await Promise.all([sealedKeys(keys), sealedForExporters(exporters, new Date())]);
-    try {
-        assertOpens(keyRing, texts.flat());
-    } catch (error) {
-        const reason = (error as ScanwireError).message;
-        throw new ScanwireError('MISCONFIGURED', `${reason}. Name the folder of the right one with --data, or set SCANWIRE_KEY_RING`, {
-            field: 'data',
-            cause: error,
-        });
-    }
 }
 
 const EGRESS_ALLOW = 'SCANWIRE_EGRESS_ALLOW';

@@ -1,4 +1,5 @@
 import { once } from 'node:events';
+import { chmod } from 'node:fs/promises';
 import type { IncomingMessage } from 'node:http';
 import { createServer } from 'node:net';
 import { server as hapiServer, type RouteOptionsSecureObject, type Server } from '@hapi/hapi';
@@ -7,6 +8,8 @@ import type { InventoryStore } from '../lib/inventory/store.ts';
 import { protect } from '../lib/protect/connections.ts';
 import { handshakeOptions } from '../lib/protect/handshakes.ts';
 import { webhookTracing } from '../lib/webhooks/observing/tracing.ts';
+import { OPERATOR } from '../plugins/admin-console/audit.ts';
+import { plugin as adminConsole } from '../plugins/admin-console/index.ts';
 import type { System } from '../plugins/admin-console/system.ts';
 import { plugin as httpsRecordSchema } from '../plugins/https-record-schema/index.ts';
 import { type McpOptions, plugin as mcp } from '../plugins/mcp/index.ts';
@@ -14,34 +17,14 @@ import { plugin as metasploitData, type WholeInventory } from '../plugins/metasp
 import { type RequestLimit, plugin as restApi } from '../plugins/rest-api-v2/index.ts';
 import { plugin as tokenAuth } from '../plugins/token-auth/index.ts';
 import { plugin as webhookExporter } from '../plugins/webhook-exporter/index.ts';
+import { addBackup, type BackedUp } from './backup.ts';
+import type { ServersOptions } from './commands/serve.ts';
+import { addSignInLinks, type SignIn } from './console-sign-in.ts';
 import type { Demo } from './demo.ts';
 import type { Parts } from './deployment.ts';
 import { listenError } from './output/errors.ts';
 import type { TlsPair } from './tls-certificate.ts';
 import type { Undo } from './until-stopped.ts';
-
-/** What is asked of the servers that others reach. */
-export interface ServersOptions {
-    readonly host: string;
-    readonly port: number;
-    /** Seconds, 0 to say nothing of it. */
-    readonly hsts: number;
-    readonly maxConnections: number;
-    readonly maxPerAddress?: number;
-    /** Of one API key, in a minute. */
-    readonly maxRequests?: number;
-    readonly metasploitPort?: number;
-    /** Milliseconds for which deliveries are kept that have ended, null for ever; 30 days when absent. */
-    readonly keepFor?: number | null;
-    /** Attempts a second of all exporters together; any number when absent. */
-    readonly rate?: number;
-    /** Whether what is published and sent has spans; `send`: receivers get `traceparent` too. */
-    readonly tracing?: boolean | 'send';
-    /** Seconds. */
-    readonly drainTimeout: number;
-    /** Workspace that imported records enrich. */
-    readonly enrich?: string;
-}
 
 /** How long a stop waits for answers once nothing is being sent, in milliseconds. */
 export const PATIENCE = 3_000;
@@ -240,4 +223,28 @@ export function reportErrors(server: Server, onError: (error: unknown) => void):
     };
     server.events.on({ name: 'request', channels: ['app', 'error', 'internal'] }, (_, event) => report(event));
     server.events.on('log', report);
+}
+
+interface AdminServerOptions {
+    readonly socket: string;
+    readonly system: System;
+    readonly read: McpOptions;
+    readonly signIn: SignIn | null;
+    readonly backUpTo: (file: string) => Promise<BackedUp>;
+    readonly onError: (error: unknown) => void;
+}
+
+/** What the commands of the data folder ask. From the moment on that it listens it can do all that it ever can. */
+export async function adminServer({ socket, system, read, signIn, backUpTo, onError }: AdminServerOptions): Promise<Server> {
+    const admin = hapiServer({ port: socket, debug: false });
+    // Whoever can open the socket owns the data folder, which nobody else can enter.
+    const actor = (): string => OPERATOR.actor;
+    await admin.register({ plugin: adminConsole, options: { system, auth: false, authorize: () => true, actor, prefix: '' } });
+    await addMcp(admin, { ...read, auth: false });
+    addBackup(admin, backUpTo);
+    addSignInLinks(admin, signIn);
+    reportErrors(admin, onError);
+    await admin.start();
+    await chmod(socket, 0o600);
+    return admin;
 }

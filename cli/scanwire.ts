@@ -2,9 +2,10 @@
 import { setFlagsFromString } from 'node:v8';
 import type { Command } from 'commander';
 import { ScanwireError } from '../lib/errors.ts';
-import { jsonText, printable } from '../lib/printable.ts';
+import { jsonText } from '../lib/printable.ts';
 import { VERSION } from '../lib/version.ts';
 import { commander, withCommonOptions } from './command.ts';
+import { usageError } from './output/errors.ts';
 
 interface Entry {
     /** Name and arguments, as commander writes them. */
@@ -173,13 +174,4 @@ function commandLine(): Command {
     }
 
     return program;
-}
-
-/** What is wrong with the usage, in one line. */
-function usageError(text: string): string {
-    const line = text
-        .replace(/^error: /, '')
-        .trim()
-        .replaceAll('\n', ' ');
-    return printable(line);
 }

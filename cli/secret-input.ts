@@ -1,8 +1,8 @@
 import type { Command } from 'commander';
 import { ScanwireError } from '../lib/errors.ts';
-import type { HeaderPairs } from '../lib/webhooks/exporters/exporter.ts';
-import { repeated } from './command.ts';
+import type { HeaderPairs } from '../lib/webhooks/messages/message-headers.ts';
 import { readText } from './input-file.ts';
+import { repeated } from './option-values.ts';
 import { printWarning } from './output/errors.ts';
 
 /*

@@ -1,31 +1,17 @@
-import { chmod } from 'node:fs/promises';
-import { server as hapiServer, type Server } from '@hapi/hapi';
+import type { Server } from '@hapi/hapi';
 import { systemClock } from '../lib/clock.ts';
 import { ownIdentity } from '../lib/process-identity.ts';
 import { DELIVERY_EVENTS } from '../lib/webhooks/observing/emitted-events.ts';
-import { OPERATOR } from '../plugins/admin-console/audit.ts';
-import { plugin as adminConsole } from '../plugins/admin-console/index.ts';
-import type { System } from '../plugins/admin-console/system.ts';
 import { EVENT } from '../plugins/log-and-events.ts';
-import type { McpOptions } from '../plugins/mcp/index.ts';
 import { claimSocket, withdrawSocket } from './admin-socket.ts';
-import { addBackup, type BackedUp, backUp } from './backup.ts';
+import { type BackedUp, backUp } from './backup.ts';
 import type { Call } from './command.ts';
-import { addConsole, addSignInLinks, type SignIn } from './console-sign-in.ts';
+import type { ServeOptions } from './commands/serve.ts';
+import { addConsole, type SignIn } from './console-sign-in.ts';
 import type { DataFolder } from './data-folder.ts';
 import { type DemoShown, startDemo } from './demo.ts';
 import { openParts, type Parts, systemOf } from './deployment.ts';
-import {
-    addMcp,
-    assertCanListen,
-    listen,
-    PATIENCE,
-    readable,
-    reportErrors,
-    restServer,
-    type ServersOptions,
-    startDataService,
-} from './http-servers.ts';
+import { adminServer, assertCanListen, listen, PATIENCE, readable, reportErrors, restServer, startDataService } from './http-servers.ts';
 import { type MetricsAddress, startMetrics } from './metrics-server.ts';
 import { errorLog } from './output/errors.ts';
 import { type Serving, serving } from './output/serving.ts';
@@ -33,15 +19,6 @@ import { assertOnlyRead, openScanSource, readOnly } from './scan-source.ts';
 import { licenseWatch } from './stored-license.ts';
 import { tlsCertificate } from './tls-certificate.ts';
 import { type Undo, untilStopped } from './until-stopped.ts';
-
-interface ServeOptions extends ServersOptions {
-    readonly tlsCert?: string;
-    readonly tlsKey?: string;
-    readonly tlsKeyEnv?: string;
-    readonly scanDatabaseFile?: string;
-    readonly demo?: boolean;
-    readonly metrics?: MetricsAddress;
-}
 
 /** How long a stop waits for commands, in milliseconds. */
 const COMMAND_PATIENCE = 500;
@@ -144,28 +121,4 @@ async function watchLicense(license: Parts['license'], undo: Undo[], onError: (e
     const timer = setInterval(() => void look().catch(onError), LICENSE_LOOK).unref();
     undo.push(async () => clearInterval(timer));
     return await look();
-}
-
-interface AdminServerOptions {
-    readonly socket: string;
-    readonly system: System;
-    readonly read: McpOptions;
-    readonly signIn: SignIn | null;
-    readonly backUpTo: (file: string) => Promise<BackedUp>;
-    readonly onError: (error: unknown) => void;
-}
-
-/** What the commands of the data folder ask. From the moment on that it listens it can do all that it ever can. */
-async function adminServer({ socket, system, read, signIn, backUpTo, onError }: AdminServerOptions): Promise<Server> {
-    const admin = hapiServer({ port: socket, debug: false });
-    // Whoever can open the socket owns the data folder, which nobody else can enter.
-    const actor = (): string => OPERATOR.actor;
-    await admin.register({ plugin: adminConsole, options: { system, auth: false, authorize: () => true, actor, prefix: '' } });
-    await addMcp(admin, { ...read, auth: false });
-    addBackup(admin, backUpTo);
-    addSignInLinks(admin, signIn);
-    reportErrors(admin, onError);
-    await admin.start();
-    await chmod(socket, 0o600);
-    return admin;
 }

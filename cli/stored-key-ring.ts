@@ -1,8 +1,11 @@
 import { randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { ScanwireError } from '../lib/errors.ts';
-import { type KeyRing, keyRing } from '../lib/keys/key-ring.ts';
+import { assertOpens, type KeyRing, keyRing } from '../lib/keys/key-ring.ts';
+import { sealedKeys } from '../lib/keys/sealed-keys.ts';
+import { sealedForExporters } from '../lib/webhooks/exporters/exporter-resealing.ts';
 import { type DataFolder, dataFolderExists, readIfPresent, readOrCreate } from './data-folder.ts';
+import type { Stores } from './stores.ts';
 
 /** The variable that brings the key ring to processes without the data folder: the text of its `key-ring.json`. */
 const KEY_RING_VARIABLE = 'SCANWIRE_KEY_RING';
@@ -81,5 +84,24 @@ function parse(text: string, source: string): KeyRing {
         return keyRing({ current, keys: Object.fromEntries(decoded) });
     } catch (error) {
         throw damaged(`cannot be used: ${(error as ScanwireError).message}`);
+    }
+}
+
+/**
+ * Refuses a key ring beside a database that another one sealed: what it sealed there the other processes could not open, and
+ * their next start would be refused.
+ *
+ * @throws ScanwireError `MISCONFIGURED` that names the sealing key.
+ */
+export async function assertRingFits({ apiKeys: keys, webhooks: { exporters } }: Stores, keyRing: KeyRing): Promise<void> {
+    const texts = await Promise.all([sealedKeys(keys), sealedForExporters(exporters, new Date())]);
+    try {
+        assertOpens(keyRing, texts.flat());
+    } catch (error) {
+        const reason = (error as ScanwireError).message;
+        throw new ScanwireError('MISCONFIGURED', `${reason}. Name the folder of the right one with --data, or set SCANWIRE_KEY_RING`, {
+            field: 'data',
+            cause: error,
+        });
     }
 }

@@ -2,8 +2,8 @@ import { createPublicKey } from 'node:crypto';
 import type { Clock } from '../lib/clock.ts';
 import { ScanwireError } from '../lib/errors.ts';
 import { issueLicense, newLicenseKeyPair } from '../lib/license/issue-license.ts';
-import { signedLicense } from '../lib/license/license-source.ts';
-import { inspectLicense, type LicenseSource, type LicenseStatus, licenseKey } from '../lib/license/verify-license.ts';
+import { type LicenseSource, signedLicense } from '../lib/license/license-source.ts';
+import { inspectLicense, type LicenseStatus, licenseKey } from '../lib/license/verify-license.ts';
 import type { InstalledLicense } from '../plugins/admin-console/system.ts';
 import { type DataFolder, readIfPresent, readOrCreate, replaceFile } from './data-folder.ts';
 

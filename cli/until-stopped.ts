@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Command } from 'commander';
 import { DRAIN_TIMEOUT } from '../lib/webhooks/options.ts';
 import { within } from '../lib/within.ts';
-import { wholeNumber } from './command.ts';
+import { wholeNumber } from './option-values.ts';
 import { stopSignal } from './stop-signal.ts';
 
 /** Ends a part of the process, within `timeout` milliseconds: it is not waited for any longer. */

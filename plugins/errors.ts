@@ -1,8 +1,9 @@
 /** What errors come to over HTTP, as the table of `docs/errors.md` says. */
 import * as Boom from '@hapi/boom';
-import type { Lifecycle, Server } from '@hapi/hapi';
+import type { Lifecycle, Request, Server } from '@hapi/hapi';
 import Joi from 'joi';
 import { ScanwireError, type ScanwireErrorCode } from '../lib/errors.ts';
+import { logFailure } from './log-and-events.ts';
 
 /** The status of each code. */
 export const STATUS: Readonly<Record<ScanwireErrorCode, number>> = {
@@ -63,4 +64,38 @@ export function mapErrors(server: Server): void {
         return h.continue;
     };
     server.ext('onPreResponse', method);
+}
+
+/** What `read` returns. A value that it refuses is the client's fault. */
+export function orBadRequest<T>(read: () => T): T {
+    try {
+        return read();
+    } catch (error) {
+        throw error instanceof ScanwireError ? Boom.badRequest(error.message) : error;
+    }
+}
+
+/** How a plugin reports that its store failed. */
+export interface StoreFailure {
+    /** Name of the plugin, for the log. */
+    readonly plugin: string;
+    /** Of its instance, where the route is not its own. */
+    readonly instance?: string | undefined;
+    /** What the client reads; it says nothing of the cause. */
+    readonly message: string;
+}
+
+/** What `ask` resolves to. When it fails, the client gets a 503 and the cause goes to the log. */
+export async function orUnavailable<T>(request: Request, failure: StoreFailure, ask: () => T | Promise<T>): Promise<T> {
+    try {
+        return await ask();
+    } catch (cause) {
+        throw unavailable(request, failure, cause);
+    }
+}
+
+/** The 503 for a store that failed, its cause written to the log of the request. */
+export function unavailable(request: Request, { plugin, instance, message }: StoreFailure, cause: unknown): Boom.Boom {
+    logFailure(request, plugin, cause, instance);
+    return Boom.serverUnavailable(message);
 }

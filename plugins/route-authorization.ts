@@ -4,8 +4,8 @@ import { ScanwireError } from '../lib/errors.ts';
 import { DENIAL } from '../lib/keys/api-keys.ts';
 import { workspacesOf } from '../lib/keys/limits.ts';
 import type { ApiKeyScope } from '../lib/keys/scopes.ts';
-import type { LicenseSource } from '../lib/license/verify-license.ts';
-import { orUnavailable, type StoreFailure } from './store-routes.ts';
+import type { LicenseSource } from '../lib/license/license-source.ts';
+import { orUnavailable, type StoreFailure } from './errors.ts';
 
 /**
  * Adds routes that name an authentication strategy. hapi's own message for an unknown one does not say which option it came from.

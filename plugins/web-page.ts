@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import type { Server } from '@hapi/hapi';
 import { withoutPackage } from '../lib/errors.ts';
-import { unsniffed } from './store-routes.ts';
+import { unsniffed } from './route-parts.ts';
 
 /** What a page may do beyond loading, and calling, what is this server's own. */
 export interface PageRights {

@@ -1,28 +1,64 @@
 import Joi from 'joi';
 import { optionalPackage, ScanwireError } from '../../lib/errors.ts';
+import { isRowId, MAX_ID } from '../../lib/inventory/fields.ts';
 import { HOST_FIELDS } from '../../lib/inventory/host.ts';
 import { wholeRows } from '../../lib/inventory/read-only-inventory.ts';
 import { SERVICE_FIELDS, VULN_FIELDS } from '../../lib/inventory/resources.ts';
 import { FILTERS, type FilterName, SEARCHED } from '../../lib/inventory/selection.ts';
-import type { InventoryStore } from '../../lib/inventory/store.ts';
+import type { Collection, InventoryStore } from '../../lib/inventory/store.ts';
 import { checked } from '../../lib/schema-validation.ts';
 import { IMPATIENT, patiently } from '../postgres/database.ts';
 import { type CollectionSource, collection, type GivenRow } from '../postgres/inventory/collection.ts';
 import { copying } from '../postgres/inventory/copy-out.ts';
 import { type Readers, readersOf } from '../postgres/inventory/readers.ts';
+import { rowText } from '../postgres/inventory/row-text.ts';
+import { idsWithin, textBatches } from '../postgres/inventory/text-batches.ts';
 import { type HostPool, isHostPool, ownPool } from '../postgres/own-pool.ts';
 import {
     type Columns,
     type Computed,
     expression,
+    type FieldSource,
     hostColumns,
     outgoing,
     readColumns,
     SERVICE_COLUMNS,
+    safeTexts,
     TABLES,
     type WritableFields,
 } from './columns.ts';
-import { texts } from './texts.ts';
+
+/** Where rows are, as for their reading, and what they are written of. */
+interface WrittenSource extends FieldSource {
+    readonly from: string;
+    readonly parents: readonly string[];
+}
+
+/** Rows as text that the database makes, of which nothing is parsed and written again here. Rows that it cannot write so are read. */
+function texts<Row extends { readonly id: number }>(
+    readers: Readers,
+    columns: Columns,
+    { table, from, parents, computed = {}, fields }: WrittenSource,
+    { select }: Pick<Collection<Row>, 'select'>,
+): NonNullable<Collection<Row>['listText']> {
+    // Times are in UTC without a zone there: to give them one, so that it is taken away again, takes as long as to write them.
+    const utc = (value: string): string => value;
+    const written = rowText(fields, outgoing(columns, { table, computed, fields }, utc), { utc, safe: safeTexts(table, columns) });
+    // An id that the API has no form for is refused where the row is read.
+    const page = (
+        after: string,
+        until?: string,
+    ): string => `select least(rows.id, ${MAX_ID})::integer as id, case when rows.id <= ${MAX_ID} then ${written} end as text
+        from ${from} where ${[...below(parents), idsWithin(after, until)].join(' and ')} order by rows.id`;
+    const read = select as NonNullable<typeof select>;
+    const pages = textBatches<Row>(readers, { parents: parents.length, page }, read);
+    return (path, options) => (path.every(isRowId) ? pages(path, options) : read(path, {}, options));
+}
+
+/** Below the ids of the path, the first parameters. */
+function below(parents: readonly string[]): readonly string[] {
+    return parents.map((column, index) => `${column} = $${index + 1}`);
+}
 
 export { ScanwireError, type ScanwireErrorCode } from '../../lib/errors.ts';
 

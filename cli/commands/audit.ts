@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
 import type { AuditEntry, AuditQuery } from '../../lib/audit/audit-trail.ts';
-import { command, definedFields, moment, wholeNumber } from '../command.ts';
+import { command, definedFields } from '../command.ts';
+import { moment, wholeNumber } from '../option-values.ts';
 import { table, utcTime } from '../output/table.ts';
 
 export function define(audit: Command): void {

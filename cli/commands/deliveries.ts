@@ -4,7 +4,8 @@ import type { AskedFilter, DeliveryMessage } from '../../lib/webhooks/deliveries
 import { DELIVERY_STATES, type Delivery } from '../../lib/webhooks/deliveries/delivery-store.ts';
 import type { Replay } from '../../lib/webhooks/deliveries/replays.ts';
 import type { AttemptView } from '../../plugins/admin-console/operations.ts';
-import { type Answer, type Call, command, definedFields, moment, perSecond, wholeNumber } from '../command.ts';
+import { type Answer, type Call, command, definedFields } from '../command.ts';
+import { moment, perSecond, wholeNumber } from '../option-values.ts';
 import { aligned, countText, relativeTime, table, utcTime } from '../output/table.ts';
 import { timesText } from '../output/test-result.ts';
 

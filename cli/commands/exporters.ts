@@ -1,8 +1,9 @@
 import type { Command } from 'commander';
 import { ScanwireError } from '../../lib/errors.ts';
 import type { AuthenticationPart } from '../../lib/webhooks/exporters/authentication.ts';
-import type { Exporter, ExporterChanges, ExporterSettings, NewExporterSettings } from '../../lib/webhooks/exporters/exporter.ts';
+import type { Exporter, ExporterSettings, NewExporterSettings } from '../../lib/webhooks/exporters/exporter.ts';
 import type { Backlog, BacklogAge, ShownExporter } from '../../lib/webhooks/exporters/exporter-health.ts';
+import type { ExporterChanges } from '../../lib/webhooks/exporters/exporter-patch.ts';
 import type { ReceiverWarning } from '../../lib/webhooks/exporters/receiver-url.ts';
 import {
     AFTER_EXHAUSTED,
@@ -14,8 +15,9 @@ import {
 } from '../../lib/webhooks/setting-values.ts';
 import type { TestView, WarnedExporter } from '../../plugins/admin-console/operations.ts';
 import { addAuthentication, authenticationOf } from '../authentication-input.ts';
-import { type Answer, type Call, command, definedFields, perSecond, repeated, span } from '../command.ts';
+import { type Answer, type Call, command, definedFields } from '../command.ts';
 import { readJson } from '../input-file.ts';
+import { perSecond, repeated, span } from '../option-values.ts';
 import { aligned, countText, relativeTime, table, utcTime } from '../output/table.ts';
 import { isDelivered, testText } from '../output/test-result.ts';
 import { addHeaders, addSecret, addUrl, assertOneStdin, headersOf, hiddenText, secretOf, urlOf } from '../secret-input.ts';

@@ -3,7 +3,8 @@ import type { Host } from '../../lib/inventory/host.ts';
 import type { HostsPage, HostsQuery, ShownHost } from '../../lib/inventory/host-pages.ts';
 import type { RemovedHosts } from '../../lib/inventory/store.ts';
 import { printable } from '../../lib/printable.ts';
-import { type Answer, command, definedFields, moment, wholeNumber } from '../command.ts';
+import { type Answer, command, definedFields } from '../command.ts';
+import { moment, wholeNumber } from '../option-values.ts';
 import { aligned, relativeTime, table } from '../output/table.ts';
 
 export function define(hosts: Command): void {

@@ -1,7 +1,8 @@
 import type { Command } from 'commander';
 import type { NewKeyOptions } from '../../lib/keys/limits.ts';
 import { DEFAULT_SCOPES, SCOPES } from '../../lib/keys/scopes.ts';
-import { command, commander, definedFields, moment, wholeNumber } from '../command.ts';
+import { command, commander, definedFields } from '../command.ts';
+import { moment, wholeNumber } from '../option-values.ts';
 import { aligned, relativeTime, table } from '../output/table.ts';
 
 export function define(keys: Command): void {

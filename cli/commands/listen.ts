@@ -1,7 +1,8 @@
 import type { Command } from 'commander';
 import { jsonText, printable, printableLines } from '../../lib/printable.ts';
 import { checkSecret } from '../../lib/webhooks/messages/signing-secret.ts';
-import { type Call, performing, wholeNumber } from '../command.ts';
+import { type Call, performing } from '../command.ts';
+import { wholeNumber } from '../option-values.ts';
 import { addSecret, secretOf } from '../secret-input.ts';
 import { stopSignal } from '../stop-signal.ts';
 import { type Received, startReceiver } from '../verifying-receiver.ts';

@@ -1,7 +1,8 @@
 import { isIP } from 'node:net';
 import type { Command } from 'commander';
 import { MAX_RESPONSE_BYTES } from '../../lib/records/capture/capture.ts';
-import { command, commander, wholeNumber } from '../command.ts';
+import { command, commander } from '../command.ts';
+import { wholeNumber } from '../option-values.ts';
 
 export function addCapture(records: Command): void {
     const capture = command(records, 'capture [target...]', 'make records from live HTTPS endpoints: URL or host:port', async (call) => {

@@ -2,12 +2,13 @@ import type { Command } from 'commander';
 import { MEND_PROFILES, type MendProfile } from '../../lib/records/mend-record.ts';
 import { MAX_LINE_BYTES } from '../../lib/records/record.ts';
 import { recordJsonSchema } from '../../lib/records/record-schema.ts';
-import { type Answer, type Call, command, wholeNumber } from '../command.ts';
+import { type Answer, type Call, command } from '../command.ts';
 import { openInput } from '../input-file.ts';
+import { wholeNumber } from '../option-values.ts';
 import { followed } from '../output/progress.ts';
 import { assertWritable, writeOutput } from '../output/write-output.ts';
 import * as operations from '../records/record-files.ts';
-import { type ReadingLimits, type RecordsReport, reportText } from '../records/records-report.ts';
+import { type ReadingLimits, type RecordsReport, reportText } from '../records/record-files.ts';
 import { addCapture } from './records-capture.ts';
 
 /** Keeps clear of the longest text that Node can hold. */

@@ -1,10 +1,44 @@
 import { type Command, Option } from 'commander';
 import { KEEP_FOR } from '../../lib/webhooks/deliveries/retention.ts';
-import { type Call, performing, perSecond, spanOrForever, wholeNumber } from '../command.ts';
+import { type Call, performing } from '../command.ts';
 import { dataFolder, prepareDataFolder } from '../data-folder.ts';
-import { addMetrics } from '../metrics-server.ts';
+import { addMetrics, type MetricsAddress } from '../metrics-server.ts';
+import { perSecond, spanOrForever, wholeNumber } from '../option-values.ts';
 import { assertOneStdin } from '../secret-input.ts';
 import { addDrainTimeout } from '../until-stopped.ts';
+
+/** What is asked of the servers that others reach. */
+export interface ServersOptions {
+    readonly host: string;
+    readonly port: number;
+    /** Seconds, 0 to say nothing of it. */
+    readonly hsts: number;
+    readonly maxConnections: number;
+    readonly maxPerAddress?: number;
+    /** Of one API key, in a minute. */
+    readonly maxRequests?: number;
+    readonly metasploitPort?: number;
+    /** Milliseconds for which deliveries are kept that have ended, null for ever; 30 days when absent. */
+    readonly keepFor?: number | null;
+    /** Attempts a second of all exporters together; any number when absent. */
+    readonly rate?: number;
+    /** Whether what is published and sent has spans; `send`: receivers get `traceparent` too. */
+    readonly tracing?: boolean | 'send';
+    /** Seconds. */
+    readonly drainTimeout: number;
+    /** Workspace that imported records enrich. */
+    readonly enrich?: string;
+}
+
+/** The options, as commander gives them. */
+export interface ServeOptions extends ServersOptions {
+    readonly tlsCert?: string;
+    readonly tlsKey?: string;
+    readonly tlsKeyEnv?: string;
+    readonly scanDatabaseFile?: string;
+    readonly demo?: boolean;
+    readonly metrics?: MetricsAddress;
+}
 
 export function define(self: Command): void {
     performing(self, serve);

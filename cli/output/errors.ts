@@ -81,3 +81,12 @@ export function listenError(error: unknown, host: string, port: number, option =
         ? error
         : new ScanwireError('CONFLICT', `Port ${port} of ${host} ${reason}`, { field: 'port', cause: error });
 }
+
+/** What is wrong with the usage, in one line. */
+export function usageError(text: string): string {
+    const line = text
+        .replace(/^error: /, '')
+        .trim()
+        .replaceAll('\n', ' ');
+    return printable(line);
+}

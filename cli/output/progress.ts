@@ -1,6 +1,5 @@
 import type { ImportProgress } from '../../lib/inventory/store.ts';
 import type { Input } from '../input-file.ts';
-import type { CaptureReport } from '../records/capture-report.ts';
 
 /** Work whose progress is shown. */
 export interface Followed {
@@ -88,27 +87,4 @@ async function* watchedOnce(source: AsyncIterable<Uint8Array>, { onRead, onEnd }
     } finally {
         onEnd();
     }
-}
-
-/** Between two counts, in milliseconds. */
-const EVERY = 250;
-
-/** One line on stderr that says the counts, where a person looks on. */
-export function captureProgress(wanted: boolean): { show(report: Pick<CaptureReport, 'captured' | 'failed'>): void; clear(): void } {
-    if (!wanted || !process.stderr.isTTY) {
-        return { show() {}, clear() {} };
-    }
-
-    let shownAt = 0;
-    return {
-        show({ captured, failed }) {
-            if (performance.now() - shownAt > EVERY) {
-                shownAt = performance.now();
-                process.stderr.write(`\r${captured} captured, ${failed} failed`);
-            }
-        },
-        clear() {
-            process.stderr.write('\r\u001b[K');
-        },
-    };
 }

@@ -44,3 +44,26 @@ export async function reportText({ captured, failed, skipped, failures, stopped 
     const more = failed === failures.length ? '' : `and ${failed - failures.length} more\n`;
     return `${await table(['TARGET', 'FAILURE'], rows, '')}\n${more}${hint}${counts}`;
 }
+
+/** Between two counts, in milliseconds. */
+const EVERY = 250;
+
+/** One line on stderr that says the counts, where a person looks on. */
+export function captureProgress(wanted: boolean): { show(report: Pick<CaptureReport, 'captured' | 'failed'>): void; clear(): void } {
+    if (!wanted || !process.stderr.isTTY) {
+        return { show() {}, clear() {} };
+    }
+
+    let shownAt = 0;
+    return {
+        show({ captured, failed }) {
+            if (performance.now() - shownAt > EVERY) {
+                shownAt = performance.now();
+                process.stderr.write(`\r${captured} captured, ${failed} failed`);
+            }
+        },
+        clear() {
+            process.stderr.write('\r\u001b[K');
+        },
+    };
+}

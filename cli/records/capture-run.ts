@@ -11,10 +11,9 @@ import {
 import type { Call } from '../command.ts';
 import { receiversIn } from '../deployment.ts';
 import { openInput } from '../input-file.ts';
-import { captureProgress } from '../output/progress.ts';
 import { stopSignal } from '../stop-signal.ts';
 import { recordFile, recordStream } from './capture-output.ts';
-import { type CaptureReport, countFailure } from './capture-report.ts';
+import { type CaptureReport, captureProgress, countFailure } from './capture-report.ts';
 import { packs } from './record-files.ts';
 
 /** The options of the command, as commander gives them; those of the library go on to it by their names. */

@@ -5,8 +5,8 @@ import { checked, nameSchema } from '../schema-validation.ts';
 import { timestampFormat } from '../timestamp.ts';
 import { HOST_FIELDS } from './host.ts';
 import { type HostWithServices, type ShownHost, workspaceNamed } from './host-pages.ts';
+import { nmapXml } from './nmap-export.ts';
 import { NOTE_FIELDS, SERVICE_FIELDS, VULN_FIELDS } from './resources.ts';
-import { nmapXml } from './scan-files/nmap-xml.ts';
 import type { InventoryStore, ReadOptions } from './store.ts';
 import { type WholeInventory, wholeHosts } from './whole-hosts.ts';
 

@@ -2,16 +2,6 @@ import { createPrivateKey, createPublicKey, type KeyObject } from 'node:crypto';
 import Joi from 'joi';
 import { ScanwireError } from '../errors.ts';
 
-/** Knows whether the server's licence is valid now. Asked on every REST request, so it must be cheap. */
-export interface LicenseSource {
-    valid(): boolean | Promise<boolean>;
-}
-
-/** The source for hosts that sell no licence: always valid. */
-export function alwaysLicensed(): LicenseSource {
-    return { valid: () => true };
-}
-
 /** What a genuine licence says. Times are UTC instants. */
 export interface License {
     readonly holder: string;

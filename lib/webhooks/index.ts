@@ -4,6 +4,8 @@
  * Who takes part:
  * - host: the application that publishes; a process with the role `host` also sets the deployment's settings (`deployment-settings.ts`)
  * - deployment: all processes that share one store and its settings; member: a process, as one of them (`deployment-settings.ts`)
+ * - collector: a named pool of workers, for example those inside a customer's network; every exporter belongs to one, and only its workers send for
+ *   the exporter (`sending/collector-workers.ts`)
  * - worker: a process with the role `worker`, which only sends; or what sends for one collector within a process (`sending/delivery-worker.ts`)
  * - vendor: the name under which messages are sent, as in `X-<vendor>-Event` (`messages/signature.ts`)
  * - receiver: the server that an exporter's URL leads to; trust: how far its certificate is checked (`setting-values.ts`)
@@ -17,7 +19,6 @@
  * - format: the form of a body, for example `slack`; template: a format that a person has written; message: what a format has made of an
  *   event, or its own body, with the headers (`messages/formatted-message.ts`); signature form: how the signature is written (`messages/signature.ts`)
  * - owner: the customer of the application whose exporter or event it is; none for the deployment's own (`exporters/owner-limits.ts`)
- * - collector: the named pool of workers that sends for an exporter (`sending/delivery-worker.ts`)
  * - delivery: one event on its way to one exporter (`deliveries/delivery-store.ts`)
  * - attempt: one POST of a delivery; outcome: what it came to (`outcomes/outcome.ts`)
  * - fault: the outcome `interrupted`, of an attempt that we have cut off, by a claim that ran out or a process that ended; it counts as no try
@@ -34,10 +35,12 @@
  * Who may send it, and when:
  * - dispatch, or hand out: to mark deliveries that are due as `queued` and give them to the queue (`dispatching/dispatcher.ts`)
  * - window: how many deliveries of an exporter may be in flight, `queued` or `sending`; place: one of these, free or taken; room: the free places
- * - share group: the slow or the quick exporters of a collector, which share its slots (`dispatching/slot-shares.ts`)
- * - slot: one attempt that a worker can make at a time; share: what an exporter may have of its collector's slots (`dispatching/slot-shares.ts`)
+ * - slot: room for one attempt at a time; a collector has the slots of all its workers together
+ * - slot shares: how many of the slots each exporter of a collector may have, so that one slow receiver cannot take all; share group: the slow
+ *   exporters of a collector, or the quick ones, which share among themselves (`dispatching/slot-shares.ts`)
  * - claim: the lease of a delivery for one attempt, so that nobody else sends the same (`deliveries/delivery-store.ts`)
- * - reservation: a claim made when a delivery is handed out, for whoever gets its job in time (`dispatching/reservations.ts`)
+ * - reservation: a claim made in advance, when a delivery is handed out, so that the worker that gets its job in time need not ask the store for one
+ *   (`dispatching/reservations.ts`)
  * - session: a process that claims, for as long as its heartbeats come; its claims end with it (`dispatching/worker-session.ts`)
  * - sweep: to find claims whose sessions have ended, and jobs that the queue has lost
  * - breaker: open after failures in a row; probe: the one delivery that an open one lets through at a time (`outcomes/breaker.ts`)
@@ -55,16 +58,17 @@ export type { Deliveries, DeliveryHistory, ErasedEvent, Events } from './deliver
 export type * from './deliveries/delivery-store.ts';
 export type { Deployment, DeploymentSettings, Role, SettingsStore } from './deployment-settings.ts';
 export type * from './dispatching/delivery-queue.ts';
+// By a star, so that an application can add to what is in it.
+export type * from './events/event-body-types.ts';
 export type { EventKind, EventKinds } from './events/event-kinds.ts';
 export type { Condition, FailedCondition, Filter, FilterOp, Scalar } from './events/filter.ts';
-// By a star, so that an application can add to what is in it.
-export type * from './events/published-bodies.ts';
 export type { Publish, PublishedEvent, PublishOptions } from './events/publisher.ts';
 export type { Subscription, SubscriptionVerdict } from './events/subscription.ts';
 export type * from './exporters/authentication.ts';
 export type * from './exporters/exporter.ts';
 export type { Backlog, BacklogAge, Breaker, ExporterHealth, Overview, ShownExporter } from './exporters/exporter-health.ts';
 export type { ChangedExporter, CreatedExporter, Exporters } from './exporters/exporter-operations.ts';
+export type { ExporterChanges, ExporterPatch } from './exporters/exporter-patch.ts';
 export type { DraftPreview, ExplainOptions, ExporterDraft, ExporterQuestions } from './exporters/exporter-preview.ts';
 export type { OwnerLimits, OwnerSettings } from './exporters/owner-limits.ts';
 export type { ReceiverWarning } from './exporters/receiver-url.ts';
@@ -77,6 +81,7 @@ export type {
     Formatted,
 } from './formats/format.ts';
 export { SECRET_PLACEHOLDER } from './formats/format-secret.ts';
+export type { HeaderChanges, HeaderPairs } from './messages/message-headers.ts';
 export type { Diagnosis, Doctor, Finding, FindingPart } from './observing/doctor.ts';
 export {
     type AcceptedNotice,
@@ -89,7 +94,7 @@ export {
 export { type MetricsOptions, type MetricsRegistry, type WebhookMetrics, webhookMetrics } from './observing/metrics.ts';
 export type { Readiness, UnreadyReason } from './observing/readiness.ts';
 export { type Tracing, type TracingOptions, webhookTracing } from './observing/tracing.ts';
-export type { WebhookStores, WebhooksOptions, WebhooksSettings } from './options.ts';
+export type { CloseOptions, WebhookStores, WebhooksOptions, WebhooksSettings, WorkerOptions } from './options.ts';
 export { OUTCOME_CODES, type Outcome, type OutcomeCode, type PresentedCertificate, type Timings } from './outcomes/outcome.ts';
 export type { AnsweredAttempt, AttemptResponse, ResponseBody, ResponseStore } from './outcomes/response-bodies.ts';
 export { DEFAULT_SCHEDULE } from './outcomes/retry-schedule.ts';
@@ -97,4 +102,4 @@ export type { RefusedResponse } from './sending/http-exchange.ts';
 export type * from './sending/http-sender.ts';
 export { httpSender } from './sending/http-sender.ts';
 export type { ExportType, FormatName, RuleSet, SignatureForm, Trust } from './setting-values.ts';
-export { type CloseOptions, type Webhooks, type WorkerOptions, webhooks } from './webhooks.ts';
+export { type Webhooks, webhooks } from './webhooks.ts';

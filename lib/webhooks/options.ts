@@ -146,6 +146,24 @@ export const webhooksSettingSchemas: Readonly<Record<keyof WebhooksSettings, Joi
     tracing: objectWith<Tracing>('publishing', 'attempting').allow(null).default(null),
 };
 
+/** How a process stops to send. */
+export interface CloseOptions {
+    /**
+     * Milliseconds after which `close` resolves, whatever hangs. What is still being sent about a second before is given up, for another
+     * process to send it at once, so an attempt's time-out and a second for its outcome should fit in. Default 20,000.
+     */
+    readonly timeout?: number;
+}
+
+/** How a process sends. */
+export interface WorkerOptions {
+    /** Attempts at once, per collector. Default 400. */
+    readonly concurrency?: number;
+}
+
+/** How much longer than an attempt a claim holds, so that its outcome can be recorded. Milliseconds. */
+export const CLAIM_MARGIN = 5_000;
+
 /** Milliseconds that a stop may take: longer than an attempt. */
 export const DRAIN_TIMEOUT = 20_000;
 

@@ -1,6 +1,7 @@
 import { ScanwireError } from '../errors.ts';
 import type { Delivery, DeliveryState } from './deliveries/delivery-store.ts';
-import type { ExporterPatch, StoredExporter } from './exporters/exporter.ts';
+import type { StoredExporter } from './exporters/exporter.ts';
+import type { ExporterPatch } from './exporters/exporter-patch.ts';
 
 const REPLAYABLE: readonly DeliveryState[] = ['delivered', 'exhausted', 'poisoned', 'held'];
 

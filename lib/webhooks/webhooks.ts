@@ -24,7 +24,16 @@ import { vendorNamed } from './messages/signature.ts';
 import { type Doctor, doctorOf, MAX_DIFFERENCE, MAX_NAMES, NAME_TIMEOUT } from './observing/doctor.ts';
 import { type Phase, type Readiness, readinessCheck, watchedQueue } from './observing/readiness.ts';
 import { tracesOf } from './observing/trace-store.ts';
-import { DRAIN_TIMEOUT, type WebhookStores, type WebhooksOptions, webhooksSchema, workSchema } from './options.ts';
+import {
+    CLAIM_MARGIN,
+    type CloseOptions,
+    DRAIN_TIMEOUT,
+    type WebhookStores,
+    type WebhooksOptions,
+    type WorkerOptions,
+    webhooksSchema,
+    workSchema,
+} from './options.ts';
 import { FIRST_PROBE, MAX_PROBE } from './outcomes/breaker.ts';
 import { responsesOf } from './outcomes/response-bodies.ts';
 import { byteBudget } from './sending/byte-budget.ts';
@@ -73,24 +82,6 @@ export interface Webhooks {
      */
     close(options?: CloseOptions): Promise<void>;
 }
-
-/** How a process stops to send. */
-export interface CloseOptions {
-    /**
-     * Milliseconds after which `close` resolves, whatever hangs. What is still being sent about a second before is given up, for another
-     * process to send it at once, so an attempt's time-out and a second for its outcome should fit in. Default 20,000.
-     */
-    readonly timeout?: number;
-}
-
-/** How a process sends. */
-export interface WorkerOptions {
-    /** Attempts at once, per collector. Default 400. */
-    readonly concurrency?: number;
-}
-
-/** How much longer than an attempt a claim holds, so that its outcome can be recorded. Milliseconds. */
-export const CLAIM_MARGIN = 5_000;
 
 /** So many deliveries of a stage are counted and no more: an index is read for them at every scrape. */
 const MAX_OVERVIEW = 100_000;

@@ -1,9 +1,10 @@
 import Joi from 'joi';
 import { FIELD_SCHEMAS } from '../../lib/inventory/fields.ts';
 import { AUTHENTICATION_PARTS } from '../../lib/webhooks/exporters/authentication.ts';
-import { exporterChangesSchema, newExporterSchema, settingSchemas } from '../../lib/webhooks/exporters/exporter.ts';
+import { newExporterSchema, settingSchemas } from '../../lib/webhooks/exporters/exporter.ts';
 import { BACKLOG_AGES, BREAKERS } from '../../lib/webhooks/exporters/exporter-health.ts';
 import { exporterPageSchema, MAX_OF_EACH } from '../../lib/webhooks/exporters/exporter-lists.ts';
+import { exporterChangesSchema } from '../../lib/webhooks/exporters/exporter-patch.ts';
 import { DRAFTED } from '../../lib/webhooks/exporters/exporter-preview.ts';
 import { EXPORT_TYPES } from '../../lib/webhooks/setting-values.ts';
 import { attemptSchema, maskedHeadersSchema, newEventSchema, sliceFields, testSchema } from './delivery-schemas.ts';

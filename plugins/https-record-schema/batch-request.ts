@@ -5,7 +5,7 @@ import type { Request, ResponseToolkit, RouteOptionsPayload } from '@hapi/hapi';
 import Joi from 'joi';
 import { unpacked } from '../../lib/gunzip.ts';
 import { MEND_PROFILES, type MendProfile } from '../../lib/records/index.ts';
-import { type StoreFailure, unavailable } from '../store-routes.ts';
+import { type StoreFailure, unavailable } from '../errors.ts';
 import type { Settings } from './options.ts';
 
 const TYPES = ['application/x-ndjson', 'application/jsonl', 'text/plain', 'application/octet-stream'];

@@ -1,7 +1,8 @@
 import type { Request, ResponseObject, ResponseToolkit, ServerRoute } from '@hapi/hapi';
 import { inBatches } from '../../lib/records/import-records.ts';
 import { importRecords, type RecordStore, readRecords } from '../../lib/records/index.ts';
-import { queryOf, untilClosed } from '../store-routes.ts';
+import { queryOf } from '../route-parts.ts';
+import { untilClosed } from '../streamed-answers.ts';
 import { acceptsLines, batchBytes, batchPayload, batchQuerySchema, orBatchFailure } from './batch-request.ts';
 import { type BatchReport, batchReport, streamResults } from './batch-response.ts';
 import type { Access, Settings } from './options.ts';

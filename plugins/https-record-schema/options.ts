@@ -1,7 +1,7 @@
 import type { RouteOptions } from '@hapi/hapi';
 import Joi from 'joi';
 import { DEFAULT_WORKSPACE } from '../../lib/inventory/resources.ts';
-import type { LicenseSource } from '../../lib/license/verify-license.ts';
+import type { LicenseSource } from '../../lib/license/license-source.ts';
 import type { Enrichment, RecordStore } from '../../lib/records/index.ts';
 import { MAX_LINE_BYTES } from '../../lib/records/record.ts';
 import { nameSchema, objectWith } from '../../lib/schema-validation.ts';

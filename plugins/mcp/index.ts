@@ -3,14 +3,15 @@ import Joi from 'joi';
 import { isInstalled, missingPackage, optionalPackage, ScanwireError } from '../../lib/errors.ts';
 import { type InventoryStore, inventorySchema } from '../../lib/inventory/store.ts';
 import { DENIAL } from '../../lib/keys/api-keys.ts';
-import type { LicenseSource } from '../../lib/license/verify-license.ts';
+import type { LicenseSource } from '../../lib/license/license-source.ts';
 import type { RecordStore } from '../../lib/records/store.ts';
 import { checked, objectWith } from '../../lib/schema-validation.ts';
 import { VERSION } from '../../lib/version.ts';
+import type { StoreFailure } from '../errors.ts';
 import { claimInstance, type InstanceOptions, instanceSchema } from '../instance.ts';
 import { logFailure } from '../log-and-events.ts';
 import { bearerKey, hasScope, licensed, needsScope, withStrategy, workspacesSeen } from '../route-authorization.ts';
-import { type StoreFailure, unsniffed } from '../store-routes.ts';
+import { unsniffed } from '../route-parts.ts';
 import { callTool, type ReadDeliveries, type Sight, type Sources, toolsOf } from './tools.ts';
 
 export { ScanwireError, type ScanwireErrorCode } from '../../lib/errors.ts';

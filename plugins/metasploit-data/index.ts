@@ -6,13 +6,14 @@ import { ScanwireError } from '../../lib/errors.ts';
 import { MAX_ID } from '../../lib/inventory/fields.ts';
 import { inventorySchema } from '../../lib/inventory/store.ts';
 import { DENIAL } from '../../lib/keys/api-keys.ts';
-import type { LicenseSource } from '../../lib/license/verify-license.ts';
+import type { LicenseSource } from '../../lib/license/license-source.ts';
 import { checked, objectWith } from '../../lib/schema-validation.ts';
 import { VERSION } from '../../lib/version.ts';
-import { toBoom } from '../errors.ts';
+import { type StoreFailure, toBoom, unavailable } from '../errors.ts';
 import { claimInstance, type InstanceOptions, instanceSchema } from '../instance.ts';
 import { bearerKey, licensed, needsScope, withStrategy, workspacesSeen } from '../route-authorization.ts';
-import { pathId, type StoreFailure, streamCut, unavailable, unsniffed, untilClosed, withFirst } from '../store-routes.ts';
+import { pathId, unsniffed } from '../route-parts.ts';
+import { streamCut, untilClosed, withFirst } from '../streamed-answers.ts';
 import { called } from './json-rpc.ts';
 import { type Asked, frameworkRow, type ListName, listed, type Reader, related, type WholeInventory } from './rows.ts';
 

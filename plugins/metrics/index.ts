@@ -8,7 +8,7 @@ import { type MetricsRegistry, type WebhookMetrics, webhookMetrics } from '../..
 import { claimInstance, type InstanceOptions, instanceSchema } from '../instance.ts';
 import { EVENT, logTags, type ScanwireEvent } from '../log-and-events.ts';
 import { needsAllWorkspaces, needsScope, withStrategy } from '../route-authorization.ts';
-import { unsniffed } from '../store-routes.ts';
+import { unsniffed } from '../route-parts.ts';
 
 export { ScanwireError, type ScanwireErrorCode } from '../../lib/errors.ts';
 export type { MetricsRegistry } from '../../lib/webhooks/observing/metrics.ts';

@@ -4,14 +4,16 @@ import type { ApplicationSchema } from '../../lib/application-schema.ts';
 import { MAX_ID } from '../../lib/inventory/fields.ts';
 import { rowsOf } from '../../lib/inventory/host-pages.ts';
 import type { Collection, ReadOptions } from '../../lib/inventory/store.ts';
-import { orUnavailable, pathId, type StoreFailure, streamCut, untilClosed, withFirst } from '../store-routes.ts';
+import { orUnavailable, type StoreFailure } from '../errors.ts';
+import { pathId } from '../route-parts.ts';
+import { streamCut, untilClosed, withFirst } from '../streamed-answers.ts';
 import { streamed } from './compression.ts';
 import { assertKnown, readDeletions } from './deleted-rows.ts';
 import { type Asked, askedOf, nextLink } from './index-query.ts';
-import type { Streams } from './index-streams.ts';
+import { limitedTo, seenAt } from './limited-workspaces.ts';
 import type { ResourceRow } from './options.ts';
+import type { Streams } from './request-limits.ts';
 import { indexText, type RowForm, type RowForms } from './row-forms.ts';
-import { limitedTo, seenAt } from './workspaces-seen.ts';
 
 export const UNREADABLE: StoreFailure = { plugin: 'rest-api-v2', message: 'The data cannot be read now; try again later' };
 

@@ -10,7 +10,8 @@ import type { FilterName, Filters, Position, Selection } from '../../lib/invento
 import type { Collection } from '../../lib/inventory/store.ts';
 import { checked } from '../../lib/schema-validation.ts';
 import { timestamp } from '../../lib/timestamp.ts';
-import { orBadRequest, pathId } from '../store-routes.ts';
+import { orBadRequest } from '../errors.ts';
+import { pathId } from '../route-parts.ts';
 import type { AskedDeletions } from './deleted-rows.ts';
 import type { ResourceRow } from './options.ts';
 import type { Format, RowForm, RowForms } from './row-forms.ts';

@@ -4,11 +4,10 @@ import { checked } from '../../lib/schema-validation.ts';
 import { VERSION } from '../../lib/version.ts';
 import { claimInstance } from '../instance.ts';
 import { licensed, needsScope, withStrategy } from '../route-authorization.ts';
-import { unsniffed } from '../store-routes.ts';
+import { unsniffed } from '../route-parts.ts';
 import { base, type Resource, read, UNREADABLE, unknownRoute } from './handlers.ts';
-import { streamsUpTo } from './index-streams.ts';
 import { MAX_STREAMS, optionsSchema, type RestApiV2Options } from './options.ts';
-import { type RequestLimiting, requestLimiting } from './request-limits.ts';
+import { type RequestLimiting, requestLimiting, streamsUpTo } from './request-limits.ts';
 import { resources } from './resources.ts';
 
 export { ScanwireError, type ScanwireErrorCode } from '../../lib/errors.ts';

@@ -1,7 +1,7 @@
 import Joi from 'joi';
 import { type ApplicationSchema, applicationSchemaRules } from '../../lib/application-schema.ts';
 import { type Collection, type InventoryStore, inventorySchema } from '../../lib/inventory/store.ts';
-import type { LicenseSource } from '../../lib/license/verify-license.ts';
+import type { LicenseSource } from '../../lib/license/license-source.ts';
 import { objectWith } from '../../lib/schema-validation.ts';
 import { type InstanceOptions, instanceSchema } from '../instance.ts';
 import { type RequestLimit, requestLimitSchema } from './request-limits.ts';

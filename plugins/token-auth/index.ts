@@ -5,13 +5,12 @@ import { type ApiKeys, apiKeys, DENIAL } from '../../lib/keys/api-keys.ts';
 import { UNSCOPED } from '../../lib/keys/scopes.ts';
 import { checked } from '../../lib/schema-validation.ts';
 import { VERSION } from '../../lib/version.ts';
-import { mapErrors } from '../errors.ts';
+import { mapErrors, orUnavailable, type StoreFailure } from '../errors.ts';
 import { claimInstance, exposeInstance, type Instances } from '../instance.ts';
 import { announcing, logTags } from '../log-and-events.ts';
 import { API_KEY_SCHEME, withName } from '../route-authorization.ts';
-import { orUnavailable, type StoreFailure } from '../store-routes.ts';
 import { optionsSchema, type TokenAuthOptions } from './options.ts';
-import { Refusals } from './refusals.ts';
+import { Refusals } from './refusal-pacing.ts';
 
 export { ScanwireError, type ScanwireErrorCode } from '../../lib/errors.ts';
 export type { ApiKeySummary, RevealedApiKey } from '../../lib/keys/api-keys.ts';

@@ -4,10 +4,10 @@ import { ScanwireError } from '../../lib/errors.ts';
 import { checked } from '../../lib/schema-validation.ts';
 import { assertVerifyOptions, hasSignature, type Verified, type VerifyOptions, verify } from '../../lib/verify/verify.ts';
 import { VERSION } from '../../lib/version.ts';
+import { orUnavailable } from '../errors.ts';
 import { claimInstance } from '../instance.ts';
 import { logTags } from '../log-and-events.ts';
 import { withName } from '../route-authorization.ts';
-import { orUnavailable } from '../store-routes.ts';
 import { optionsSchema, type SecretsOf, type WebhookAuthOptions } from './options.ts';
 
 export { ScanwireError, type ScanwireErrorCode } from '../../lib/errors.ts';

@@ -13,8 +13,7 @@ export { ScanwireError, type ScanwireErrorCode } from '../../lib/errors.ts';
 export { type ErrorDetails, toBoom } from '../errors.ts';
 export type { HealthRoutes } from '../health.ts';
 export { redact, type ScanwireEvent } from '../log-and-events.ts';
-export type { WebhookExporterOptions } from './options.ts';
-export type { ExporterRoutes } from './routes.ts';
+export type { ExporterRoutes, WebhookExporterOptions } from './options.ts';
 
 /** What `server.plugins['webhook-exporter']` offers. */
 export type WebhookExporterApi = Pick<

@@ -2,7 +2,8 @@ import Joi from 'joi';
 import { type EgressGuard, type EgressPolicy, egressGuard } from '../../lib/egress/guard.ts';
 import { type Resolver, resolverSchema } from '../../lib/egress/resolver.ts';
 import { ScanwireError } from '../../lib/errors.ts';
-import { checked, milliseconds } from '../../lib/schema-validation.ts';
+import type { LicenseSource } from '../../lib/license/license-source.ts';
+import { checked, milliseconds, objectWith } from '../../lib/schema-validation.ts';
 import { ownerSchema } from '../../lib/webhooks/exporters/exporter.ts';
 import {
     DRAIN_TIMEOUT,
@@ -18,7 +19,29 @@ import { type Webhooks, webhooks } from '../../lib/webhooks/webhooks.ts';
 import { mapErrorsSchema } from '../errors.ts';
 import { type HealthRoutes, healthSchema } from '../health.ts';
 import { type InstanceOptions, instanceSchema } from '../instance.ts';
-import { type CheckedRoutes, type ExporterRoutes, routesSchema } from './routes.ts';
+
+/** The option `routes`. */
+export interface ExporterRoutes {
+    /** What stands before `/events` and `/deliveries`. Default `/webhook-exporter`. */
+    readonly prefix?: string;
+    /** Name of the authentication strategy. Default `token`. */
+    readonly auth?: string;
+    /** Whether the licence is valid now; asked on every request. Without it none is asked for. */
+    readonly license?: LicenseSource;
+}
+
+/** Rule of the option `routes`. */
+const routesSchema: Joi.ObjectSchema<CheckedRoutes> = Joi.object({
+    prefix: Joi.string()
+        .pattern(/^(?:\/[A-Za-z0-9._~-]+)+$/)
+        .message('{{#label}} must look like /webhook-exporter')
+        .default('/webhook-exporter'),
+    auth: Joi.string().default('token'),
+    license: objectWith<LicenseSource>('valid'),
+});
+
+/** The option with its defaults. */
+export type CheckedRoutes = ExporterRoutes & Required<Pick<ExporterRoutes, 'prefix' | 'auth'>>;
 
 /** Options of the plugin. */
 export interface WebhookExporterOptions extends WebhooksSettings, InstanceOptions {

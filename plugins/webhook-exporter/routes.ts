@@ -3,41 +3,18 @@ import type { Request, RouteOptions, ServerRoute } from '@hapi/hapi';
 import Joi from 'joi';
 import { ScanwireError } from '../../lib/errors.ts';
 import type { ApiKeyScope } from '../../lib/keys/scopes.ts';
-import type { LicenseSource } from '../../lib/license/verify-license.ts';
-import { checked, objectWith } from '../../lib/schema-validation.ts';
+import { checked } from '../../lib/schema-validation.ts';
 import { type DeliveryHistory, deliveryQuerySchema } from '../../lib/webhooks/deliveries/deliveries.ts';
 import type { Delivery } from '../../lib/webhooks/deliveries/delivery-store.ts';
 import type { AcceptedEvent } from '../../lib/webhooks/events/new-event.ts';
 import type { EventToPublish } from '../../lib/webhooks/events/publisher.ts';
 import type { Webhooks } from '../../lib/webhooks/webhooks.ts';
 import { within } from '../../lib/within.ts';
-import { toBoom } from '../errors.ts';
+import { type StoreFailure, toBoom } from '../errors.ts';
 import { logFailure } from '../log-and-events.ts';
 import { licensed, needsAllWorkspaces, needsScope } from '../route-authorization.ts';
-import { type StoreFailure, unsniffed } from '../store-routes.ts';
-
-/** The option `routes`. */
-export interface ExporterRoutes {
-    /** What stands before `/events` and `/deliveries`. Default `/webhook-exporter`. */
-    readonly prefix?: string;
-    /** Name of the authentication strategy. Default `token`. */
-    readonly auth?: string;
-    /** Whether the licence is valid now; asked on every request. Without it none is asked for. */
-    readonly license?: LicenseSource;
-}
-
-/** Rule of the option `routes`. */
-export const routesSchema: Joi.ObjectSchema<CheckedRoutes> = Joi.object({
-    prefix: Joi.string()
-        .pattern(/^(?:\/[A-Za-z0-9._~-]+)+$/)
-        .message('{{#label}} must look like /webhook-exporter')
-        .default('/webhook-exporter'),
-    auth: Joi.string().default('token'),
-    license: objectWith<LicenseSource>('valid'),
-});
-
-/** The option with its defaults. */
-export type CheckedRoutes = ExporterRoutes & Required<Pick<ExporterRoutes, 'prefix' | 'auth'>>;
+import { unsniffed } from '../route-parts.ts';
+import type { CheckedRoutes } from './options.ts';
 
 /** What hapi is told when the strategy is missing. */
 export const UNKNOWN_STRATEGY =

@@ -4,12 +4,12 @@ import t, { type Test } from 'tap';
 import { connectVetted } from '../../lib/egress/connect.ts';
 import { egressGuard } from '../../lib/egress/guard.ts';
 import type { Authentication } from '../../lib/webhooks/exporters/authentication.ts';
+import { tlsContext } from '../../lib/webhooks/exporters/client-certificate.ts';
 import { newProgress, type Outcome } from '../../lib/webhooks/outcomes/outcome.ts';
 import { accessTokens } from '../../lib/webhooks/sending/access-tokens.ts';
 import { type Connection, connection } from '../../lib/webhooks/sending/connection.ts';
 import type { Message } from '../../lib/webhooks/sending/http-sender.ts';
 import { secure } from '../../lib/webhooks/sending/receiver-certificate.ts';
-import { tlsContext } from '../../lib/webhooks/sending/tls-context.ts';
 import { loopbackSender, ROOT, secureServer } from '../support/token-server.ts';
 
 /*

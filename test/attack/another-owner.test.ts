@@ -6,7 +6,7 @@ import type { Server } from '@hapi/hapi';
 import t, { type Test } from 'tap';
 import { present, until } from '../../adapters/contract/assertions.ts';
 import { ScanwireError } from '../../lib/errors.ts';
-import type { InvestigationCreated } from '../../lib/webhooks/events/published-bodies.ts';
+import type { InvestigationCreated } from '../../lib/webhooks/events/event-body-types.ts';
 import { endpoints, type OperationName } from '../../plugins/admin-console/operations.ts';
 import { admin, host, receiver, register, systemOf } from '../plugins/admin-console/host.ts';
 import { Visitor } from '../plugins/admin-console/visitor.ts';

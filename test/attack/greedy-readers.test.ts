@@ -6,7 +6,7 @@ import { until } from '../../adapters/contract/assertions.ts';
 import { memoryInventory } from '../../adapters/memory/inventory/inventory.ts';
 import type { Host, HostInput } from '../../lib/inventory/host.ts';
 import type { InventoryStore } from '../../lib/inventory/store.ts';
-import { streamsUpTo } from '../../plugins/rest-api-v2/index-streams.ts';
+import { streamsUpTo } from '../../plugins/rest-api-v2/request-limits.ts';
 import { type Served, served } from '../plugins/rest-api-v2/served.ts';
 
 async function* oneHost(): AsyncGenerator<HostInput> {

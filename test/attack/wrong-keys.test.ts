@@ -7,7 +7,7 @@ import { postgresApiKeys } from '../../adapters/postgres/index.ts';
 import { apiKeys, newApiKey } from '../../lib/keys/api-keys.ts';
 import type { ApiKeyStore } from '../../lib/keys/store.ts';
 import { plugin as tokenAuth } from '../../plugins/token-auth/index.ts';
-import { PER_SECOND } from '../../plugins/token-auth/refusals.ts';
+import { PER_SECOND } from '../../plugins/token-auth/refusal-pacing.ts';
 import { migratedMemory } from '../support/migrated-database.ts';
 
 /*

@@ -3,7 +3,7 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
-import type { InvestigationCreated } from '../../lib/webhooks/events/published-bodies.ts';
+import type { InvestigationCreated } from '../../lib/webhooks/events/event-body-types.ts';
 import { type Engine, engineSettings, HOST_PATIENCE, runEngine } from './engine.ts';
 import { type Accepted, journal, type Publication, TOGETHER, trueTime } from './journal.ts';
 

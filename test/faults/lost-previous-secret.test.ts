@@ -6,7 +6,7 @@ import { migrate, postgresWebhooks } from '../../adapters/postgres/index.ts';
 import { migrations } from '../../adapters/postgres/migrate.ts';
 import { egressGuard } from '../../lib/egress/guard.ts';
 import { assertOpens, keyRing } from '../../lib/keys/key-ring.ts';
-import type { ExporterChanges } from '../../lib/webhooks/exporters/exporter.ts';
+import type { ExporterChanges } from '../../lib/webhooks/exporters/exporter-patch.ts';
 import { sealedForExporters } from '../../lib/webhooks/exporters/exporter-resealing.ts';
 import { sealSecret, unsealSecrets } from '../../lib/webhooks/messages/signing-secret.ts';
 import type { WebhookStores } from '../../lib/webhooks/options.ts';

@@ -10,7 +10,7 @@ import Hapi, { type Server } from '@hapi/hapi';
 import t, { type Test } from 'tap';
 import { memoryApiKeys, memoryInventory } from '../../adapters/memory/index.ts';
 import type { HostInput } from '../../lib/inventory/host.ts';
-import { alwaysLicensed } from '../../lib/license/verify-license.ts';
+import { alwaysLicensed } from '../../lib/license/license-source.ts';
 import { VERSION } from '../../lib/version.ts';
 import { plugin as metasploitData } from '../../plugins/metasploit-data/index.ts';
 import { plugin as tokenAuth } from '../../plugins/token-auth/index.ts';

@@ -4,7 +4,7 @@ import Hapi from '@hapi/hapi';
 import t from 'tap';
 import { memoryInventory } from '../../adapters/memory/index.ts';
 import { openScanDatabase } from '../../adapters/scan-database/index.ts';
-import { alwaysLicensed } from '../../lib/license/verify-license.ts';
+import { alwaysLicensed } from '../../lib/license/license-source.ts';
 import { webhookMetrics, webhookTracing } from '../../lib/webhooks/index.ts';
 import { plugin as adminConsole } from '../../plugins/admin-console/index.ts';
 import { plugin as mcp } from '../../plugins/mcp/index.ts';

@@ -1,4 +1,4 @@
-import type { ExporterChanges } from '../../lib/webhooks/exporters/exporter.ts';
+import type { ExporterChanges } from '../../lib/webhooks/exporters/exporter-patch.ts';
 import type { WebhookStores } from '../../lib/webhooks/options.ts';
 import { seeded } from '../support/seeded.ts';
 import { OWN_HEADER } from './exporter-model.ts';

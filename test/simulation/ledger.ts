@@ -2,7 +2,8 @@ import type { Claim, Delivery, DeliveryStore, RecordedOutcome, SweepOptions } fr
 import type { BegunAttempt } from '../../lib/webhooks/dispatching/reservations.ts';
 import type { NewEvent, Recipients } from '../../lib/webhooks/events/new-event.ts';
 import type { PublishedEvent } from '../../lib/webhooks/events/publisher.ts';
-import type { ExporterPatch, StoredExporter } from '../../lib/webhooks/exporters/exporter.ts';
+import type { StoredExporter } from '../../lib/webhooks/exporters/exporter.ts';
+import type { ExporterPatch } from '../../lib/webhooks/exporters/exporter-patch.ts';
 import { unsealUrl } from '../../lib/webhooks/exporters/sealed-url.ts';
 import { unsealHeaders } from '../../lib/webhooks/messages/message-headers.ts';
 import { unsealSecrets } from '../../lib/webhooks/messages/signing-secret.ts';

@@ -1,4 +1,4 @@
-import type { InvestigationCreated } from '../../lib/webhooks/events/published-bodies.ts';
+import type { InvestigationCreated } from '../../lib/webhooks/events/event-body-types.ts';
 
 /** The body of an event. */
 export const investigation: InvestigationCreated = {

@@ -1,5 +1,6 @@
 import type { Command } from 'commander';
-import { commander, wholeNumber } from '../../cli/command.ts';
+import { commander } from '../../cli/command.ts';
+import { wholeNumber } from '../../cli/option-values.ts';
 
 const MOST = 1_000_000_000;
 

@@ -6,7 +6,7 @@ import { ScanwireError } from '../../lib/errors.ts';
 import { type KeyRing, keyRing } from '../../lib/keys/key-ring.ts';
 import type { DeliveryState } from '../../lib/webhooks/deliveries/delivery-store.ts';
 import type { DeliveryQueue, QueueWorker } from '../../lib/webhooks/dispatching/delivery-queue.ts';
-import type { InvestigationCreated } from '../../lib/webhooks/events/published-bodies.ts';
+import type { InvestigationCreated } from '../../lib/webhooks/events/event-body-types.ts';
 import type { WebhooksOptions } from '../../lib/webhooks/options.ts';
 import { codeOfStatus } from '../../lib/webhooks/outcomes/attempt-result.ts';
 import { newProgress, type OutcomeCode, outcomeOf } from '../../lib/webhooks/outcomes/outcome.ts';

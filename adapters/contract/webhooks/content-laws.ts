@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import type { FormattedMessage } from '../../../lib/webhooks/events/new-event.ts';
+import type { FormattedMessage } from '../../../lib/webhooks/messages/formatted-message.ts';
 import { only, present } from '../assertions.ts';
 import type { Laws } from '../register-laws.ts';
 import { at, sampleEvent, type WebhookBench } from './fixture.ts';

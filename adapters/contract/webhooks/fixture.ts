@@ -12,7 +12,8 @@ import type {
     RecordedOutcome,
 } from '../../../lib/webhooks/deliveries/delivery-store.ts';
 import type { NewEvent, Recipients } from '../../../lib/webhooks/events/new-event.ts';
-import { type ExporterPatch, newExporter, newExporterSchema, type StoredExporter } from '../../../lib/webhooks/exporters/exporter.ts';
+import { newExporter, newExporterSchema, type StoredExporter } from '../../../lib/webhooks/exporters/exporter.ts';
+import type { ExporterPatch } from '../../../lib/webhooks/exporters/exporter-patch.ts';
 import type { BreakerRules } from '../../../lib/webhooks/outcomes/breaker.ts';
 import type { Outcome, OutcomeCode } from '../../../lib/webhooks/outcomes/outcome.ts';
 import { assertFields, only, present } from '../assertions.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import type { Claim, ClaimRequest } from '../../../lib/webhooks/deliveries/delivery-store.ts';
-import type { ExporterPatch } from '../../../lib/webhooks/exporters/exporter.ts';
+import type { ExporterPatch } from '../../../lib/webhooks/exporters/exporter-patch.ts';
 import { assertFields, only, present } from '../assertions.ts';
 import type { Laws } from '../register-laws.ts';
 import {

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import type { Executor } from '../../../lib/transaction.ts';
-import type { FormattedMessage, NewEvent, Recipient, SubscribedExporters } from '../../../lib/webhooks/events/new-event.ts';
+import type { NewEvent, Recipient, SubscribedExporters } from '../../../lib/webhooks/events/new-event.ts';
 import type { StoredExporter } from '../../../lib/webhooks/exporters/exporter.ts';
+import type { FormattedMessage } from '../../../lib/webhooks/messages/formatted-message.ts';
 import { only, present } from '../assertions.ts';
 import type { Laws } from '../register-laws.ts';
 import { at, failure, forAll, sampleEvent, type WebhookBench } from './fixture.ts';

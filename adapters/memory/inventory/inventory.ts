@@ -7,7 +7,7 @@ import { DEFAULT_WORKSPACE, type Note, type Session, type Vuln, type Workspace }
 import { FILTERS, matches } from '../../../lib/inventory/selection.ts';
 import type { InventoryStore, InventoryWriter, RemovedHosts } from '../../../lib/inventory/store.ts';
 import { checked, clockSchema } from '../../../lib/schema-validation.ts';
-import { type InventoryImport, inventoryImport } from './import-hosts.ts';
+import { BLANK_FINDINGS, type InventoryImport, inventoryImport } from './import-hosts.ts';
 import {
     collection,
     count,
@@ -20,7 +20,6 @@ import {
     times,
     vulnsOfServices,
 } from './inventory-tables.ts';
-import { BLANK_FINDINGS } from './stored-findings.ts';
 
 /** How the inventory is read and stamped. */
 export interface MemoryInventoryOptions {

@@ -2,8 +2,8 @@ import { holdPort } from '../../../lib/inventory/closed-ports.ts';
 import type { HostInput } from '../../../lib/inventory/host.ts';
 import { type ImportCounts, importCounts } from '../../../lib/inventory/import-counts.ts';
 import type { Service } from '../../../lib/inventory/resources.ts';
+import type { StoredFinding } from './import-hosts.ts';
 import { existing, FINDING_COUNTS, type InventoryTables, ROOT, removeHost } from './inventory-tables.ts';
-import type { StoredFinding } from './stored-findings.ts';
 
 const FINDINGS = ['notes', 'vulns'] as const;
 type FindingName = (typeof FINDINGS)[number];

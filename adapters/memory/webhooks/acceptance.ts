@@ -1,6 +1,7 @@
 import type { Acceptance, DeliveryStore, Dispatched } from '../../../lib/webhooks/deliveries/delivery-store.ts';
 import type { HandOutOptions } from '../../../lib/webhooks/dispatching/reservations.ts';
-import type { FormattedMessage, NewEvent, Recipients, StoredEvent } from '../../../lib/webhooks/events/new-event.ts';
+import type { NewEvent, Recipients, StoredEvent } from '../../../lib/webhooks/events/new-event.ts';
+import type { FormattedMessage } from '../../../lib/webhooks/messages/formatted-message.ts';
 import { storeRefusals } from '../../../lib/webhooks/store-refusals.ts';
 import { handOut } from './delivery-transitions.ts';
 import { roomFor } from './dispatch.ts';

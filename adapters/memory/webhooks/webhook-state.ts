@@ -5,9 +5,10 @@ import type { Reservation } from '../../../lib/webhooks/dispatching/reservations
 import { SHARES } from '../../../lib/webhooks/dispatching/slot-shares.ts';
 import type { Session } from '../../../lib/webhooks/dispatching/worker-session.ts';
 import type { ExporterNotice } from '../../../lib/webhooks/events/exporter-notices.ts';
-import type { AcceptedEvent, FormattedMessage, StoredEvent } from '../../../lib/webhooks/events/new-event.ts';
+import type { AcceptedEvent, StoredEvent } from '../../../lib/webhooks/events/new-event.ts';
 import type { StoredExporter } from '../../../lib/webhooks/exporters/exporter.ts';
 import type { ExporterHealth } from '../../../lib/webhooks/exporters/exporter-health.ts';
+import type { FormattedMessage } from '../../../lib/webhooks/messages/formatted-message.ts';
 import type { ResponseBody } from '../../../lib/webhooks/outcomes/response-bodies.ts';
 
 type Mutable<T> = { -readonly [K in keyof T]: T[K] };

@@ -1,6 +1,5 @@
-import { ScanwireError } from '../../../lib/errors.ts';
 import type { Executor } from '../../../lib/transaction.ts';
-import { type PoolLike, patiently, transaction } from '../database.ts';
+import { type PoolLike, patiently } from '../database.ts';
 
 /** An import that has not renewed its lease for so long has died. Longer than any statement is waited for. */
 export const LEASE = `interval '40 seconds'`;
@@ -27,32 +26,4 @@ export async function release(pool: PoolLike, { workspaceId, importId }: Lease):
     await patiently(pool)
         .query(`update scanwire.workspaces set import_until = '-infinity' where id = $1 and import_id = $2`, [workspaceId, importId])
         .catch(() => {});
-}
-
-/**
- * Every row is found by an index, one by one: what is small or empty when the planner last heard of it has grown since, and a slice that
- * reads whole tables or indexes takes seconds. Nor does a slice wait for the disk; what shows the import does, and the slices are in the
- * log before it.
- */
-const SETTINGS = `set local enable_seqscan = off; set local enable_hashjoin = off; set local enable_mergejoin = off;
-    set local synchronous_commit = off`;
-
-/**
- * One short transaction of an import. It holds the row of the workspace, so that nobody takes the lease meanwhile.
- *
- * @throws ScanwireError `CONFLICT` when the import no longer has the lease.
- */
-export async function slice<T>(pool: PoolLike, { workspaceId, importId }: Lease, run: (client: Executor) => Promise<T>): Promise<T> {
-    return await transaction(pool, async (client) => {
-        await client.query(SETTINGS);
-        const { rowCount } = await client.query(
-            `update scanwire.workspaces set import_until = scanwire.now() + ${LEASE} where id = $1 and import_id = $2`,
-            [workspaceId, importId],
-        );
-        if (rowCount !== 1) {
-            throw new ScanwireError('CONFLICT', 'The import was taken for dead, and what it had stored was removed');
-        }
-
-        return await run(client);
-    });
 }

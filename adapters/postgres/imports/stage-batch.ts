@@ -3,8 +3,9 @@ import { addCounts, type ImportCounts, importCounts } from '../../../lib/invento
 import type { Executor } from '../../../lib/transaction.ts';
 import type { PoolLike } from '../database.ts';
 import type { ReadBatch } from './import-batches.ts';
-import { type Lease, slice } from './import-lease.ts';
+import type { Lease } from './import-lease.ts';
 import type { Pace } from './import-slices.ts';
+import { slice } from './import-slices.ts';
 import { NOTE_NAMED } from './remove-unnamed.ts';
 import { NO_FINDINGS, stageFindings } from './stage-findings.ts';
 import { STAGE_HOSTS, type StagedHosts } from './stage-hosts.ts';

@@ -1,6 +1,6 @@
 import { type PoolLike, transaction } from '../database.ts';
-import { LEASE, type Lease, slice } from './import-lease.ts';
-import { everySlice } from './import-slices.ts';
+import { LEASE, type Lease } from './import-lease.ts';
+import { everySlice, slice } from './import-slices.ts';
 import { FORGET_NAMED } from './remove-unnamed.ts';
 import { UNSEE } from './sightings.ts';
 import { APPLY_FINDINGS, DISCARD_FINDINGS } from './stage-findings.ts';

@@ -1,13 +1,5 @@
 import type { Executor } from '../../../lib/transaction.ts';
-
-/** Texts of rows that were read at once, in the order of the rows. */
-export interface TextBatch {
-    /** With commas between the rows of each; null where not every row has a text. */
-    readonly texts: readonly (string | Uint8Array)[] | null;
-    /** The highest id, null without rows. */
-    readonly last: number | null;
-    readonly rows: number;
-}
+import type { TextBatch } from './text-batches.ts';
 
 /**
  * A client that reads what selects an id and a text, in this order, as one {@link TextBatch}. node-postgres makes a string of all that it

@@ -2,7 +2,6 @@ import { setImmediate } from 'node:timers/promises';
 import type { Collection, ReadOptions } from '../../../lib/inventory/store.ts';
 import type { Executor } from '../../../lib/transaction.ts';
 import { prepared } from '../prepared.ts';
-import type { TextBatch } from './copy-out.ts';
 import type { Readers } from './readers.ts';
 
 /** They cost next to nothing here, so that round trips count sooner than with rows. The first batch is a small one: somebody waits for it. */
@@ -33,6 +32,15 @@ export interface TextSource {
 /** The condition that rows are behind an id and, where there is one, up to another. */
 export function idsWithin(after: string, until?: string): string {
     return `rows.id > ${after}${until === undefined ? '' : ` and rows.id <= ${until}`}`;
+}
+
+/** Texts of rows that were read at once, in the order of the rows. */
+export interface TextBatch {
+    /** With commas between the rows of each; null where not every row has a text. */
+    readonly texts: readonly (string | Uint8Array)[] | null;
+    /** The highest id, null without rows. */
+    readonly last: number | null;
+    readonly rows: number;
 }
 
 /** Rows as one text, as the database answers. */

@@ -7,13 +7,14 @@ import { storeRefusals } from '../../../lib/webhooks/store-refusals.ts';
 import { type Row, type Time, uuidOrNull, withDates } from '../database.ts';
 import { prepared } from '../prepared.ts';
 import { accept, acceptJoined } from './acceptance.ts';
-import { claim, sessionStore, sweep } from './claims.ts';
+import { claim, sweep } from './claims.ts';
 import { countDeliveries, countSlices, DELIVERY_COLUMNS, deliveryFromRow, listDeliveries } from './delivery-lists.ts';
 import { dispatch } from './dispatch.ts';
 import type { Notifications } from './notifications.ts';
 import { recordOutcomes, responseStore } from './outcomes.ts';
 import { replayStore } from './replays.ts';
 import { retentionStore } from './retention.ts';
+import { sessionStore } from './worker-sessions.ts';
 
 /** The store's time. */
 const NOW: string = prepared('select scanwire.now() as now');

@@ -1,16 +1,9 @@
 import type { BegunAttempts, HandOutOptions, Reservation } from '../dispatching/reservations.ts';
 import type { Session } from '../dispatching/worker-session.ts';
-import type {
-    AcceptedEvent,
-    AcceptOptions,
-    DeliveryContent,
-    EventSummary,
-    FormattedMessage,
-    NewEvent,
-    StoredEvent,
-} from '../events/new-event.ts';
+import type { AcceptedEvent, AcceptOptions, DeliveryContent, EventSummary, NewEvent, StoredEvent } from '../events/new-event.ts';
 import type { StoredExporter } from '../exporters/exporter.ts';
 import type { ReadOptions } from '../exporters/exporter-store.ts';
+import type { FormattedMessage } from '../messages/formatted-message.ts';
 import type { TraceStore } from '../observing/trace-store.ts';
 import type { BreakerRules } from '../outcomes/breaker.ts';
 import type { Outcome, OutcomeCode } from '../outcomes/outcome.ts';

@@ -11,7 +11,7 @@ export const SHARES = {
     quickWithin: 500,
 } as const;
 
-/** An exporter with deliveries that are due or in flight. */
+/** An exporter of a collector, the pool of workers whose slots it shares with others: one that has deliveries that are due or in flight. */
 export interface Sharer {
     readonly slow: boolean;
     readonly inFlight: number;

@@ -2,10 +2,11 @@ import { ScanwireError } from '../../errors.ts';
 import type { Executor } from '../../transaction.ts';
 import type { StoredExporter } from '../exporters/exporter.ts';
 import { type FormatEvent, formatEvent } from '../formats/format.ts';
+import type { FormattedMessage } from '../messages/formatted-message.ts';
 import { type MessageMaker, messageMaker } from '../messages/formatted-message.ts';
 import type { WebhooksContext } from '../webhooks-context.ts';
 import { type EventKind, typesFor } from './event-kinds.ts';
-import type { FormattedMessage, IdempotencyKey, NewEvent, Recipient } from './new-event.ts';
+import type { IdempotencyKey, NewEvent, Recipient } from './new-event.ts';
 import { type CompiledSubscription, compileSubscription, explainSubscription, isNoticeKind } from './subscription.ts';
 
 /** An event before it is routed: nobody has chosen yet which exporters get it. */

@@ -1,6 +1,7 @@
 import type { Executor } from '../../transaction.ts';
 import type { HandOutOptions } from '../dispatching/reservations.ts';
-import type { HeaderPairs, StoredExporter } from '../exporters/exporter.ts';
+import type { StoredExporter } from '../exporters/exporter.ts';
+import type { FormattedMessage } from '../messages/formatted-message.ts';
 import type { ExportType } from '../setting-values.ts';
 
 /** Something that happened, accepted once. */
@@ -65,17 +66,6 @@ export type Recipients =
     | { readonly types: readonly ExportType[]; readonly subscribers?: readonly Recipient[] }
     /** This exporter, running or not, with a single attempt that is never retried: a `test`. */
     | { readonly exporterId: string; readonly message?: FormattedMessage | null };
-
-/** What is sent of an event in a format other than `native`: made when it was accepted, the same on every try. */
-export interface FormattedMessage {
-    readonly contentType: string;
-    /** Headers of the format, beside those of every message. */
-    readonly headers: HeaderPairs;
-    /** The exact text that is signed and sent, UTF-8, but for the format's secret. */
-    readonly body: string;
-    /** Why it could not be made: the delivery then ends with this. Null otherwise. */
-    readonly failure: string | null;
-}
 
 /** An exporter whose own subscription chose the event, and what it gets. */
 export interface Recipient {

@@ -10,10 +10,10 @@ import type { MessageCache } from '../sending/message-cache.ts';
 import { RULE_SETS, type RuleSet } from '../setting-values.ts';
 import type { WebhooksContext } from '../webhooks-context.ts';
 import { eventBody } from './event-body.ts';
+import type { EventBody } from './event-body-types.ts';
 import { type EventKind, type EventKinds, testEvent } from './event-kinds.ts';
 import type { UnroutedEvent } from './event-routing.ts';
 import type { AcceptedEvent, NewEvent } from './new-event.ts';
-import type { EventBody } from './published-bodies.ts';
 import { isNoticeKind } from './subscription.ts';
 
 /** What may be said about an event besides its body. */

@@ -5,9 +5,11 @@ import { type EgressProxy, type ProxyAddress, parseProxyUrl } from '../../egress
 import { ScanwireError } from '../../errors.ts';
 import type { KeyRing, SealedText } from '../../keys/key-ring.ts';
 import { subjectOf } from '../../schema-validation.ts';
-import { certificatesIn, checkTls, tlsContext } from '../sending/tls-context.ts';
+import type { HeaderPairs } from '../messages/message-headers.ts';
 import type { WebhooksContext } from '../webhooks-context.ts';
-import type { ExporterPatch, HeaderPairs, StoredExporter } from './exporter.ts';
+import { certificatesIn, checkTls, tlsContext } from './client-certificate.ts';
+import type { StoredExporter } from './exporter.ts';
+import type { ExporterPatch } from './exporter-patch.ts';
 import { checkReceiverUrl } from './receiver-url.ts';
 import { knownUrl } from './sealed-url.ts';
 

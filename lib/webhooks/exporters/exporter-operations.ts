@@ -5,17 +5,10 @@ import { RESERVATION_TIMES } from '../dispatching/reservations.ts';
 import { checkSecret, generateSecret, unsealSecrets } from '../messages/signing-secret.ts';
 import { storeRefusals } from '../store-refusals.ts';
 import type { WebhooksContext } from '../webhooks-context.ts';
-import {
-    type Exporter,
-    type ExporterChanges,
-    exporterChangesSchema,
-    type NewExporterSettings,
-    newExporterSchema,
-    type StoredExporter,
-} from './exporter.ts';
+import { type Exporter, type NewExporterSettings, newExporterSchema, type StoredExporter } from './exporter.ts';
 import { type ShownExporter, withHealth } from './exporter-health.ts';
 import { type ExporterLists, exporterLists } from './exporter-lists.ts';
-import { exporterToStore, patchOf } from './exporter-patch.ts';
+import { type ExporterChanges, exporterChangesSchema, exporterToStore, patchOf } from './exporter-patch.ts';
 import { type ExporterQuestions, exporterQuestions } from './exporter-preview.ts';
 import { resealExporters } from './exporter-resealing.ts';
 import { insertWithinOwnerLimit } from './owner-limits.ts';

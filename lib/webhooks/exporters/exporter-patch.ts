@@ -1,3 +1,4 @@
+import Joi from 'joi';
 import { guardFor } from '../../egress/guard.ts';
 import { ScanwireError } from '../../errors.ts';
 import { subjectOf } from '../../schema-validation.ts';
@@ -5,9 +6,9 @@ import { checkSubscription, type Subscription } from '../events/subscription.ts'
 import { native } from '../formats/envelopes.ts';
 import { checkFormat } from '../formats/format.ts';
 import { sealedFormatSecret, sealFormatSecret } from '../formats/format-secret.ts';
-import { changedHeaders, keepsHeaders, sealHeaders } from '../messages/message-headers.ts';
+import { changedHeaders, type HeaderChanges, keepsHeaders, sealHeaders } from '../messages/message-headers.ts';
 import { changeSecret, checkSecret, sealSecret } from '../messages/signing-secret.ts';
-import type { ExportType } from '../setting-values.ts';
+import { EXPORT_TYPES, type ExportType } from '../setting-values.ts';
 import type { WebhooksContext } from '../webhooks-context.ts';
 import {
     authenticationPatch,
@@ -16,17 +17,69 @@ import {
     storedAuthentication,
     unsettledCredential,
 } from './authentication.ts';
-import {
-    type CheckedExporterSettings,
-    type ExporterChanges,
-    type ExporterPatch,
-    type HeaderChanges,
-    newExporter,
-    type StoredExporter,
-} from './exporter.ts';
+import { type CheckedExporterSettings, configurableSchemas, type ExporterSettings, newExporter, type StoredExporter } from './exporter.ts';
 import { assertCollector } from './owner-limits.ts';
 import { checkReceiverUrl } from './receiver-url.ts';
 import { knownUrl, urlToStore } from './sealed-url.ts';
+
+/** What may change of an exporter; what is absent stays. */
+export interface ExporterChanges extends Partial<Omit<ExporterSettings, 'headers'>> {
+    /** All additional headers from then on; a value of null keeps the one that there is. */
+    readonly headers?: HeaderChanges;
+    /** Only `investigation_legacy` can change, only to `investigation_legacy_and_library`, and never back. */
+    readonly type?: ExportType;
+    /**
+     * Sends the additional headers, credentials and secret of the format that there are to the new URL, although it leads to another scheme, host
+     * or port than before. Else such a change needs `headers` with all their values, and `basic` and whatever else there is: they were given for the receiver of then.
+     */
+    readonly keepHeaders?: boolean;
+    /**
+     * How long the secret before a new one goes on signing, in milliseconds: at most 30 days, 0 for not at all. A day when absent. Secrets that
+     * were changed before keep their own ends.
+     */
+    readonly overlap?: number;
+}
+
+/** In milliseconds. */
+const MAX_OVERLAP = 30 * 86_400_000;
+
+/** The rules of {@link ExporterChanges}. */
+export const exporterChangesSchema: Joi.ObjectSchema<ExporterChanges> = Joi.object({
+    ...configurableSchemas,
+    headers: Joi.array()
+        .items(Joi.array().ordered(Joi.string().required(), Joi.string().allow('', null).required()))
+        .description('All additional headers from then on, pairs of name and value; null for the value that there is'),
+    type: Joi.string()
+        .valid(...EXPORT_TYPES)
+        .description('Of a legacy exporter: from `investigation_legacy` to `investigation_legacy_and_library`, once'),
+    keepHeaders: Joi.boolean().description(
+        'Sends headers and credentials to the new URL although it leads to another scheme, host or port',
+    ),
+    overlap: Joi.number()
+        .integer()
+        .min(0)
+        .max(MAX_OVERLAP)
+        .description('Milliseconds for which the secret before a new one goes on signing, 0 for not at all; a day when absent'),
+})
+    .label('changes')
+    .min(1)
+    .required();
+
+/** What an exporter's settings are changed to; what is absent stays. */
+export type ExporterPatch = Partial<Omit<StoredExporter, 'id' | 'createdAt' | 'updatedAt' | 'consecutiveFailures' | 'legacy' | 'owner'>> & {
+    /** Only when it still has this type; else `CONFLICT`. */
+    readonly expectedType?: ExportType;
+    /** Only when its `sealedSecret` is still this text; else `CONFLICT`. */
+    readonly expectedSecret?: string;
+    /** Only when its `sealedHeaders` is still this, null for none; else `CONFLICT`. */
+    readonly expectedHeaders?: string | null;
+    /** Only when its `sealedFormatSecret` is still this, null for none; else `CONFLICT`. */
+    readonly expectedFormatSecret?: string | null;
+    /** Only when its `sealedAuthentication` is still this, null for none; else `CONFLICT`. */
+    readonly expectedAuthentication?: string | null;
+    /** Only when its `url` is still this text; else `CONFLICT`. */
+    readonly expectedUrl?: string;
+};
 
 /** A new exporter as it is stored. @throws ScanwireError `INVALID_INPUT` with the field. */
 export async function exporterToStore(

@@ -4,17 +4,11 @@ import { type Choice, choiceOf, formatInput, type UnroutedEvent } from '../event
 import { type PublishOptions, publishableKind } from '../events/publisher.ts';
 import type { FormatEvent } from '../formats/format.ts';
 import { maskedBody, maskedMessage, messageMaker } from '../messages/formatted-message.ts';
+import type { HeaderPairs } from '../messages/message-headers.ts';
 import { checkSecret, generateSecret } from '../messages/signing-secret.ts';
 import type { WebhooksContext } from '../webhooks-context.ts';
-import {
-    type ExporterChanges,
-    exporterChangesSchema,
-    type HeaderPairs,
-    type NewExporterSettings,
-    newExporterSchema,
-    type StoredExporter,
-} from './exporter.ts';
-import { exporterToStore, patchOf } from './exporter-patch.ts';
+import { type NewExporterSettings, newExporterSchema, type StoredExporter } from './exporter.ts';
+import { type ExporterChanges, exporterChangesSchema, exporterToStore, patchOf } from './exporter-patch.ts';
 
 /** Answers what an exporter would do with an event that is not published: whether it would get it, and what would be sent. */
 export interface ExporterQuestions {

@@ -5,7 +5,8 @@ import { sealedHeaders } from '../messages/message-headers.ts';
 import { sealedSecrets } from '../messages/signing-secret.ts';
 import type { WebhooksContext } from '../webhooks-context.ts';
 import { sealedAuthentication } from './authentication.ts';
-import type { ExporterPatch, StoredExporter } from './exporter.ts';
+import type { StoredExporter } from './exporter.ts';
+import type { ExporterPatch } from './exporter-patch.ts';
 import type { ExporterStore } from './exporter-store.ts';
 import { sealedUrl } from './sealed-url.ts';
 

@@ -1,9 +1,10 @@
 import type { Executor } from '../../transaction.ts';
 import type { ExporterNotice } from '../events/exporter-notices.ts';
 import type { SubscribedExporters } from '../events/new-event.ts';
-import type { ExporterPatch, StoredExporter } from './exporter.ts';
+import type { StoredExporter } from './exporter.ts';
 import type { ExporterHealth, Overview } from './exporter-health.ts';
 import type { ExporterPageRequest, ExporterSummary, PagedRow, SummaryQuery } from './exporter-lists.ts';
+import type { ExporterPatch } from './exporter-patch.ts';
 
 /** How long a read may take. */
 export interface ReadOptions {

@@ -1,10 +1,10 @@
 import Joi from 'joi';
 import { nameSchema } from '../../schema-validation.ts';
 import type { Filter } from '../events/filter.ts';
+import type { HeaderPairs } from '../messages/message-headers.ts';
 import {
     AFTER_EXHAUSTED,
     type AfterExhausted,
-    EXPORT_TYPES,
     type ExportType,
     SIGNATURE_FORMS,
     type SignatureForm,
@@ -19,7 +19,7 @@ export interface StoredSettings {
     readonly url: string;
     /** May be empty; goes out as `webhook_name` of a `test`. */
     readonly name: string;
-    /** The pool of workers that sends for it, by its name. */
+    /** Name of the collector that sends for it: a pool of workers, for example those inside a customer's network. */
     readonly collector: string;
     readonly trust: Trust;
     /** Forms of the signature, the preferred one first. */
@@ -84,34 +84,12 @@ export interface StoredExporter extends Exporter, StoredSettings {
     readonly sealedAuthentication: string | null;
 }
 
-/** What an exporter's settings are changed to; what is absent stays. */
-export type ExporterPatch = Partial<Omit<StoredExporter, 'id' | 'createdAt' | 'updatedAt' | 'consecutiveFailures' | 'legacy' | 'owner'>> & {
-    /** Only when it still has this type; else `CONFLICT`. */
-    readonly expectedType?: ExportType;
-    /** Only when its `sealedSecret` is still this text; else `CONFLICT`. */
-    readonly expectedSecret?: string;
-    /** Only when its `sealedHeaders` is still this, null for none; else `CONFLICT`. */
-    readonly expectedHeaders?: string | null;
-    /** Only when its `sealedFormatSecret` is still this, null for none; else `CONFLICT`. */
-    readonly expectedFormatSecret?: string | null;
-    /** Only when its `sealedAuthentication` is still this, null for none; else `CONFLICT`. */
-    readonly expectedAuthentication?: string | null;
-    /** Only when its `url` is still this text; else `CONFLICT`. */
-    readonly expectedUrl?: string;
-};
-
 /** A secret that was changed, and that still signs until its end in the forms that can carry several. */
 export interface PreviousSecret {
     /** Sealed as the current one is. */
     readonly sealed: string;
     readonly until: Date;
 }
-
-/** Additional headers, in the user's order. */
-export type HeaderPairs = readonly (readonly [name: string, value: string])[];
-
-/** The same in a change: null for the value of the header of that name which there is, whatever its case. */
-export type HeaderChanges = readonly (readonly [name: string, value: string | null])[];
 
 /** What a user configures. `docs/webhook-exporter.md` lists every setting with its default. */
 export interface ExporterSettings extends Partial<Omit<StoredSettings, 'url'>>, Pick<StoredSettings, 'url'>, AuthenticationSettings {
@@ -134,24 +112,6 @@ export interface NewExporterSettings extends ExporterSettings {
     readonly owner?: string | null;
 }
 
-/** What may change of an exporter; what is absent stays. */
-export interface ExporterChanges extends Partial<Omit<ExporterSettings, 'headers'>> {
-    /** All additional headers from then on; a value of null keeps the one that there is. */
-    readonly headers?: HeaderChanges;
-    /** Only `investigation_legacy` can change, only to `investigation_legacy_and_library`, and never back. */
-    readonly type?: ExportType;
-    /**
-     * Sends the additional headers, credentials and secret of the format that there are to the new URL, although it leads to another scheme, host
-     * or port than before. Else such a change needs `headers` with all their values, and `basic` and whatever else there is: they were given for the receiver of then.
-     */
-    readonly keepHeaders?: boolean;
-    /**
-     * How long the secret before a new one goes on signing, in milliseconds: at most 30 days, 0 for not at all. A day when absent. Secrets that
-     * were changed before keep their own ends.
-     */
-    readonly overlap?: number;
-}
-
 /** Name of the collector that exporters belong to unless they say otherwise. */
 export const DEFAULT_COLLECTOR = 'default';
 
@@ -163,9 +123,6 @@ export const collectorSchema: Joi.StringSchema = Joi.string()
     .messages({ 'string.pattern.base': '{{#label}} must be 1 to 64 letters, digits, "-" and "_"' });
 
 const WEEK = 7 * 86_400_000;
-/** In milliseconds. */
-const MAX_OVERLAP = 30 * 86_400_000;
-
 /** The rules of {@link StoredSettings}. */
 export const settingSchemas: { readonly [Setting in keyof StoredSettings]: Joi.Schema } = {
     url: Joi.string().max(2048).description('Where to POST, http or https'),
@@ -205,7 +162,8 @@ export const settingSchemas: { readonly [Setting in keyof StoredSettings]: Joi.S
 /** Names of owners are the application's. */
 export const ownerSchema: Joi.StringSchema = Joi.string().max(200);
 
-const configurableSchemas = {
+/** The rules of {@link ExporterSettings}, without defaults. */
+export const configurableSchemas: { readonly [Setting in keyof Required<ExporterSettings>]: Joi.Schema } = {
     ...settingSchemas,
     secret: Joi.string().description('Signing secret'),
     formatSecret: Joi.string().max(1024).description('What the format needs and nobody may see'),
@@ -240,28 +198,6 @@ export const newExporterSchema: Joi.ObjectSchema<CheckedExporterSettings> = Joi.
     legacy: Joi.boolean().default(false).description('Dates from before the detection rules library: starts with `investigation_legacy`'),
 })
     .label('settings')
-    .required();
-
-/** The rules of {@link ExporterChanges}. */
-export const exporterChangesSchema: Joi.ObjectSchema<ExporterChanges> = Joi.object({
-    ...configurableSchemas,
-    headers: Joi.array()
-        .items(Joi.array().ordered(Joi.string().required(), Joi.string().allow('', null).required()))
-        .description('All additional headers from then on, pairs of name and value; null for the value that there is'),
-    type: Joi.string()
-        .valid(...EXPORT_TYPES)
-        .description('Of a legacy exporter: from `investigation_legacy` to `investigation_legacy_and_library`, once'),
-    keepHeaders: Joi.boolean().description(
-        'Sends headers and credentials to the new URL although it leads to another scheme, host or port',
-    ),
-    overlap: Joi.number()
-        .integer()
-        .min(0)
-        .max(MAX_OVERLAP)
-        .description('Milliseconds for which the secret before a new one goes on signing, 0 for not at all; a day when absent'),
-})
-    .label('changes')
-    .min(1)
     .required();
 
 /** An exporter as it begins: stopped; its URL, its secret, its additional headers and what it authenticates by are yet to be sealed. */

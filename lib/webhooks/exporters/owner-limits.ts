@@ -1,7 +1,8 @@
 import Joi from 'joi';
 import { ScanwireError } from '../../errors.ts';
-import { collectorSchema, type Exporter, type ExporterChanges, ownerSchema, type StoredExporter } from './exporter.ts';
+import { collectorSchema, type Exporter, ownerSchema, type StoredExporter } from './exporter.ts';
 import type { ExporterLists } from './exporter-lists.ts';
+import type { ExporterChanges } from './exporter-patch.ts';
 import type { ExporterStore } from './exporter-store.ts';
 
 /** What the exporters of an owner may be. */

@@ -1,6 +1,6 @@
 import { ScanwireError } from '../../errors.ts';
 import { testEvent } from '../events/event-kinds.ts';
-import type { HeaderPairs } from '../exporters/exporter.ts';
+import type { HeaderPairs } from '../messages/message-headers.ts';
 import { checkAdditionalHeaders } from '../messages/message-headers.ts';
 import { vendorNamed } from '../messages/signature.ts';
 import type { FormatName } from '../setting-values.ts';
@@ -191,7 +191,7 @@ function checkSecret({ name, secret: wanted }: Format, secret: string | undefine
 }
 
 /** The message of a `test`. What cannot be made of it now is the fault of whoever saves. */
-function madeAtSave(formatter: Formatter): FormattedMessage {
+function madeAtSave(formatter: Formatter): FormatterResult {
     const time = new Date(0);
     const id = '00000000-0000-4000-8000-000000000000';
     const text = JSON.stringify({ timestamp: time, webhook_id: id, webhook_name: '' });
@@ -203,8 +203,8 @@ function madeAtSave(formatter: Formatter): FormattedMessage {
     }
 }
 
-/** A message as it is stored: what a format has made of an event. */
-export interface FormattedMessage {
+/** What a formatter has made of an event. */
+export interface FormatterResult {
     readonly contentType: string;
     /** The format's own headers besides `Content-Type`. */
     readonly headers: HeaderPairs;
@@ -213,7 +213,7 @@ export interface FormattedMessage {
 }
 
 /** Makes the messages of one exporter. */
-export type Formatter = (event: FormatEvent) => FormattedMessage;
+export type Formatter = (event: FormatEvent) => FormatterResult;
 
 /**
  * The formatter of an exporter. To be kept as long as neither its choice nor the vendor changes: a template is parsed for each.

@@ -1,15 +1,26 @@
 import { ScanwireError } from '../../errors.ts';
 import type { KeyRing } from '../../keys/key-ring.ts';
-import type { FormattedMessage, StoredEvent } from '../events/new-event.ts';
+import type { StoredEvent } from '../events/new-event.ts';
 import { authorizationOf, unsealAuthentication } from '../exporters/authentication.ts';
-import type { HeaderPairs, StoredExporter } from '../exporters/exporter.ts';
+import type { StoredExporter } from '../exporters/exporter.ts';
 import { native } from '../formats/envelopes.ts';
 import { type FormatEvent, type Formatter, formatterOf } from '../formats/format.ts';
 import { sealedFormatSecret, withFormatSecret, withMaskedSecret } from '../formats/format-secret.ts';
 import { MASK } from '../outcomes/masking.ts';
 import type { WebhooksContext } from '../webhooks-context.ts';
-import { messageHeaders, unsealHeaders } from './message-headers.ts';
+import { type HeaderPairs, messageHeaders, unsealHeaders } from './message-headers.ts';
 import { unsealSecrets } from './signing-secret.ts';
+
+/** What is sent of an event in a format other than `native`: made when it was accepted, the same on every try. */
+export interface FormattedMessage {
+    readonly contentType: string;
+    /** Headers of the format, beside those of every message. */
+    readonly headers: HeaderPairs;
+    /** The exact text that is signed and sent, UTF-8, but for the format's secret. */
+    readonly body: string;
+    /** Why it could not be made: the delivery then ends with this. Null otherwise. */
+    readonly failure: string | null;
+}
 
 /** What formats make of events, and for whom. */
 type Formatting = Pick<WebhooksContext, 'formats' | 'vendor' | 'maxBodyBytes'>;

@@ -1,8 +1,14 @@
 import { ScanwireError } from '../../errors.ts';
 import type { KeyRing, SealedText } from '../../keys/key-ring.ts';
-import type { FormattedMessage } from '../events/new-event.ts';
-import type { HeaderChanges, HeaderPairs, StoredExporter } from '../exporters/exporter.ts';
+import type { StoredExporter } from '../exporters/exporter.ts';
+import type { FormattedMessage } from './formatted-message.ts';
 import { type Signing, signatureHeaders, type Vendor } from './signature.ts';
+
+/** Additional headers, in the user's order. */
+export type HeaderPairs = readonly (readonly [name: string, value: string])[];
+
+/** The same in a change: null for the value of the header of that name which there is, whatever its case. */
+export type HeaderChanges = readonly (readonly [name: string, value: string | null])[];
 
 /**
  * All headers of a message in order, but those that the sender adds for the connection (`Host`, `Connection`,

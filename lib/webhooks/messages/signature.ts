@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto';
 import { ScanwireError } from '../../errors.ts';
-import type { HeaderPairs } from '../exporters/exporter.ts';
 import type { SignatureForm } from '../setting-values.ts';
+import type { HeaderPairs } from './message-headers.ts';
 import { type Secrets, standardWebhooksKey } from './signing-secret.ts';
 
 /** A message to sign, and with what. */

@@ -1,9 +1,9 @@
 import type { KeyRing } from '../../keys/key-ring.ts';
 import type { Claim } from '../deliveries/delivery-store.ts';
 import { isAuthorization, unsealAuthentication } from '../exporters/authentication.ts';
-import type { HeaderPairs } from '../exporters/exporter.ts';
 import { unsealUrl } from '../exporters/sealed-url.ts';
 import { sealedFormatSecret } from '../formats/format-secret.ts';
+import type { HeaderPairs } from '../messages/message-headers.ts';
 import { unsealHeaders } from '../messages/message-headers.ts';
 import type { Vendor } from '../messages/signature.ts';
 import { unsealSecrets } from '../messages/signing-secret.ts';

@@ -2,7 +2,10 @@ import type { QueueWorker } from '../dispatching/delivery-queue.ts';
 import type { WebhooksContext } from '../webhooks-context.ts';
 import { deliveryWorker } from './delivery-worker.ts';
 
-/** What a process has begun in order to send: the session under which it claims, and a worker for each collector. */
+/**
+ * What a process has begun in order to send: the session under which it claims, and a worker for each of its collectors, the named pools of
+ * workers to which exporters belong.
+ */
 export interface CollectorWorkers {
     /** Begins to send for these collectors, so many attempts of each at once. A stop meanwhile lets nothing more begin. */
     begin(collectors: Iterable<string>, concurrency: number): Promise<void>;

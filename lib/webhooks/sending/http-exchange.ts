@@ -1,5 +1,5 @@
 import type { Dispatcher } from 'undici';
-import type { HeaderPairs } from '../exporters/exporter.ts';
+import type { HeaderPairs } from '../messages/message-headers.ts';
 import type { AttemptProgress } from '../outcomes/outcome.ts';
 import type { Connection } from './connection.ts';
 

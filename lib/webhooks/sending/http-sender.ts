@@ -7,8 +7,9 @@ import { hostOf, portOf } from '../../egress/outgoing-url.ts';
 import { nameServersSchema, type Resolver, type ResolverOptions, resolverSchema } from '../../egress/resolver.ts';
 import { checked, clockSchema, milliseconds, objectWith } from '../../schema-validation.ts';
 import { type Authentication, authorizationOf, egressProxy, isAuthorization } from '../exporters/authentication.ts';
-import type { HeaderPairs } from '../exporters/exporter.ts';
+import { tlsContext } from '../exporters/client-certificate.ts';
 import { parseReceiverUrl } from '../exporters/receiver-url.ts';
+import type { HeaderPairs } from '../messages/message-headers.ts';
 import { isSenderHeader } from '../messages/message-headers.ts';
 import { codeOfError, resultOfError, resultOfExchange } from '../outcomes/attempt-result.ts';
 import { AttemptFailure, type AttemptProgress, type AttemptResult, newProgress, type Outcome, outcomeOf } from '../outcomes/outcome.ts';
@@ -18,7 +19,6 @@ import { type Connection, connection } from './connection.ts';
 import { connectionPool, type Lease } from './connection-pool.ts';
 import { type Exchange, exchange, type RefusedResponse } from './http-exchange.ts';
 import { secure } from './receiver-certificate.ts';
-import { tlsContext } from './tls-context.ts';
 
 /** One POST, ready to go. */
 export interface Message {

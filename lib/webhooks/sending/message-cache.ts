@@ -1,8 +1,9 @@
 import type { Claim } from '../deliveries/delivery-store.ts';
 import type { DeliveryJob } from '../dispatching/delivery-queue.ts';
 import type { Reservation } from '../dispatching/reservations.ts';
-import type { FormattedMessage, StoredEvent } from '../events/new-event.ts';
+import type { StoredEvent } from '../events/new-event.ts';
 import type { StoredExporter } from '../exporters/exporter.ts';
+import type { FormattedMessage } from '../messages/formatted-message.ts';
 import type { ByteBudget } from './byte-budget.ts';
 
 /** Events that this process has just accepted, and settings of exporters that it has read, so that a reserved delivery is sent without a read. */

@@ -1,11 +1,6 @@
-import {
-    DEFAULT_COLLECTOR,
-    type Exporter,
-    type ExporterChanges,
-    type HeaderChanges,
-    type HeaderPairs,
-    type NewExporterSettings,
-} from '../../../lib/webhooks/exporters/exporter.ts';
+import { DEFAULT_COLLECTOR, type Exporter, type NewExporterSettings } from '../../../lib/webhooks/exporters/exporter.ts';
+import type { ExporterChanges } from '../../../lib/webhooks/exporters/exporter-patch.ts';
+import type { HeaderChanges, HeaderPairs } from '../../../lib/webhooks/messages/message-headers.ts';
 import { generateSecret } from '../../../lib/webhooks/messages/signing-secret.ts';
 import {
     AFTER_EXHAUSTED,

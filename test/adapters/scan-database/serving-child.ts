@@ -1,7 +1,7 @@
 /* Serves the scan database of its argument, and says what memory it takes when it is asked. */
 import Hapi from '@hapi/hapi';
 import { openScanDatabase } from '../../../adapters/scan-database/index.ts';
-import { alwaysLicensed } from '../../../lib/license/verify-license.ts';
+import { alwaysLicensed } from '../../../lib/license/license-source.ts';
 import { plugin as restApiV2 } from '../../../plugins/rest-api-v2/index.ts';
 
 const { inventory, close } = await openScanDatabase({ connectionString: process.argv[2] ?? '' });

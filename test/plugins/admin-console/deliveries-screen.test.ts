@@ -4,7 +4,7 @@ import { decodeHTML } from 'entities';
 import t, { type Test } from 'tap';
 import { until } from '../../../adapters/contract/assertions.ts';
 import { ScanwireError } from '../../../lib/errors.ts';
-import type { InvestigationCreated } from '../../../lib/webhooks/events/published-bodies.ts';
+import type { InvestigationCreated } from '../../../lib/webhooks/events/event-body-types.ts';
 import { indented } from '../../../plugins/admin-console/screens/delivery.ts';
 import { scanwire } from '../../support/scanwire.ts';
 import { fixture } from '../../support/served.ts';

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import type { Test } from 'tap';
 import { until } from '../../../adapters/contract/assertions.ts';
-import type { InvestigationCreated } from '../../../lib/webhooks/events/published-bodies.ts';
+import type { InvestigationCreated } from '../../../lib/webhooks/events/event-body-types.ts';
 import { fixture } from '../../support/served.ts';
 import { inBrowsers, type Opened } from './browsing.ts';
 import { answering } from './host.ts';

@@ -14,7 +14,7 @@ import { keyRing } from '../../../lib/keys/key-ring.ts';
 import type { ApiKeyStore } from '../../../lib/keys/store.ts';
 import { issueLicense, newLicenseKeyPair, signedLicense } from '../../../lib/license/index.ts';
 import type { DeliveryQueue } from '../../../lib/webhooks/dispatching/delivery-queue.ts';
-import type { InvestigationCreated } from '../../../lib/webhooks/events/published-bodies.ts';
+import type { InvestigationCreated } from '../../../lib/webhooks/events/event-body-types.ts';
 import type { WebhookStores } from '../../../lib/webhooks/options.ts';
 import { type AdminConsoleOptions, plugin as adminConsole, type System } from '../../../plugins/admin-console/index.ts';
 import { plugin as tokenAuth } from '../../../plugins/token-auth/index.ts';

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { until } from '../../../adapters/contract/assertions.ts';
-import type { InvestigationCreated } from '../../../lib/webhooks/events/published-bodies.ts';
+import type { InvestigationCreated } from '../../../lib/webhooks/events/event-body-types.ts';
 import { fixture } from '../../support/served.ts';
 import { inBrowsers } from './browsing.ts';
 import { answering } from './host.ts';

@@ -4,7 +4,7 @@ import { memoryInventory } from '../../../adapters/memory/inventory/inventory.ts
 import { memoryRecords } from '../../../adapters/memory/records.ts';
 import { postgresInventory, postgresRecords } from '../../../adapters/postgres/index.ts';
 import type { InventoryStore } from '../../../lib/inventory/store.ts';
-import { alwaysLicensed } from '../../../lib/license/verify-license.ts';
+import { alwaysLicensed } from '../../../lib/license/license-source.ts';
 import type { HttpsRecord, RecordStore } from '../../../lib/records/index.ts';
 import { plugin as httpsRecordSchema } from '../../../plugins/https-record-schema/index.ts';
 import { plugin as restApiV2 } from '../../../plugins/rest-api-v2/index.ts';

@@ -4,7 +4,7 @@ import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/
 import t, { type Test } from 'tap';
 import { memoryApiKeys, memoryInventory, memoryRecords } from '../../../adapters/memory/index.ts';
 import type { ApiKeyScope } from '../../../lib/keys/scopes.ts';
-import { alwaysLicensed } from '../../../lib/license/verify-license.ts';
+import { alwaysLicensed } from '../../../lib/license/license-source.ts';
 import type { Delivery } from '../../../lib/webhooks/deliveries/delivery-store.ts';
 import { type McpOptions, plugin as mcp } from '../../../plugins/mcp/index.ts';
 import { plugin as tokenAuth } from '../../../plugins/token-auth/index.ts';

@@ -5,7 +5,7 @@ import t from 'tap';
 import { memoryApiKeys, memoryInventory } from '../../../adapters/memory/index.ts';
 import type { HostInput } from '../../../lib/inventory/host.ts';
 import type { InventoryStore } from '../../../lib/inventory/store.ts';
-import { alwaysLicensed } from '../../../lib/license/verify-license.ts';
+import { alwaysLicensed } from '../../../lib/license/license-source.ts';
 import { type MetasploitDataOptions, plugin as metasploitData } from '../../../plugins/metasploit-data/index.ts';
 import { plugin as tokenAuth } from '../../../plugins/token-auth/index.ts';
 

@@ -9,7 +9,7 @@ import t, { type Test } from 'tap';
 import { until } from '../../../adapters/contract/assertions.ts';
 import { memoryApiKeys, memoryQueue, memoryWebhooks } from '../../../adapters/memory/index.ts';
 import { keyRing } from '../../../lib/keys/key-ring.ts';
-import type { InvestigationCreated } from '../../../lib/webhooks/events/published-bodies.ts';
+import type { InvestigationCreated } from '../../../lib/webhooks/events/event-body-types.ts';
 import type { WebhookEvent } from '../../../lib/webhooks/observing/emitted-events.ts';
 import { webhookMetrics } from '../../../lib/webhooks/observing/metrics.ts';
 import { type MetricsPluginOptions, plugin as metrics } from '../../../plugins/metrics/index.ts';

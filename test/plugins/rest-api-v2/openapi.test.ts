@@ -10,7 +10,7 @@ import Joi from 'joi';
 import { generateSource } from 'oazapfts';
 import t from 'tap';
 import { memoryInventory } from '../../../adapters/memory/inventory/inventory.ts';
-import { alwaysLicensed } from '../../../lib/license/verify-license.ts';
+import { alwaysLicensed } from '../../../lib/license/license-source.ts';
 import { plugin as adminConsole } from '../../../plugins/admin-console/index.ts';
 import { type RestApiV2Options, plugin as restApiV2 } from '../../../plugins/rest-api-v2/index.ts';
 import { run } from '../../support/packed.ts';

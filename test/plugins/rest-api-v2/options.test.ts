@@ -2,7 +2,7 @@ import Hapi from '@hapi/hapi';
 import Joi from 'joi';
 import t from 'tap';
 import { memoryInventory } from '../../../adapters/memory/inventory/inventory.ts';
-import { alwaysLicensed } from '../../../lib/license/verify-license.ts';
+import { alwaysLicensed } from '../../../lib/license/license-source.ts';
 import { plugin, type RestApiV2Options } from '../../../plugins/rest-api-v2/index.ts';
 import { served } from './served.ts';
 

@@ -6,7 +6,7 @@ import t from 'tap';
 import { memoryApiKeys } from '../../../adapters/memory/api-keys.ts';
 import { memoryInventory } from '../../../adapters/memory/inventory/inventory.ts';
 import type { HostInput } from '../../../lib/inventory/host.ts';
-import { alwaysLicensed } from '../../../lib/license/verify-license.ts';
+import { alwaysLicensed } from '../../../lib/license/license-source.ts';
 import { plugin as restApiV2 } from '../../../plugins/rest-api-v2/index.ts';
 import { plugin as tokenAuth } from '../../../plugins/token-auth/index.ts';
 

@@ -1,7 +1,7 @@
 import Hapi, { type Server } from '@hapi/hapi';
 import { memoryApiKeys } from '../../../adapters/memory/api-keys.ts';
 import { memoryInventory } from '../../../adapters/memory/inventory/inventory.ts';
-import { alwaysLicensed } from '../../../lib/license/verify-license.ts';
+import { alwaysLicensed } from '../../../lib/license/license-source.ts';
 import { type RestApiV2Options, plugin as restApiV2 } from '../../../plugins/rest-api-v2/index.ts';
 import { plugin as tokenAuth } from '../../../plugins/token-auth/index.ts';
 

@@ -9,7 +9,7 @@ import { memoryApiKeys } from '../../../adapters/memory/api-keys.ts';
 import { newApiKey } from '../../../lib/keys/api-keys.ts';
 import { keyRing } from '../../../lib/keys/key-ring.ts';
 import { plugin, simulate, type TokenAuthOptions, type TokenAuthRefs } from '../../../plugins/token-auth/index.ts';
-import { MAX_WAITING } from '../../../plugins/token-auth/refusals.ts';
+import { MAX_WAITING } from '../../../plugins/token-auth/refusal-pacing.ts';
 
 const ring = keyRing({ current: 'k1', keys: { k1: randomBytes(32) } });
 

@@ -7,7 +7,7 @@ import { memoryApiKeys, memoryQueue, memoryWebhooks } from '../../../adapters/me
 import { ScanwireError } from '../../../lib/errors.ts';
 import { keyRing } from '../../../lib/keys/key-ring.ts';
 import type { ApiKeyScope } from '../../../lib/keys/scopes.ts';
-import type { InvestigationCreated } from '../../../lib/webhooks/events/published-bodies.ts';
+import type { InvestigationCreated } from '../../../lib/webhooks/events/event-body-types.ts';
 import { plugin as tokenAuth } from '../../../plugins/token-auth/index.ts';
 import { plugin, type WebhookExporterOptions } from '../../../plugins/webhook-exporter/index.ts';
 

@@ -1,8 +1,9 @@
 import t from 'tap';
 import { joinedSubscriptionLaws, subscriptionLaws } from '../../../../adapters/contract/webhooks/subscription-laws.ts';
 import type { DeliveryStore } from '../../../../lib/webhooks/deliveries/delivery-store.ts';
-import type { FormattedMessage, NewEvent, SubscribedExporters } from '../../../../lib/webhooks/events/new-event.ts';
+import type { NewEvent, SubscribedExporters } from '../../../../lib/webhooks/events/new-event.ts';
 import type { ExporterStore } from '../../../../lib/webhooks/exporters/exporter-store.ts';
+import type { FormattedMessage } from '../../../../lib/webhooks/messages/formatted-message.ts';
 import { emptyWebhookStores } from '../../postgres/webhooks/empty-webhook-stores.ts';
 import { breakingTransactions, type Mutants, migratedPool, proveWebhookLaws, rewriting } from './mutants.ts';
 

@@ -3,7 +3,8 @@ import t from 'tap';
 import { present } from '../../../../adapters/contract/assertions.ts';
 import { type ClientLike, IMPATIENT, patiently } from '../../../../adapters/postgres/database.ts';
 import type { PoolLike } from '../../../../adapters/postgres/index.ts';
-import { copying, type TextBatch } from '../../../../adapters/postgres/inventory/copy-out.ts';
+import { copying } from '../../../../adapters/postgres/inventory/copy-out.ts';
+import type { TextBatch } from '../../../../adapters/postgres/inventory/text-batches.ts';
 import { databases } from '../databases.ts';
 
 /** Of 3,000 rows, those without one of some number, each text with all that a form of copying could take for its own. */

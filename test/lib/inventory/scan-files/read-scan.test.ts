@@ -5,7 +5,8 @@ import fc from 'fast-check';
 import t from 'tap';
 import { until } from '../../../../adapters/contract/assertions.ts';
 import { ScanwireError } from '../../../../lib/errors.ts';
-import { MAX_HOST_LINE, readHostLines, readScan } from '../../../../lib/inventory/scan-files/read-scan.ts';
+import { MAX_HOST_LINE, readHostLines } from '../../../../lib/inventory/scan-files/host-lines.ts';
+import { readScan } from '../../../../lib/inventory/scan-files/read-scan.ts';
 import { collect } from '../../../support/collect.ts';
 import { bytes, refusal } from './scan-source.ts';
 

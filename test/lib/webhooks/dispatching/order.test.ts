@@ -1,7 +1,7 @@
 import t from 'tap';
 import { until } from '../../../../adapters/contract/assertions.ts';
 import { memoryWebhooks } from '../../../../adapters/memory/index.ts';
-import type { InvestigationCreated } from '../../../../lib/webhooks/events/published-bodies.ts';
+import type { InvestigationCreated } from '../../../../lib/webhooks/events/event-body-types.ts';
 import { newProgress, type Outcome, outcomeOf } from '../../../../lib/webhooks/outcomes/outcome.ts';
 import { recordingProcess, taken } from '../../../support/recording-process.ts';
 import { INVESTIGATION } from '../../../support/simulated-deployment.ts';

@@ -1,6 +1,6 @@
 import { eventBody } from '../../../../lib/webhooks/events/event-body.ts';
 import { investigationCreated } from '../../../../lib/webhooks/events/event-kinds.ts';
-import { type FormatEvent, type FormattedMessage, formatEvent, formatTable, formatterOf } from '../../../../lib/webhooks/formats/format.ts';
+import { type FormatEvent, type FormatterResult, formatEvent, formatTable, formatterOf } from '../../../../lib/webhooks/formats/format.ts';
 
 /* Events that formats are tried with. */
 
@@ -58,6 +58,6 @@ export function eventOf(body: object, kind: string = investigationCreated.name):
 
 const formats = formatTable();
 
-export function made(format: string, event: FormatEvent, template: unknown = null): FormattedMessage {
+export function made(format: string, event: FormatEvent, template: unknown = null): FormatterResult {
     return formatterOf(formats, { format, template }, 'Acme')(event);
 }

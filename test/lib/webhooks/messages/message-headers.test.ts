@@ -1,7 +1,7 @@
 import { validateHeaderName, validateHeaderValue } from 'node:http';
 import fc from 'fast-check';
 import t from 'tap';
-import type { HeaderPairs } from '../../../../lib/webhooks/exporters/exporter.ts';
+import type { HeaderPairs } from '../../../../lib/webhooks/messages/message-headers.ts';
 import { checkAdditionalHeaders } from '../../../../lib/webhooks/messages/message-headers.ts';
 import { vendorNamed } from '../../../../lib/webhooks/messages/signature.ts';
 

@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { Webhook } from 'standardwebhooks';
 import t from 'tap';
-import type { HeaderPairs } from '../../../../lib/webhooks/exporters/exporter.ts';
+import type { HeaderPairs } from '../../../../lib/webhooks/messages/message-headers.ts';
 import { messageHeaders } from '../../../../lib/webhooks/messages/message-headers.ts';
 import { type Signing, signatureHeaders, vendorNamed } from '../../../../lib/webhooks/messages/signature.ts';
 import { checkSecret, generateSecret } from '../../../../lib/webhooks/messages/signing-secret.ts';

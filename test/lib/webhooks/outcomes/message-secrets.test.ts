@@ -1,7 +1,7 @@
 import t, { type Test } from 'tap';
 import { at, sampleExporter } from '../../../../adapters/contract/webhooks/fixture.ts';
 import { storedAuthentication } from '../../../../lib/webhooks/exporters/authentication.ts';
-import type { HeaderPairs } from '../../../../lib/webhooks/exporters/exporter.ts';
+import type { HeaderPairs } from '../../../../lib/webhooks/messages/message-headers.ts';
 import { sealHeaders } from '../../../../lib/webhooks/messages/message-headers.ts';
 import { vendorNamed } from '../../../../lib/webhooks/messages/signature.ts';
 import { sealSecret } from '../../../../lib/webhooks/messages/signing-secret.ts';

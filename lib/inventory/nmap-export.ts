@@ -1,8 +1,8 @@
-import { type Clock, systemClock } from '../../clock.ts';
-import { VERSION } from '../../version.ts';
-import type { Host, HostState } from '../host.ts';
-import type { HostWithServices } from '../host-pages.ts';
-import type { Service } from '../resources.ts';
+import { type Clock, systemClock } from '../clock.ts';
+import { VERSION } from '../version.ts';
+import type { Host, HostState } from './host.ts';
+import type { HostWithServices } from './host-pages.ts';
+import type { Service } from './resources.ts';
 
 const STATES: Readonly<Record<HostState, string>> = { alive: 'up', down: 'down', unknown: 'unknown' };
 

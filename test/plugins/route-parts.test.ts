@@ -1,6 +1,8 @@
 import Hapi from '@hapi/hapi';
 import t from 'tap';
-import { orUnavailable, pathId, withFirst } from '../../plugins/store-routes.ts';
+import { orUnavailable } from '../../plugins/errors.ts';
+import { pathId } from '../../plugins/route-parts.ts';
+import { withFirst } from '../../plugins/streamed-answers.ts';
 
 t.test('reads the ids of a path as plain decimal numbers up to the largest', (t) => {
     const max = 2_147_483_647;

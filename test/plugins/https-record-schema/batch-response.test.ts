@@ -1,5 +1,5 @@
 import t from 'tap';
-import { answerStream } from '../../../plugins/https-record-schema/answer-stream.ts';
+import { answerStream } from '../../../plugins/https-record-schema/batch-response.ts';
 
 const small = { maxUnread: 10, unsent: () => 0, rest: async () => {}, closed: new AbortController().signal };
 

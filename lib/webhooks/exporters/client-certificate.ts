@@ -2,8 +2,8 @@ import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto';
 import tls from 'node:tls';
 import { codeNote, errorCode, ScanwireError } from '../../errors.ts';
 import { subjectOf } from '../../schema-validation.ts';
-import type { Authentication, ClientCertificate } from '../exporters/authentication.ts';
 import { AttemptFailure } from '../outcomes/outcome.ts';
+import type { Authentication, ClientCertificate } from './authentication.ts';
 
 /** What of an exporter's authentication is part of its TLS connections. */
 export type TlsIdentity = Pick<Authentication, 'ca' | 'clientCertificate'>;

@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises';
 import t from 'tap';
-import { MAX_WAITING, PER_SECOND, Refusals } from '../../../plugins/token-auth/refusals.ts';
+import { MAX_WAITING, PER_SECOND, Refusals } from '../../../plugins/token-auth/refusal-pacing.ts';
 
 /** A time that goes on when it is told to. */
 function simulated() {

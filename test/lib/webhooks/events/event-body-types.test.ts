@@ -1,7 +1,7 @@
 import t from 'tap';
 import { eventBody } from '../../../../lib/webhooks/events/event-body.ts';
+import type { InvestigationCreated } from '../../../../lib/webhooks/events/event-body-types.ts';
 import { investigationCreated } from '../../../../lib/webhooks/events/event-kinds.ts';
-import type { InvestigationCreated } from '../../../../lib/webhooks/events/published-bodies.ts';
 
 type Whole<T> = T extends Date
     ? T

@@ -1,0 +1,67 @@
+import { commander } from './command.ts';
+
+/** Parses an option that is a whole number. */
+export function wholeNumber(min: number, max: number): (text: string) => number {
+    return (text) => {
+        const value = Number(text);
+        if (!/^\d+$/.test(text) || value < min || value > max) {
+            throw new commander.InvalidArgumentError(`It must be a whole number from ${min} to ${max}.`);
+        }
+
+        return value;
+    };
+}
+
+/** `20/s` or `20` as 20. */
+export function perSecond(text: string): number {
+    return wholeNumber(1, 1000)(text.endsWith('/s') ? text.slice(0, -2) : text);
+}
+
+/** Gathers the values of an option that may be there several times. */
+export function repeated(text: string, before: readonly string[] = []): readonly string[] {
+    return [...before, text];
+}
+
+const SPAN = /^([1-9]\d{0,4})([mhd])$/;
+const ZONED = /^\d{4}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d)?(?:Z|[+-]\d\d:\d\d))?$/;
+const UNIT_MS: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000, d: 86_400_000 };
+
+/** Parses an option that is a length of time, in milliseconds. */
+export function span(text: string): number {
+    const [, count, unit = ''] = SPAN.exec(text) ?? [];
+    if (count === undefined && text !== '0') {
+        throw new commander.InvalidArgumentError('It must be a span such as 30m, 2h or 7d, or 0.');
+    }
+
+    return count === undefined ? 0 : Number(count) * (UNIT_MS[unit] ?? Number.NaN);
+}
+
+/** Parses an option that is a length of time of at least so many milliseconds, or `forever`: null. */
+export function spanOrForever(min: number): (text: string) => number | null {
+    return (text) => {
+        if (text === 'forever') {
+            return null;
+        }
+        const length = SPAN.test(text) ? span(text) : 0;
+        if (length < min) {
+            throw new commander.InvalidArgumentError(`It must be forever, or a span of at least ${min / 3_600_000} h such as 7d or 90d.`);
+        }
+        return length;
+    };
+}
+
+/** Parses an option that is a time: a span after now (1) or before (-1), or a time; a date alone is its beginning in UTC. */
+export function moment(direction: 1 | -1): (text: string) => Date {
+    return (text) => {
+        const [, count, unit = ''] = SPAN.exec(text) ?? [];
+        const named = ZONED.test(text) ? Date.parse(text) : Number.NaN;
+        const time = count === undefined ? named : Date.now() + direction * Number(count) * (UNIT_MS[unit] ?? Number.NaN);
+        if (Number.isNaN(time)) {
+            throw new commander.InvalidArgumentError(
+                'It must be a span such as 12h or 90d, or a time such as 2027-01-31 or 2027-01-31T00:00Z.',
+            );
+        }
+
+        return new Date(time);
+    };
+}

@@ -1,0 +1,30 @@
+/** What routes of several plugins have in common: the ids of their paths, their query, and a header of every answer. */
+import type { Lifecycle, Request } from '@hapi/hapi';
+import type Joi from 'joi';
+import { checked } from '../lib/schema-validation.ts';
+import { orBadRequest } from './errors.ts';
+
+const PLAIN_DECIMAL = /^(?:0|[1-9]\d*)$/;
+
+/** The id that a segment of a path writes as a plain decimal number; null for any other text and beyond `max`: no row has such an id. */
+export function pathId(segment: string, max: number = Number.MAX_SAFE_INTEGER): number | null {
+    return PLAIN_DECIMAL.test(segment) && Number(segment) <= max ? Number(segment) : null;
+}
+
+/**
+ * The query of the request after the schema.
+ *
+ * @throws Boom 400 that names the parameter and the rule.
+ */
+export function queryOf<Query>({ query }: Request, schema: Joi.ObjectSchema<Query>): Query {
+    return orBadRequest(() => checked(schema, query));
+}
+
+/** Lets no browser guess what an answer is, whether it comes from a handler or is a refusal; for `onPreResponse` of a route. */
+export const unsniffed: { readonly method: Lifecycle.Method } = {
+    method({ response }, h) {
+        const headers = 'isBoom' in response ? response.output.headers : response.headers;
+        headers['x-content-type-options'] = 'nosniff';
+        return h.continue;
+    },
+};

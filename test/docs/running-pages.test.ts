@@ -290,7 +290,7 @@ t.test('webhook-exporter', async (t) => {
     });
     t.teardown(() => server.stop());
     const { rows } = await pool.query('select count(*)::int as count from findings');
-    t.strictSame(rows, [{ count: 5 }]);
+    t.strictSame(rows, [{ count: 6 }]);
     t.match(await page.exporters.list(), [{ ordered: true, authentication: ['ca', 'clientCertificate'] }]);
     await t.resolves(sendingHost(t, { ...page.options, kinds: [...page.kinds] }));
     await t.resolves(sendingHost(t, { kinds: page.kindsByZod }));

@@ -48,7 +48,7 @@ export async function importHosts(
         return summary;
     } catch (error) {
         throw isRefusedValue(error)
-            ? new ScanwireError('INVALID_INPUT', 'A host holds a value that cannot be stored', { cause: error })
+            ? new ScanwireError('INVALID_INPUT', `A host holds a value that cannot be stored: ${messageOf(error)}`, { cause: error })
             : error;
     } finally {
         await removeAside(database, importId);
@@ -167,10 +167,14 @@ async function learnSizes(pool: Executor, tables: readonly string[]): Promise<vo
 
 /** Reports what went wrong and does not make the import fail. */
 function warn(what: string, error: unknown): void {
-    process.emitWarning(`${what}: ${error instanceof Error ? error.message : String(error)}`, 'ScanwireWarning');
+    process.emitWarning(`${what}: ${messageOf(error)}`, 'ScanwireWarning');
 }
 
-/** A value of a form (class 22) or beyond a bound (23514) that no column takes, for example text with a NUL character. */
+function messageOf(error: unknown): string {
+    return error instanceof Error ? error.message : String(error);
+}
+
+/** A value of a form (class 22) or beyond a bound (23514) that no column takes, for example text with a NUL character, or none where one must be (23502). */
 function isRefusedValue(error: unknown): boolean {
-    return /^(?:22...|23514)$/.test(sqlState(error));
+    return /^(?:22...|23502|23514)$/.test(sqlState(error));
 }

@@ -164,10 +164,12 @@ for (const { name, openMigrated } of databases) {
         });
 
         t.test('refuses a value that the database cannot hold, and stores none of the import', async (t) => {
-            for (const bad of [{ info: 'nul \0 byte' }, { address: 'fe80::1%eth0' }, { nexpose_data_asset_id: 2 ** 40 }]) {
+            const addressless = { address: undefined as unknown as string };
+            for (const bad of [{ info: 'nul \0 byte' }, { address: 'fe80::1%eth0' }, { nexpose_data_asset_id: 2 ** 40 }, addressless]) {
                 const input: HostInput[] = [{ address: '192.0.2.8' }, { address: '192.0.2.7', ...bad }];
                 const refused = store.importHosts('default', each(input));
-                await t.rejects(refused, { name: 'ScanwireError', code: 'INVALID_INPUT' });
+                const message = /^A host holds a value that cannot be stored: ./;
+                await t.rejects(refused, { name: 'ScanwireError', code: 'INVALID_INPUT', message });
             }
 
             const [workspace] = await all(store.workspaces, []);

@@ -210,17 +210,19 @@ const finishAll = changed(
     from holders h;
 
     -- Most have all in common: for a few rows the setting up of an aggregate costs as much as the work.
-    if kinds = array_fill(kinds[1], array[cardinality(kinds)]) and ends_of = array_fill(ends_of[1], array[cardinality(ends_of)])
-        and kinds[1] is not null and scanwire.first_counted() <= all (seqs)
-    then
-        insert into scanwire.delivery_count_changes (exporter_id, state, code, kind, count)
-        values (ends_of[1], 'delivered', 'delivered', kinds[1], cardinality(kinds));
-    elsif kinds is not null then
-        with ended as (
-            select u.exporter_id, 'delivered' as state, 'delivered' as last_code, u.kind, u.seq
-            from unnest(ends_of, kinds, seqs) u (exporter_id, kind, seq)
-        )
-        ${countingAll('ended')};
+    if kinds is not null then
+        if kinds = array_fill(kinds[1], array[cardinality(kinds)]) and ends_of = array_fill(ends_of[1], array[cardinality(ends_of)])
+            and kinds[1] is not null and scanwire.first_counted() <= all (seqs)
+        then
+            insert into scanwire.delivery_count_changes (exporter_id, state, code, kind, count)
+            values (ends_of[1], 'delivered', 'delivered', kinds[1], cardinality(kinds));
+        else
+            with ended as (
+                select u.exporter_id, 'delivered' as state, 'delivered' as last_code, u.kind, u.seq
+                from unnest(ends_of, kinds, seqs) u (exporter_id, kind, seq)
+            )
+            ${countingAll('ended')};
+        end if;
     end if;
 `,
     ],

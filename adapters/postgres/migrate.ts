@@ -53,6 +53,7 @@ import { replaysAsRetries } from './migrations/0073-replays-as-retries.ts';
 import { replaysBeginSlowly } from './migrations/0074-replays-begin-slowly.ts';
 import { turns } from './migrations/0075-turns.ts';
 import { counts } from './migrations/0077-counts.ts';
+import { exportersOfOwners } from './migrations/0078-exporters-of-owners.ts';
 
 /** Key of the advisory lock that lets one step run at a time: the bytes of `scan`, `wire`. */
 const LOCK = [0x7363616e, 0x77697265];
@@ -323,6 +324,7 @@ export const migrations: readonly Migration[] = [
     replaysBeginSlowly,
     turns,
     counts,
+    exportersOfOwners,
 ];
 
 /** A step of the schema. Once released it never changes: what comes later is another step. `id` begins with a number that orders it. */

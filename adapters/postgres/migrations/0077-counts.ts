@@ -201,25 +201,28 @@ const countingMoved = (sql: string): string =>
 
 const finishAll = changed(
     replacing(finishDelivered.sql, 'finish_delivered'),
-    ['    held integer[];\n', '    held integer[];\n    ends_of uuid[];\n    kinds text[];\n    seqs bigint[];\n'],
+    [
+        '    held integer[];\n',
+        '    held integer[];\n    several boolean := cardinality(exporters) > 1;\n    theirs uuid[];\n    kinds text[];\n    seqs bigint[];\n',
+    ],
     ['            i.*,\n', '            i.*,\n            d.exporter_id,\n            d.kind,\n            d.seq,\n'],
     [
         `    select coalesce(array_agg(h.index), '{}') into held\n    from holders h;\n`,
-        `    select coalesce(array_agg(h.index), '{}'), array_agg(h.exporter_id), array_agg(h.kind), array_agg(h.seq)
-    into held, ends_of, kinds, seqs
+        `    select coalesce(array_agg(h.index), '{}'), array_agg(h.exporter_id) filter (where several), array_agg(h.kind), array_agg(h.seq)
+    into held, theirs, kinds, seqs
     from holders h;
 
     -- Most have all in common: for a few rows the setting up of an aggregate costs as much as the work.
     if kinds is not null then
-        if kinds = array_fill(kinds[1], array[cardinality(kinds)]) and ends_of = array_fill(ends_of[1], array[cardinality(ends_of)])
-            and kinds[1] is not null and scanwire.first_counted() <= all (seqs)
+        if not several and kinds = array_fill(kinds[1], array[cardinality(kinds)]) and kinds[1] is not null
+            and scanwire.first_counted() <= all (seqs)
         then
             insert into scanwire.delivery_count_changes (exporter_id, state, code, kind, count)
-            values (ends_of[1], 'delivered', 'delivered', kinds[1], cardinality(kinds));
+            values (exporters[1], 'delivered', 'delivered', kinds[1], cardinality(kinds));
         else
             with ended as (
-                select u.exporter_id, 'delivered' as state, 'delivered' as last_code, u.kind, u.seq
-                from unnest(ends_of, kinds, seqs) u (exporter_id, kind, seq)
+                select coalesce(u.exporter_id, exporters[1]) as exporter_id, 'delivered' as state, 'delivered' as last_code, u.kind, u.seq
+                from unnest(theirs, kinds, seqs) u (exporter_id, kind, seq)
             )
             ${countingAll('ended')};
         end if;

@@ -88,7 +88,7 @@ $$;
 create or replace function scanwire.set_ended_as() returns trigger language plpgsql as $$
 begin
     new.ended_as := case when new.state not in ('pending', 'queued', 'sending', 'delivered') then new.state end;
-    if tg_op = 'UPDATE' and new.state <> old.state and current_setting('scanwire.counted', true) is distinct from 'yes' then
+    if current_setting('scanwire.counted', true) is distinct from 'yes' and tg_op = 'UPDATE' and new.state <> old.state then
         perform scanwire.count_delivery(new.exporter_id, new.kind, new.seq, old.state, old.last_code, new.state, new.last_code);
     end if;
     return new;

@@ -39,6 +39,14 @@ const AT_ONCE = 100_000;
 /** From how many days what is kept comes. */
 const DAYS = 30;
 
+/** As who ends deliveries does. */
+const COUNTED = `
+insert into scanwire.delivery_count_changes (exporter_id, state, code, kind, count)
+select d.exporter_id, d.state, d.last_code, d.kind, count(*)
+from scanwire.deliveries d
+where d.state in ('delivered', 'exhausted', 'poisoned', 'cancelled', 'erased') and d.kind is not null
+group by d.exporter_id, d.state, d.last_code, d.kind`;
+
 /** Fills a database by the package of the checkout, and removes it after the task. */
 export async function withFilledStore<Result>(
     checkout: Checkout,
@@ -64,6 +72,11 @@ async function fill(pool: pg.Pool, deliveries: number): Promise<void> {
     for (let done = 0; done < deliveries; done += AT_ONCE) {
         const count = Math.min(AT_ONCE, deliveries - done);
         await pool.query(DONE, [count, done / deliveries, count / deliveries, DAYS]);
+    }
+    const { rows } = await pool.query<{ known: boolean }>(`select to_regclass('scanwire.delivery_count_changes') is not null as known`);
+    if (rows[0]?.known === true) {
+        await pool.query(COUNTED);
+        await pool.query('select scanwire.fold_delivery_counts(1000000)');
     }
     await pool.query('vacuum analyze');
 }

@@ -22,6 +22,7 @@ import { begunLaws } from './webhooks/begun-laws.ts';
 import { breakerLaws } from './webhooks/breaker-laws.ts';
 import { claimLaws } from './webhooks/claim-laws.ts';
 import { contentLaws } from './webhooks/content-laws.ts';
+import { countLaws } from './webhooks/count-laws.ts';
 import { deliveryLaws } from './webhooks/delivery-laws.ts';
 import { discardingLaws } from './webhooks/discarding-laws.ts';
 import { dispatchLaws } from './webhooks/dispatch-laws.ts';
@@ -170,6 +171,7 @@ export function webhookStoresContract(test: ContractTest, create: () => WebhookS
         { needs: ['ofExporters', 'replays'], laws: onBench(replaysOfExportersLaws) },
         { needs: ['activity'], laws: onBench(activityLaws) },
         { needs: ['content'], laws: onBench(contentLaws) },
+        { needs: ['counts'], laws: onBench(countLaws) },
         { needs: ['discarding'], laws: onBench(discardingLaws) },
         { needs: ['holding'], laws: onBench(holdingLaws) },
         { needs: ['overview'], laws: onBench(overviewLaws) },

@@ -52,7 +52,9 @@ import { responses } from './migrations/0072-responses.ts';
 import { replaysAsRetries } from './migrations/0073-replays-as-retries.ts';
 import { replaysBeginSlowly } from './migrations/0074-replays-begin-slowly.ts';
 import { turns } from './migrations/0075-turns.ts';
-import { lookedUpByKey } from './migrations/0076-looked-up-by-key.ts';
+import { counts } from './migrations/0076-counts.ts';
+import { exportersOfOwners } from './migrations/0077-exporters-of-owners.ts';
+import { lookedUpByKey } from './migrations/0078-looked-up-by-key.ts';
 
 /** Key of the advisory lock that lets one step run at a time: the bytes of `scan`, `wire`. */
 const LOCK = [0x7363616e, 0x77697265];
@@ -322,6 +324,8 @@ export const migrations: readonly Migration[] = [
     replaysAsRetries,
     replaysBeginSlowly,
     turns,
+    counts,
+    exportersOfOwners,
     lookedUpByKey,
 ];
 

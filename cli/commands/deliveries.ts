@@ -29,7 +29,7 @@ export function define(deliveries: Command): void {
         .option('--outcome <code>', 'only those whose last attempt came to this')
         .option('--after <id>', 'continue below this delivery')
         .option('--limit <n>', 'at most so many', wholeNumber(1, 1000), 100)
-        .option('--count', 'only how many there are, counted up to 10,000');
+        .option('--count', 'only how many there are; `10,000+` where they were not all counted');
 
     command(deliveries, 'show <id>', 'show a delivery with its attempts', async ({ args: [id = ''], options, perform }) => {
         const delivery = await perform('showDelivery', { id });

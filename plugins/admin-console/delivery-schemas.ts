@@ -4,7 +4,6 @@ import { activityQuerySchema, MAX_OF_SLICE } from '../../lib/webhooks/deliveries
 import { deliveryFilterSchema, deliveryQuerySchema } from '../../lib/webhooks/deliveries/deliveries.ts';
 import { replaySchema } from '../../lib/webhooks/deliveries/replays.ts';
 import { ownerSchema } from '../../lib/webhooks/exporters/exporter.ts';
-import { MAX_COUNTED } from '../../lib/webhooks/exporters/exporter-health.ts';
 import { OUTCOME_CODES } from '../../lib/webhooks/outcomes/outcome.ts';
 import { RULE_SETS } from '../../lib/webhooks/setting-values.ts';
 import { byId, flag, id, nullableCount, nullableDate } from './field-schemas.ts';
@@ -184,7 +183,7 @@ export const deliverySchemas: Readonly<Record<DeliveryOperation, OperationSchema
         description: 'How many deliveries there are of those that a list would have',
         query: deliveryFilterSchema,
         response: Joi.object({
-            count: count.max(MAX_COUNTED),
+            count,
             more: flag().description('Whether there are more than were counted'),
         }).label('DeliveryCount'),
     },

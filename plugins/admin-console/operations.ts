@@ -18,7 +18,6 @@ import type { NewKeyOptions } from '../../lib/keys/limits.ts';
 import type { LicenseStatus } from '../../lib/license/verify-license.ts';
 import type { Activity, ActivityQuery } from '../../lib/webhooks/deliveries/activity.ts';
 import type {
-    DeliveryCount,
     DeliveryFilter,
     DeliveryHistory,
     DeliveryMessage,
@@ -26,6 +25,7 @@ import type {
     ErasedEvent,
 } from '../../lib/webhooks/deliveries/deliveries.ts';
 import type { Delivery } from '../../lib/webhooks/deliveries/delivery-store.ts';
+import type { DeliveryCount } from '../../lib/webhooks/deliveries/kept-counts.ts';
 import type { Replay, ReplayOptions } from '../../lib/webhooks/deliveries/replays.ts';
 import type { Choice } from '../../lib/webhooks/events/event-routing.ts';
 import type { AcceptedEvent, EventSummary } from '../../lib/webhooks/events/new-event.ts';

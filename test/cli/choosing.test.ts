@@ -59,6 +59,33 @@ t.test('accepts an event once under a key of the caller, and lists and counts de
     t.same(await json(data, 'deliveries', 'list', '--kind', 'none', '--count'), { count: 0, more: false });
 });
 
+t.test('takes a template, the secret of a format and a rate, and looks at the receiver', async (t) => {
+    const data = await served(t);
+    const folder = t.testdir({
+        template: JSON.stringify({ text: '{{ kind }}: {{ body.title }}' }),
+        secret: '0123456789abcdef0123456789abcdef\n',
+    });
+    const create = ['exporters', 'create', '--url', `http://${RECEIVER}/in`];
+    const templated = ['--format', 'template', '--template', join(folder, 'template'), '--rate', '5/s'];
+    const one = await json<{ id: string }>(data, ...create, ...templated);
+    t.match(await json(data, 'exporters', 'show', one.id), { format: 'template', template: { text: String }, rate: 5 });
+    const question = ['--kind', KIND, '--body', BODY];
+    const { body } = await json<{ body: string }>(data, 'exporters', 'preview', one.id, ...question);
+    t.same(JSON.parse(body), { text: `${KIND}: Harvested credentials used from two countries` });
+    t.match(await json(data, 'exporters', 'update', one.id, '--no-rate'), { rate: null });
+
+    const other = await json<{ id: string }>(data, ...create, '--format', 'pagerduty', '--format-secret-file', join(folder, 'secret'));
+    const previewed = await scanwire(['exporters', 'preview', other.id, ...question, '--data', data]);
+    t.match(previewed, { code: 0, stdout: /"routing_key":"\*+"/ });
+    const shown = await scanwire(['exporters', 'show', other.id, '--data', data, '--json']);
+    t.notMatch(`${previewed.stdout}${shown.stdout}`, /0123456789abcdef/);
+
+    const diagnosed = await scanwire(['doctor', '--exporter', one.id, '--data', data]);
+    t.match(diagnosed, { code: 1, stdout: /^PART +STATE +FOUND\n(.+\n)+\S+ +wrong / });
+    t.match(await json(data, 'deliveries', 'list', '--exporter', one.id), [{ kind: 'test', lastCode: 'connect_refused' }]);
+    t.match(await scanwire(['doctor', '--exporter', 'unknown', '--data', data]), { code: 1, stderr: /^scanwire: Unknown exporter/ });
+});
+
 /** The data folder of a server that may call the receiver. */
 async function served(t: Test): Promise<string> {
     const data = await usedDataOf(t);

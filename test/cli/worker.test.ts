@@ -4,6 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import t from 'tap';
+import { until } from '../../adapters/contract/assertions.ts';
+import { freePort } from '../support/free-port.ts';
 import { redisServer } from '../support/redis-server.ts';
 import { ended, linesOf, nextJson, scanwire, startScanwire } from '../support/scanwire.ts';
 import { get, serveIn } from '../support/served.ts';
@@ -64,8 +66,10 @@ t.test('sends for its collector, with the key ring of the data folder, and ends 
     const impostor = await scanwire(['worker', '--collector', 'edge', '--data', data], { env: { ...env, SCANWIRE_KEY_RING } });
     t.match(impostor, { code: 1, stderr: new RegExp(`^scanwire: .*key ${current}: the key has other bytes`) });
 
+    const metrics = await freePort();
+    const watched = ['--metrics', String(metrics)];
     const worker = startScanwire(
-        ['worker', '--collector', 'edge', '--collector', 'other', '--concurrency', '5', '--data', data, '--json'],
+        ['worker', '--collector', 'edge', '--collector', 'other', '--concurrency', '5', ...watched, '--data', data, '--json'],
         { env },
     );
     t.teardown(() => worker.kill('SIGKILL'));
@@ -77,5 +81,9 @@ t.test('sends for its collector, with the key ring of the data folder, and ends 
     t.match(await nextJson(receiver, messages), { event: 'test', verified: true });
     await scanwire(['events', 'publish', 'idr_investigation_created', EVENT, '--data', data], { env });
     t.match(await nextJson(receiver, messages), { event: 'idr_investigation_created', verified: true });
+    const scraped = async (): Promise<string> => await (await fetch(`http://127.0.0.1:${metrics}/metrics`)).text();
+    const sent = 'scanwire_attempts_total{outcome="delivered",collector="edge"} 2\n';
+    await until(async () => (await scraped()).includes(sent));
+    t.match(await (await fetch(`http://127.0.0.1:${metrics}/health/ready`)).json(), { status: 'ok' });
     t.equal(await ended(worker, 'SIGTERM'), 0);
 });

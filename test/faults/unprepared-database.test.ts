@@ -2,12 +2,15 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { server as hapiServer } from '@hapi/hapi';
 import pg from 'pg';
 import t, { type Test } from 'tap';
-import { forAll, sampleEvent, sampleExporter } from '../../adapters/contract/webhooks/fixture.ts';
+import { only } from '../../adapters/contract/assertions.ts';
+import { forAll, holderOf, sampleEvent, sampleExporter, success } from '../../adapters/contract/webhooks/fixture.ts';
 import { memoryQueue } from '../../adapters/memory/index.ts';
 import { migrate, postgresStores } from '../../adapters/postgres/index.ts';
+import { migrations } from '../../adapters/postgres/migrate.ts';
 import { keyRing } from '../../lib/keys/key-ring.ts';
 import { plugin as tokenAuth } from '../../plugins/token-auth/index.ts';
 import { plugin as webhookExporter } from '../../plugins/webhook-exporter/index.ts';
+import { BREAKER, HAND_OUT } from '../plans/way.ts';
 import { testDatabase } from '../support/test-database.ts';
 
 /* What the driver says of a database that nobody has prepared told an operator nothing of what to do. */
@@ -104,6 +107,37 @@ t.test('hands out as a role that owns nothing, also what was made after it got i
     const handOut = () => deliveries.dispatch({ window: 5, breakerAfter: 5, beginWithin: 10_000, limit: 10 });
     t.equal((await handOut()).handedOut.length, 1, 'two want the one place of slow exporters');
     t.equal((await owner.query('select from scanwire.exporter_turns')).rowCount, 1);
+});
+
+t.test('ends deliveries as a role that owns nothing, and had its rights before these were counted', async (t) => {
+    const { owner, as } = await database(t);
+    const role = `scanwire_ending_${randomBytes(4).toString('hex')}`;
+    await owner.query(`create role ${role}`);
+    t.teardown(async () => {
+        await owner.query(`drop owned by ${role}`);
+        await owner.query(`drop role ${role}`);
+    });
+    await migrate(owner, {
+        steps: migrations.slice(
+            0,
+            migrations.findIndex(({ id }) => id === '0076-counts'),
+        ),
+    });
+    await owner.query(`grant usage on schema scanwire to ${role}`);
+    await owner.query(`grant select, insert, update, delete on all tables in schema scanwire to ${role}`);
+    await migrate(owner);
+
+    const { exporters, deliveries } = postgresStores({ pool: as(role) }).webhooks;
+    const exporter = sampleExporter({ id: randomUUID() });
+    await exporters.insert(exporter);
+    const accepted = await deliveries.accept([forAll(sampleEvent())], { handOut: HAND_OUT });
+    const holder = holderOf(only(only(accepted).handedOut));
+    await deliveries.recordOutcomes([success(holder, { begunAt: await deliveries.now() })], BREAKER);
+    for (let sweep = 0; sweep < 10; sweep += 1) {
+        await deliveries.sweep({ requeueAfter: 60_000, limit: 10 });
+    }
+    t.equal(await deliveries.count({ state: 'delivered', exporterId: exporter.id }, 1), 1);
+    t.strictSame((await owner.query('select state, count from scanwire.delivery_counts')).rows, [{ state: 'delivered', count: '1' }]);
 });
 
 t.test('says what a server is that takes no writes', async (t) => {

@@ -4,7 +4,7 @@ import { migrate, postgresWebhooks } from '../../adapters/postgres/index.ts';
 import { testDatabase } from '../support/test-database.ts';
 import { type Execution, type ExplainedConnection, explainedConnection, type Scan } from './executed-plans.ts';
 import { keep, neverVacuum, type Sending, send } from './kept-rows.ts';
-import { AT_RATE, LOOK_THROUGH, type Way, wayOf } from './way.ts';
+import { AT_RATE, FOLD, LOOK_THROUGH, type Way, wayOf } from './way.ts';
 
 /** The most that a statement may ask for, for one row. */
 const MAX_PAGES = 60;
@@ -157,7 +157,7 @@ function findingsOf(where: string, runs: readonly Way[], isEmpty: boolean): read
     return [...(runs[0]?.keys() ?? [])].map((statement) => {
         const executions = runs.map((run) => run.get(statement) as Execution);
         // It comes so seldom that it may cost more.
-        const mayBeCostly = statement === LOOK_THROUGH;
+        const mayBeCostly = statement === LOOK_THROUGH || statement === FOLD;
         // All but the two most: a connection learns what it needs of the catalogue, and once more when there is something to do.
         const [, , pages = 0] = executions.map((execution) => execution.pages).sort((one, other) => other - one);
         const isRated = statement.startsWith(AT_RATE);

@@ -27,18 +27,32 @@ kept as (
     select a.id, 'idr_investigation_created', scanwire.now(), e.id, scanwire.now(), scanwire.now(), scanwire.now(), scanwire.now(), 1, 1, 1, e.collector, 'delivered', 'delivered'
     from (select id, row_number() over () as number from added) a
     join numbered e on e.number = a.number % e.count
-    returning id, claimed_at
+    returning id, claimed_at, exporter_id
+),
+counted as (
+    insert into scanwire.delivery_count_changes (exporter_id, state, code, kind, count)
+    select exporter_id, 'delivered', 'delivered', 'idr_investigation_created', count(*) from kept group by exporter_id
 )
 insert into scanwire.attempts (delivery_id, number, started_at, finished_at, token, lost, outcome)
 select k.id, 1, k.claimed_at, scanwire.now(), k.id::text, false, '{"code":"delivered","detail":null,"timings":{"total":5}}'
 from kept k`;
 
-const TABLES = ['exporters', 'last_successes', 'events', 'deliveries', 'attempts', 'worker_sessions', 'deployment', 'traces'];
+const TABLES = [
+    'exporters',
+    'last_successes',
+    'events',
+    'deliveries',
+    'attempts',
+    'worker_sessions',
+    'deployment',
+    'traces',
+    'delivery_count_changes',
+];
 
 /** Keeps the tables from being vacuumed and analysed by themselves. */
 export async function neverVacuum(pool: pg.Pool): Promise<void> {
     for (const table of TABLES) {
-        await pool.query(`alter table scanwire.${table} set (autovacuum_enabled = off)`);
+        await pool.query(`alter table if exists scanwire.${table} set (autovacuum_enabled = off)`);
     }
 }
 

@@ -23,6 +23,9 @@ const RATE = 1_000;
 /** The first dispatch of a second raises marks, and every fifth passes all that has waited, dead or not. */
 export const LOOK_THROUGH = 'look through all that waits';
 
+/** Once in ten sweeps, for all that has ended meanwhile. */
+export const FOLD = 'fold what has ended';
+
 /**
  * Calls every statement of a delivery's way, each for one row, or two where one has a statement of its own, and those of the polls once more when there is nothing for them. None is left
  * unfinished.
@@ -47,6 +50,7 @@ export async function wayOf(connection: ExplainedConnection): Promise<Way> {
     await step('hand out nothing', () => deliveries.dispatch(DISPATCH));
     await ratedWay(deliveries, step);
     await step('sweep nothing', () => deliveries.sweep(SWEEP));
+    await foldedWay(connection, step);
     await step('name the sessions', () => deliveries.sessions());
     return way;
 }
@@ -125,6 +129,12 @@ async function ratedWay(deliveries: DeliveryStore, step: Step): Promise<void> {
     const one = only((await step(`${AT_RATE}hand out one`, () => deliveries.dispatch(rated))).handedOut);
     await deliveries.recordOutcomes([success(holderOf(one), { begunAt: await deliveries.now() })], BREAKER);
     await step(`${AT_RATE}hand out nothing`, () => deliveries.dispatch(rated));
+}
+
+/** What has ended becomes part of the numbers, seldom; then there is nothing to do. */
+async function foldedWay({ pool }: ExplainedConnection, step: Step): Promise<void> {
+    await step(FOLD, () => pool.query('select scanwire.fold_delivery_counts(5000)'));
+    await step('fold nothing', () => pool.query('select scanwire.fold_delivery_counts(5000)'));
 }
 
 /** Handed out and never begun; claimed and never finished; its job lost. */

@@ -30,6 +30,7 @@ export type WebhookAbility =
     | 'notifications'
     | 'subscriptions'
     | 'content'
+    | 'counts'
     | 'discarding'
     | 'idempotency'
     | 'notices'
@@ -59,6 +60,7 @@ export const webhookAbilities: Readonly<Record<WebhookAbility, Ability<WebhookSt
     subscriptions: { has: ({ exporters }) => exporters.subscribers !== undefined, shows: () => true, supply: 'nothing' },
     ofExporters: { has: ({ deliveries }) => deliveries.filtersByExporters === true, shows: () => true, supply: 'nothing' },
     activity: { has: ({ deliveries }) => deliveries.activity !== undefined, shows: () => true, supply: 'nothing' },
+    counts: { has: ({ deliveries }) => deliveries.keepsCounts === true, shows: () => true, supply: 'nothing' },
     content: { has: ({ deliveries }) => deliveries.content !== undefined, shows: () => true, supply: 'nothing' },
     discarding: { has: ({ deliveries }) => deliveries.discard !== undefined, shows: () => true, supply: 'nothing' },
     replays: { has: ({ deliveries }) => deliveries.replays !== undefined, shows: () => true, supply: 'nothing' },

@@ -1,6 +1,7 @@
 import type { SliceCounts, SliceOptions } from '../../../lib/webhooks/deliveries/activity.ts';
 import type { DeliveryFilter, DeliveryQuery } from '../../../lib/webhooks/deliveries/deliveries.ts';
 import type { Delivery, DeliveryStore } from '../../../lib/webhooks/deliveries/delivery-store.ts';
+import { hasEnded, isCountKept } from '../../../lib/webhooks/deliveries/kept-counts.ts';
 import type { DeliveryContent, EventSummary } from '../../../lib/webhooks/events/new-event.ts';
 import type { TraceStore } from '../../../lib/webhooks/observing/trace-store.ts';
 import { DISCARDABLE, isReplayable, storeRefusals } from '../../../lib/webhooks/store-refusals.ts';
@@ -23,6 +24,7 @@ export function deliveryStore(state: WebhookState): DeliveryStore {
         ordered: true,
         rated: true,
         filtersByExporters: true,
+        keepsCounts: true,
         replays: replayStore(state),
         retention: retentionStore(state),
         traces: traceStore(state),
@@ -67,7 +69,7 @@ export function deliveryStore(state: WebhookState): DeliveryStore {
 
         content: async (deliveryId) => contentOf(state, deliveryId),
         list: async (query) => list(state, query),
-        count: async (filter, max) => Math.min(max, chosenBy(state, filter).length),
+        count: async (filter, max) => count(chosenBy(state, filter), isCountKept(filter), max),
         activity: async (bounds, options) => bounds.slice(1).map((until, index) => sliceOf(state, bounds[index] as Date, until, options)),
         replay: async (id) => replay(state, id),
         discard: async (id) => discard(state, id),
@@ -135,6 +137,12 @@ function chosenBy(
         const toThem = (exporterId ?? row.exporterId) === row.exporterId && exporterIds?.includes(row.exporterId) !== false;
         return ofEvent && inTime && ofState && toThem && row.seq < below;
     });
+}
+
+/** As a store that would have to count them one by one, but for those that have ended. */
+function count(rows: readonly DeliveryRow[], isKept: boolean, max: number): number {
+    const countedOneByOne = isKept ? rows.filter((row) => !hasEnded(row.state)) : rows;
+    return countedOneByOne.length < max ? rows.length : max;
 }
 
 /** What became of the deliveries between two times. */

@@ -1,4 +1,4 @@
-import type { Migration } from '../migrate.ts';
+import type { SqlMigration } from '../migrate.ts';
 
 /**
  * Exporters, events, deliveries and attempts.
@@ -249,4 +249,4 @@ end
 $$;
 `;
 
-export const webhooks: Migration = { id: '0002-webhooks', sql };
+export const webhooks: SqlMigration = { id: '0002-webhooks', sql };

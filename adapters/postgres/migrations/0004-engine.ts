@@ -1,4 +1,4 @@
-import type { Migration } from '../migrate.ts';
+import type { SqlMigration } from '../migrate.ts';
 
 /**
  * One clock, sessions, faults of our own, and a breaker that counts bursts.
@@ -556,4 +556,4 @@ end
 $$;
 `;
 
-export const engine: Migration = { id: '0004-engine', sql };
+export const engine: SqlMigration = { id: '0004-engine', sql };

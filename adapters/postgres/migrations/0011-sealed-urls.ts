@@ -1,4 +1,4 @@
-import type { Migration } from '../migrate.ts';
+import type { SqlMigration } from '../migrate.ts';
 
 /**
  * Sealed URLs of exporters, and events whose bodies can be erased.
@@ -94,4 +94,4 @@ end
 $$;
 `;
 
-export const sealedUrls: Migration = { id: '0011-sealed-urls', sql };
+export const sealedUrls: SqlMigration = { id: '0011-sealed-urls', sql };

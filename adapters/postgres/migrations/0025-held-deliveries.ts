@@ -1,4 +1,4 @@
-import type { Migration } from '../migrate.ts';
+import type { SqlMigration } from '../migrate.ts';
 import { holdingAcceptance } from './0012-subscriptions.ts';
 
 /**
@@ -55,4 +55,4 @@ for each row
 execute function scanwire.cancel_held_deliveries();
 ${holdingAcceptance}`;
 
-export const heldDeliveries: Migration = { id: '0025-held-deliveries', sql };
+export const heldDeliveries: SqlMigration = { id: '0025-held-deliveries', sql };

@@ -1,4 +1,4 @@
-import type { Migration } from '../migrate.ts';
+import type { SqlMigration } from '../migrate.ts';
 
 /**
  * The last success of an exporter, noted once a second, in a table of its own: the exporter's row is read several times on the way of each
@@ -255,4 +255,4 @@ end
 $$;
 `;
 
-export const lastSuccesses: Migration = { id: '0035-last-successes', sql };
+export const lastSuccesses: SqlMigration = { id: '0035-last-successes', sql };

@@ -1,4 +1,4 @@
-import type { Migration } from '../migrate.ts';
+import type { SqlMigration } from '../migrate.ts';
 
 /**
  * Finishes attempts that were all delivered, and quickly, by exporters who go on faring well. As finish_attempts, which is called once a second for
@@ -91,4 +91,4 @@ end
 $$;
 `;
 
-export const finishDelivered: Migration = { id: '0048-finish-delivered', sql };
+export const finishDelivered: SqlMigration = { id: '0048-finish-delivered', sql };

@@ -1,4 +1,4 @@
-import type { Migration } from '../migrate.ts';
+import type { SqlMigration } from '../migrate.ts';
 
 /**
  * One event, as accept_alike_events accepts several, and one delivery, as finish_delivered finishes several: at the rates of most deployments
@@ -184,4 +184,4 @@ end
 $$;
 `;
 
-export const single: Migration = { id: '0060-single', sql };
+export const single: SqlMigration = { id: '0060-single', sql };

@@ -64,10 +64,15 @@ export function changed(text: string, ...changes: readonly (readonly [part: stri
     }, text);
 }
 
-/** The function of this name, as an earlier migration made it, in place of that one. */
+/** The function of this name, as an earlier migration made it, in place of that one. @throws Error for one that it did not make. */
 export function replacing(sql: string, name: string): string {
-    const from = sql.indexOf(`create function scanwire.${name}(`);
-    return changed(sql.slice(from, sql.indexOf('\n$$;\n', from) + 5), ['create function', 'create or replace function']);
+    const begins = [`create or replace function scanwire.${name}(`, `create function scanwire.${name}(`].map((begin) => sql.indexOf(begin));
+    const from = begins.find((at) => at >= 0);
+    if (from === undefined) {
+        throw new Error(`Cannot replace the function ${name}: it is not there`);
+    }
+    const made = sql.slice(from, sql.indexOf('\n$$;\n', from) + 5);
+    return made.replace(/^create function/, 'create or replace function');
 }
 
 const INSERT = 'insert into scanwire.deliveries (event_id, exporter_id,';

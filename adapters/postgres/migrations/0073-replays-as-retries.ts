@@ -1,4 +1,4 @@
-import type { Migration } from '../migrate.ts';
+import type { SqlMigration } from '../migrate.ts';
 import { replays } from './0026-replays.ts';
 import { changed, listedAcceptance, replacing } from './0065-listed.ts';
 
@@ -39,4 +39,4 @@ const acceptance = listedAcceptance
             : sql.replaceAll(PLACES, leftOf(PLACES, 'r.exporter_id')),
     );
 
-export const replaysAsRetries: Migration = { id: '0073-replays-as-retries', sql: [advance, ...acceptance].join('\n') };
+export const replaysAsRetries: SqlMigration = { id: '0073-replays-as-retries', sql: [advance, ...acceptance].join('\n') };

@@ -8,6 +8,7 @@ import { type Row, type Time, uuidOrNull, withDates } from '../database.ts';
 import { prepared } from '../prepared.ts';
 import { accept, acceptJoined } from './acceptance.ts';
 import { claim, sweep } from './claims.ts';
+import { countKeeping } from './delivery-counts.ts';
 import { countDeliveries, countSlices, DELIVERY_COLUMNS, deliveryFromRow, listDeliveries } from './delivery-lists.ts';
 import { dispatch } from './dispatch.ts';
 import type { Notifications } from './notifications.ts';
@@ -118,6 +119,7 @@ const TRACES: string = prepared('select event_id as "eventId", traceparent from 
  * @param notifications How commits are heard; they are not when absent.
  */
 export function deliveries(db: Executor, notifications?: Notifications): DeliveryStore {
+    const keepCounts = countKeeping(db);
     return {
         transactions: true,
         idempotent: true,
@@ -125,6 +127,7 @@ export function deliveries(db: Executor, notifications?: Notifications): Deliver
         ordered: true,
         rated: true,
         filtersByExporters: true,
+        keepsCounts: true,
         replays: replayStore(db),
         retention: retentionStore(db),
         traces: traceStore(db),
@@ -140,7 +143,11 @@ export function deliveries(db: Executor, notifications?: Notifications): Deliver
 
         dispatch: (options) => dispatch(db, options),
 
-        sweep: (options) => sweep(db, options),
+        async sweep(options) {
+            await keepCounts();
+            return await sweep(db, options);
+        },
+
         claim: (requests, session, maxBytes) => claim(db, requests, session, maxBytes),
         recordOutcomes: (outcomes, rules) => recordOutcomes(db, outcomes, rules),
 

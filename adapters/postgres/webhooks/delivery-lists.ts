@@ -2,7 +2,9 @@ import type { Executor } from '../../../lib/transaction.ts';
 import type { SliceCounts, SliceOptions } from '../../../lib/webhooks/deliveries/activity.ts';
 import type { DeliveryFilter, DeliveryQuery } from '../../../lib/webhooks/deliveries/deliveries.ts';
 import type { Delivery, DeliveryState } from '../../../lib/webhooks/deliveries/delivery-store.ts';
+import { isCountKept } from '../../../lib/webhooks/deliveries/kept-counts.ts';
 import { isUuid, type Row, type Time, uuidOrNull, withDates } from '../database.ts';
+import { countKept } from './delivery-counts.ts';
 
 /** A `Delivery` of deliveries `d`, their events `v` and, where they still exist, exporters `e`. */
 export const DELIVERY_COLUMNS = `d.id, d.event_id as "eventId", v.kind, d.exporter_id as "exporterId",
@@ -39,8 +41,13 @@ export async function listDeliveries(db: Executor, { limit, ...filter }: Deliver
     });
 }
 
-/** How many there are of them, `max` at most. */
+/** How many there are of them, `max` at most where they have to be counted one by one. */
 export async function countDeliveries(db: Executor, filter: DeliveryFilter, max: number): Promise<number> {
+    const kept = isCountKept(filter) ? await countKept(db, filter, max) : null;
+    return kept ?? (await countOneByOne(db, filter, max));
+}
+
+async function countOneByOne(db: Executor, filter: DeliveryFilter, max: number): Promise<number> {
     const lastOld = await lastOldOf(db, filter);
     const [counted = 0] = await withinSpans(db, filter, async (span) => {
         const { source, values } = chosenBy(filter, span, max, { newest: false, lastOld });

@@ -3,7 +3,6 @@ import { ScanwireError } from '../../errors.ts';
 import { checked } from '../../schema-validation.ts';
 import { RESERVATION_TIMES } from '../dispatching/reservations.ts';
 import type { EventSummary } from '../events/new-event.ts';
-import { MAX_COUNTED } from '../exporters/exporter-health.ts';
 import { maskedBody, maskedMessage } from '../messages/formatted-message.ts';
 import type { HeaderPairs } from '../messages/message-headers.ts';
 import { OUTCOME_CODES, type OutcomeCode, type Timings } from '../outcomes/outcome.ts';
@@ -12,6 +11,7 @@ import { storeRefusals } from '../store-refusals.ts';
 import type { WebhooksContext } from '../webhooks-context.ts';
 import { type Activity, type ActivityQuery, activityOf } from './activity.ts';
 import { DELIVERY_STATES, type Delivery, type DeliveryState, type DeliveryStore } from './delivery-store.ts';
+import { countIn, type DeliveryCount } from './kept-counts.ts';
 import { type Replays, replaysOf } from './replays.ts';
 
 /** A delivery with all its attempts, first to last. */
@@ -42,14 +42,6 @@ export interface DeliveryFilter {
 /** Reads of many deliveries, newest first. */
 export interface DeliveryQuery extends DeliveryFilter {
     readonly limit: number;
-}
-
-/** A number of deliveries. */
-export interface DeliveryCount {
-    /** At most 10,000. */
-    readonly count: number;
-    /** Whether there are more than were counted. */
-    readonly more: boolean;
 }
 
 /** What a delivery sends, as far as people may see it. */
@@ -174,8 +166,7 @@ export function deliveriesOf(context: WebhooksContext): Deliveries {
         },
 
         async count(filter) {
-            const count = await store.count(heeded(checked(wholeFilterSchema, filter), store), MAX_COUNTED + 1);
-            return { count: Math.min(count, MAX_COUNTED), more: count > MAX_COUNTED };
+            return await countIn(store, heeded(checked(wholeFilterSchema, filter), store));
         },
 
         activity: activityOf(context),

@@ -303,7 +303,8 @@ export interface DeliveryStore {
     /** Whether `list`, `count` and `activity` heed `exporterIds`, where it is refused otherwise. */
     readonly filtersByExporters?: boolean;
     list(query: DeliveryQuery): Promise<readonly Delivery[]>;
-    /** How many there are, counted up to `max`. */
+    /** How many there are, counted up to `max`; with `keepsCounts` all, where `isCountKept` and fewer than `max` of them have not ended. */
+    readonly keepsCounts?: boolean;
     count(filter: DeliveryFilter, max: number): Promise<number>;
     /** What became of the deliveries between each two of these times, which ascend. Absent in a store that does not count them so. */
     activity?(bounds: readonly Date[], options: SliceOptions): Promise<readonly SliceCounts[]>;

@@ -1,5 +1,6 @@
-import type { DeliveryCount, DeliveryFilter } from '../../../lib/webhooks/deliveries/deliveries.ts';
+import type { DeliveryFilter } from '../../../lib/webhooks/deliveries/deliveries.ts';
 import { DELIVERY_STATES, type Delivery } from '../../../lib/webhooks/deliveries/delivery-store.ts';
+import type { DeliveryCount } from '../../../lib/webhooks/deliveries/kept-counts.ts';
 import { OUTCOME_CODES } from '../../../lib/webhooks/outcomes/outcome.ts';
 import { waitsAgain } from '../../../lib/webhooks/store-refusals.ts';
 import { activityRoute, activityTemplates } from './activity.ts';

@@ -289,6 +289,23 @@ t.test('signs with both secrets during the overlap where the form can carry two'
     t.equal(String(to.received.at(-1)?.headers['webhook-signature']).split(' ').length, 1);
 });
 
+t.test('signs with the former secret as long as it was said to, and no longer', async (t) => {
+    const to = await receiver(t);
+    const exporter = await setting(t);
+    const { exporter: made } = await exporter.exporters.create({ url: to.url, signatures: ['standard-webhooks'] });
+    const signatures = async (): Promise<number> => {
+        await exporter.exporters.test(made.id);
+        return String(to.received.at(-1)?.headers['webhook-signature']).split(' ').length;
+    };
+    await exporter.exporters.update(made.id, { secret: 'another secret', overlap: 7_200_000 });
+    exporter.advance(7_000_000);
+    t.equal(await signatures(), 2);
+    exporter.advance(200_001);
+    t.equal(await signatures(), 1);
+    await exporter.exporters.update(made.id, { secret: 'a third secret', overlap: 0 });
+    t.equal(await signatures(), 1);
+});
+
 t.test('refuses what is wrong with a clear error and stores nothing', async (t) => {
     const exporter = await setting(t);
     const create = (settings: object) => exporter.exporters.create(settings as never);

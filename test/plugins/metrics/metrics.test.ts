@@ -64,6 +64,8 @@ t.test('counts what is published and sent, and how long that took, without namin
         'scanwire_attempts_total{outcome="delivered",collector="default"}': 2,
         scanwire_attempt_duration_seconds_count: 2,
         'scanwire_attempt_duration_seconds_bucket{le="15"}': 2,
+        'scanwire_attempt_duration_seconds_bucket{le="20"}': 2,
+        'scanwire_delivery_latency_seconds_bucket{le="15"}': 1,
         scanwire_delivery_latency_seconds_count: 1,
         'scanwire_deliveries{state="pending"}': 0,
         'scanwire_exporters{state="closed"}': 1,

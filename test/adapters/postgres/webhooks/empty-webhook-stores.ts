@@ -27,6 +27,8 @@ const TABLES = [
     'exporter_notices',
     'replays',
     'order_places',
+    'delivery_counts',
+    'delivery_count_changes',
 ];
 
 /** Stores over a pool whose schema is up to date; empty once started, and from then on with a time that stands still. */

@@ -178,4 +178,4 @@ $$;
 
 const sql = [...Object.entries(LOOKED_UP).map(([name, changes]) => rewritten(name, changes)), tracesOf].join('\n');
 
-export const lookedUpByKey: Migration = { id: '0076-looked-up-by-key', sql };
+export const lookedUpByKey: Migration = { id: '0078-looked-up-by-key', sql };

@@ -1,0 +1,105 @@
+import type { Executor } from '../../../lib/transaction.ts';
+import type { DeliveryFilter } from '../../../lib/webhooks/deliveries/deliveries.ts';
+import { isUuid } from '../database.ts';
+import { prepared } from '../prepared.ts';
+
+/** Once in so many sweeps, so many statements of so many rows, each of which takes some milliseconds. */
+const FOLDS = { every: 10, most: 20, rows: 5_000 } as const;
+
+/** `$1` is the number of rows. */
+const FOLD: string = prepared('select scanwire.fold_delivery_counts($1) as more');
+
+/**
+ * Makes what has ended meanwhile part of the numbers of the migration `0076-counts`, and counts what was kept before it.
+ *
+ * @returns What is called with each sweep, and seldom has something to do: to read numbers is to read what is no part of them yet.
+ */
+export function countKeeping(db: Executor): () => Promise<void> {
+    let sweeps = 0;
+    return async () => {
+        sweeps += 1;
+        for (let left = sweeps % FOLDS.every === 0 ? FOLDS.most : 0; left > 0; left -= 1) {
+            const { rows } = await db.query<{ more: boolean }>(FOLD, [FOLDS.rows]);
+            if (rows[0]?.more !== true) {
+                return;
+            }
+        }
+    };
+}
+
+/** Those that have not ended are looked through one by one, in an order that only an index of these has; one begins with the exporter. */
+const UNENDED: readonly (readonly [condition: string, order: string, byExporter: boolean])[] = [
+    [`w.stage = 'waiting'`, 'w.exporter_id, w.priority, w.due_at, w.seq', true],
+    [`w.stage = 'in flight' and w.flight >= (select l.last_value from scanwire.landed_flights l)`, 'w.flight', false],
+    [`w.ended_as = 'held'`, 'w.ended_as, w.seq', false],
+];
+
+interface Counted {
+    /** Whether those from before count was kept are counted. */
+    readonly whole: boolean;
+    readonly ended: number;
+    readonly unended: number;
+    /** Of those that wait, are in flight or are held, the most that were looked through. */
+    readonly looked: number;
+}
+
+/**
+ * How many deliveries there are of those of which count is kept; null where they must be counted one by one.
+ *
+ * @param max Up to how many of those that have not ended are looked through.
+ */
+export async function countKept(db: Executor, filter: DeliveryFilter, max: number): Promise<number | null> {
+    const values: unknown[] = [max];
+    const conditions = conditionsOf(filter, (value) => `$${values.push(value)}`);
+    const found = conditions.map(({ column, is }) => `w.${column}${is}`);
+    const ofOne = conditions.filter(({ column }) => column === 'exporter_id').map(({ column, is }) => `w.${column}${is}`);
+    const looks = (filter.state === undefined ? UNENDED : []).map(
+        ([condition, order, byExporter]) => `
+        union all
+        select count(*) filter (where ${['true', ...found].join(' and ')})::integer, count(*)::integer
+        from (
+            select w.* from scanwire.deliveries w
+            where ${[condition, ...(byExporter && filter.exporterId !== undefined ? ofOne : [])].join(' and ')}
+            order by ${order} limit $1
+        ) w`,
+    );
+    const ended = conditions.map(({ column, is }) => `n.${column === 'last_code' ? 'code' : column}${is}`);
+    const sumOf = (table: string): string =>
+        `coalesce((select sum(n.count) from scanwire.${table} n where ${['true', ...ended].join(' and ')}), 0)::double precision`;
+    const { rows } = await db.query<Counted>(
+        `select
+            (select c.whole from scanwire.delivery_counting c)
+            and not exists (select from scanwire.deliveries d where d.kind is null order by d.kind, d.seq limit 1) as whole,
+            ${sumOf('delivery_counts')} + ${sumOf('delivery_count_changes')} as ended,
+            sum(u.unended)::integer as unended,
+            max(u.looked)::integer as looked
+        from (select 0 as unended, least($1::integer, 0) as looked ${looks.join('')}) u`,
+        values,
+    );
+    const { whole, ended: counted, unended, looked } = rows[0] as Counted;
+    return whole && looked < max ? counted + unended : null;
+}
+
+interface Condition {
+    /** Of deliveries. */
+    readonly column: 'exporter_id' | 'kind' | 'last_code' | 'state';
+    readonly is: string;
+}
+
+function conditionsOf(
+    { exporterId, exporterIds, kind, state, outcome }: DeliveryFilter,
+    parameter: (value: unknown) => string,
+): readonly Condition[] {
+    const equal = [
+        ['kind', kind],
+        ['last_code', outcome],
+        ['state', state],
+    ] as const;
+    const exporters = [exporterIds, exporterId === undefined ? undefined : [exporterId]];
+    return [
+        ...equal.flatMap(([column, value]) => (value === undefined ? [] : [{ column, is: ` = ${parameter(value)}` }])),
+        ...exporters.flatMap((ids) =>
+            ids === undefined ? [] : [{ column: 'exporter_id' as const, is: ` = any (${parameter(ids.filter(isUuid))}::uuid[])` }],
+        ),
+    ];
+}

@@ -1,0 +1,37 @@
+import { MAX_COUNTED } from '../exporters/exporter-health.ts';
+import type { DeliveryFilter } from './deliveries.ts';
+import type { DeliveryState, DeliveryStore } from './delivery-store.ts';
+
+/** Others wait, are held, or are in flight. */
+const ENDED: ReadonlySet<DeliveryState> = new Set(['delivered', 'exhausted', 'poisoned', 'cancelled', 'erased']);
+
+/** Whether count may be kept of those of a filter that have ended: of each exporter, state, kind and outcome. */
+export function isCountKept({ state, eventId, since, until, after }: DeliveryFilter): boolean {
+    return (
+        (state === undefined || hasEnded(state)) &&
+        eventId === undefined &&
+        since === undefined &&
+        until === undefined &&
+        after === undefined
+    );
+}
+
+/** Whether nothing more comes of a delivery by itself. */
+export function hasEnded(state: DeliveryState): boolean {
+    return ENDED.has(state);
+}
+
+/** A number of deliveries. */
+export interface DeliveryCount {
+    /** 10,000 where there are `more`. */
+    readonly count: number;
+    /** Whether there are more than were counted: never of those that have ended, by exporter, state, kind and outcome, in a store that keeps count of them. */
+    readonly more: boolean;
+}
+
+/** How many a store has. */
+export async function countIn(store: DeliveryStore, filter: DeliveryFilter): Promise<DeliveryCount> {
+    const max = MAX_COUNTED + 1;
+    const count = await store.count(filter, max);
+    return count === max ? { count: MAX_COUNTED, more: true } : { count, more: false };
+}

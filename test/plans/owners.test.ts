@@ -1,0 +1,59 @@
+import { randomUUID } from 'node:crypto';
+import pg from 'pg';
+import t from 'tap';
+import { present } from '../../adapters/contract/assertions.ts';
+import { sampleExporter } from '../../adapters/contract/webhooks/fixture.ts';
+import { migrate, postgresWebhooks } from '../../adapters/postgres/index.ts';
+import { testDatabase } from '../support/test-database.ts';
+import { explainedConnection } from './executed-plans.ts';
+
+/** A row of 25 is one page and some of an index. */
+const MAX_PAGES = 60;
+
+/** As many more of the exporter there is, of a hundred owners in turn. */
+const MORE = `do $$
+    declare
+        columns text := (
+            select string_agg(quote_ident(attname), ', ') from pg_attribute
+            where attrelid = 'scanwire.exporters'::regclass and attnum > 0 and not attisdropped and attgenerated = '' and attidentity = ''
+        );
+    begin
+        create temp table one as select * from scanwire.exporters;
+        for n in 1..2500 loop
+            update one set id = gen_random_uuid(), owner = 'owner ' || n % 100;
+            execute format('insert into scanwire.exporters (%1$s) select %1$s from one', columns);
+        end loop;
+    end
+$$`;
+
+t.test('the exporters of an owner are found without those of others', async (t) => {
+    const { url, drop } = await testDatabase();
+    const pool = new pg.Pool({ connectionString: url });
+    pool.on('error', () => {}); // the pool has ended before its connections have
+    const connection = await explainedConnection(url);
+    t.teardown(async () => {
+        await connection.end();
+        await pool.end();
+        await drop();
+    });
+    await migrate(pool);
+    await postgresWebhooks({ pool, notify: false }).exporters.insert(sampleExporter({ id: randomUUID() }));
+    await pool.query(MORE);
+    await pool.query('vacuum analyze scanwire.exporters');
+    const { exporters } = postgresWebhooks({ pool: connection.pool, notify: false });
+    const owner = 'owner 7';
+    for (const read of [
+        () => present(exporters.page)({ owner, limit: 25, bounds: [], max: 1 }),
+        () => present(exporters.summaries)({ owner }),
+    ]) {
+        for (let run = 0; run < 4; run += 1) {
+            const { pages, scans } = await connection.executed(async () => t.equal((await read()).length, 25));
+            t.same(
+                scans.filter(({ type, table }) => type === 'Seq Scan' && table === 'exporters'),
+                [],
+            );
+            // A connection learns what it needs of the catalogue.
+            t.ok(pages <= MAX_PAGES || run < 2, `${pages} pages`);
+        }
+    }
+});

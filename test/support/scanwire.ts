@@ -6,6 +6,8 @@ import { fileURLToPath } from 'node:url';
 /** Path of the compiled command. */
 export const ENTRY: string = fileURLToPath(new URL('../../cli/scanwire.js', import.meta.url));
 
+const ONE_PROCESS = fileURLToPath(new URL('./one-process.js', import.meta.url));
+
 /**
  * How Node runs what ends soon. The embedded database is WebAssembly, which V8 compiles twice: at once, and well. A test ends soon after the second is
  * done, and a command of it before, but pays for it (measured, processor time: a first start 8.1 s, 4.4 s with this; all migrations 1.7 s, 0.5 s).
@@ -40,7 +42,28 @@ export interface RunOptions {
 
 /** Runs the compiled command in a process of its own, without any server unless `env` names one. */
 export async function scanwire(args: readonly string[], options: RunOptions = {}): Promise<Ran> {
-    const child = startScanwire(args, options);
+    return await ranBy(startScanwire(args, options), options.input);
+}
+
+/** One of several commands. */
+export interface Run extends Pick<RunOptions, 'env' | 'cwd'> {
+    readonly args: readonly string[];
+}
+
+/**
+ * The same of several that refuse or only tell something: one after the other in one process, without any input. It must end by itself, so that none
+ * of them may leave something open.
+ */
+export async function scanwireEach(runs: readonly Run[]): Promise<readonly Ran[]> {
+    const { code, stdout, stderr } = await ranBy(startOwn([ONE_PROCESS, JSON.stringify(runs)]));
+    if (code !== 0 || stderr !== '') {
+        throw new Error(`The process of ${runs.length} commands ended with ${code}: ${stderr}`);
+    }
+
+    return JSON.parse(stdout) as readonly Ran[];
+}
+
+async function ranBy(child: ChildProcess, input?: string | Uint8Array): Promise<Ran> {
     const output = { stdout: '', stderr: '' };
     child.stdout?.setEncoding('utf8').on('data', (text: string) => {
         output.stdout += text;
@@ -49,15 +72,19 @@ export async function scanwire(args: readonly string[], options: RunOptions = {}
         output.stderr += text;
     });
     child.stdin?.on('error', () => {});
-    child.stdin?.end(options.input);
+    child.stdin?.end(input);
     const [code] = (await once(child, 'close')) as [number | null];
     return { code, ...output };
 }
 
 /** One that goes on running: wait for {@link nextJson}, then signal it. */
-export function startScanwire(args: readonly string[], { env = {}, cwd }: RunOptions = {}): ChildProcess {
+export function startScanwire(args: readonly string[], options: RunOptions = {}): ChildProcess {
+    return startOwn([ENTRY, ...args], options);
+}
+
+function startOwn(args: readonly string[], { env = {}, cwd }: RunOptions = {}): ChildProcess {
     const gatherer = COVERAGE === undefined ? [] : ['--import', GATHERER];
-    return spawnNode([...gatherer, ENTRY, ...args], {
+    return spawnNode([...gatherer, ...args], {
         env: { PATH: process.env.PATH, HOME: process.env.HOME, ...(COVERAGE !== undefined && { COVERAGE_FOLDER: COVERAGE }), ...env },
         ...(cwd !== undefined && { cwd }),
         stdio: ['pipe', 'pipe', 'pipe'],

@@ -1,4 +1,4 @@
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { compileTyped, DELIVERED, printedBy, writeCommonJs } from '../support/embedding-page.ts';
 import { run } from '../support/packed.ts';

@@ -1,22 +1,32 @@
 /*
- * Runs the compiled command once for each of the `Run`s in its only argument, one after the other, through the entry that a shell starts, and prints
- * what each of them said and would have left with. To start Node and to load a command takes most of the time of one that refuses.
+ * Runs the compiled command once for each `Run` that it is sent, until it is to end, through the entry that a shell starts, and answers with what each
+ * said and would have left with. To start Node and to load a command takes most of the time of a short one.
  */
+import { Readable } from 'node:stream';
 import { pathToFileURL } from 'node:url';
-import { ENTRY, type Ran, type Run } from './scanwire.ts';
+import { END, ENTRY, type Ran, type Run } from './scanwire.ts';
 
-const runs = JSON.parse(process.argv[2] ?? '[]') as readonly Run[];
 const { stdout, stderr, exit } = process;
-const [writeOut, writeErr] = [stdout.write, stderr.write];
-stdout.setMaxListeners(runs.length + 1);
+const own = { PATH: process.env.PATH, HOME: process.env.HOME };
+stdout.setMaxListeners(0);
 // A command that has failed ends its process after a while; here others follow it. The last one's may end this.
 process.exit = (() => {}) as unknown as typeof exit;
 
-const ran: Ran[] = [];
-for (const [index, { args, env = {}, cwd }] of runs.entries()) {
+let count = 0;
+process.on('message', async (run: Run | typeof END) => {
+    if (run === END) {
+        process.exit = exit;
+        process.disconnect();
+    } else {
+        process.send?.(await ran(run));
+    }
+});
+
+async function ran({ args, env = {}, cwd, input }: Run): Promise<Ran> {
     process.argv = [process.execPath, ENTRY, ...args];
-    process.env = { PATH: process.env.PATH, HOME: process.env.HOME, ...env };
-    process.chdir(cwd ?? process.cwd());
+    process.env = { ...own, ...env };
+    process.chdir(cwd);
+    Object.defineProperty(process, 'stdin', { value: Readable.from(input === undefined ? [] : [Buffer.from(input)]), configurable: true });
     const said = { stdout: '', stderr: '' };
     stdout.write = collecting((text) => {
         said.stdout += text;
@@ -25,18 +35,18 @@ for (const [index, { args, env = {}, cwd }] of runs.entries()) {
         said.stderr += text;
     });
     // A module of its own for each.
-    await import(`${pathToFileURL(ENTRY).href}?${index}`);
-    ran.push({ code: Number(process.exitCode ?? 0), ...said });
+    count += 1;
+    await import(`${pathToFileURL(ENTRY).href}?${count}`);
+    const code = Number(process.exitCode ?? 0);
     process.exitCode = undefined;
+    return { code, ...said };
 }
-
-[stdout.write, stderr.write, process.exit] = [writeOut, writeErr, exit];
-stdout.write(JSON.stringify(ran));
 
 /** In place of `write` of a stream. */
 function collecting(take: (text: string) => void): typeof stdout.write {
+    const decoder = new TextDecoder();
     return (chunk: string | Uint8Array, ...more: unknown[]): boolean => {
-        take(String(chunk));
+        take(typeof chunk === 'string' ? chunk : decoder.decode(chunk, { stream: true }));
         const done = more.find((argument) => typeof argument === 'function');
         done?.();
         return true;

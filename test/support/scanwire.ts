@@ -45,22 +45,58 @@ export async function scanwire(args: readonly string[], options: RunOptions = {}
     return await ranBy(startScanwire(args, options), options.input);
 }
 
-/** One of several commands. */
-export interface Run extends Pick<RunOptions, 'env' | 'cwd'> {
+/** One of several commands in one process. */
+export interface Run extends RunOptions {
     readonly args: readonly string[];
+    readonly cwd: string;
 }
 
-/**
- * The same of several that refuse or only tell something: one after the other in one process, without any input. It must end by itself, so that none
- * of them may leave something open.
- */
-export async function scanwireEach(runs: readonly Run[]): Promise<readonly Ran[]> {
-    const { code, stdout, stderr } = await ranBy(startOwn([ONE_PROCESS, JSON.stringify(runs)]));
-    if (code !== 0 || stderr !== '') {
-        throw new Error(`The process of ${runs.length} commands ended with ${code}: ${stderr}`);
-    }
+/** Ends a process of commands. */
+export const END = 'end';
 
-    return JSON.parse(stdout) as readonly Ran[];
+/** {@link scanwire} of one process, for commands that say something or refuse; they wait for each other. */
+export interface Commands {
+    run(args: readonly string[], options?: RunOptions): Promise<Ran>;
+    /** @throws Error when it has not ended well, by itself: none of them may leave something open. */
+    end(): Promise<void>;
+}
+
+export function commandsInOneProcess(): Commands {
+    const child = startOwn([ONE_PROCESS], {}, 'ipc');
+    const whole = ranBy(child);
+    let last: Promise<unknown> = Promise.resolve();
+    return {
+        run(args, options = {}) {
+            const ran = last.then(async () => {
+                child.send({ cwd: process.cwd(), ...options, args });
+                const [answer] = await Promise.race([once(child, 'message'), whole.then(failed)]);
+                return answer as Ran;
+            });
+            last = ran.catch(() => {});
+            return ran;
+        },
+        async end() {
+            await last;
+            // It disconnects: Node emits no `close` where this side does.
+            child.send(END);
+            const { code, stdout, stderr } = await whole;
+            if (code !== 0 || stdout !== '' || stderr !== '') {
+                failed({ code, stdout, stderr });
+            }
+        },
+    };
+}
+
+function failed({ code, stdout, stderr }: Ran): never {
+    throw new Error(`The process of commands ended with ${code}: ${stdout}${stderr}`);
+}
+
+/** All of them in one process. */
+export async function scanwireEach(runs: readonly (Omit<Run, 'cwd'> & { readonly cwd?: string })[]): Promise<readonly Ran[]> {
+    const commands = commandsInOneProcess();
+    const ran = await Promise.all(runs.map(({ args, ...options }) => commands.run(args, options)));
+    await commands.end();
+    return ran;
 }
 
 async function ranBy(child: ChildProcess, input?: string | Uint8Array): Promise<Ran> {
@@ -82,12 +118,14 @@ export function startScanwire(args: readonly string[], options: RunOptions = {})
     return startOwn([ENTRY, ...args], options);
 }
 
-function startOwn(args: readonly string[], { env = {}, cwd }: RunOptions = {}): ChildProcess {
+function startOwn(args: readonly string[], { env = {}, cwd }: RunOptions, ...channel: readonly 'ipc'[]): ChildProcess {
     const gatherer = COVERAGE === undefined ? [] : ['--import', GATHERER];
     return spawnNode([...gatherer, ...args], {
         env: { PATH: process.env.PATH, HOME: process.env.HOME, ...(COVERAGE !== undefined && { COVERAGE_FOLDER: COVERAGE }), ...env },
         ...(cwd !== undefined && { cwd }),
-        stdio: ['pipe', 'pipe', 'pipe'],
+        stdio: ['pipe', 'pipe', 'pipe', ...channel],
+        // Bytes stay bytes.
+        serialization: 'advanced',
     });
 }
 

@@ -11,7 +11,12 @@ import { clientHello } from '../support/client-hello.ts';
  * Connections that cost a stranger nothing, to the built server: each must end by itself, and none may keep others out.
  */
 
-async function served(t: Test, ...args: string[]): Promise<{ readonly port: number; get(path: string): Promise<number | undefined> }> {
+interface Target {
+    readonly port: number;
+    get(path: string): Promise<number | undefined>;
+}
+
+async function served(t: Test, ...args: string[]): Promise<Target> {
     const data = `${temporaryFolder(t)}/data`;
     const { origin } = await serve(t, data, { args });
     const { key } = await json<{ key: string }>(['keys', 'create', 'reader', '--data', data]);
@@ -25,6 +30,9 @@ async function served(t: Test, ...args: string[]): Promise<{ readonly port: numb
         },
     };
 }
+
+/** The server with what is set by default. What one test has done to it keeps no other from being served. */
+const usual = await served(t);
 
 function opened(t: Test, socket: Socket): { readonly socket: Socket; readonly closed: Promise<unknown> } {
     t.teardown(() => socket.destroy());
@@ -48,7 +56,7 @@ const POST = 'POST /https-record-schema/check HTTP/1.1\r\nHost: a\r\nContent-Typ
 const GET = 'GET /rest_api/v2/workspaces HTTP/1.1\r\nHost: a\r\ntoken: scw_no\r\n\r\n';
 
 t.test('what is silent, slow or idle is destroyed within half a minute', { timeout: 90_000 }, async (t) => {
-    const { port, get } = await served(t);
+    const { port, get } = usual;
     const silent = Array.from({ length: 100 }, () => opened(t, connect(port, '127.0.0.1')));
     const handshake = opened(t, connect(port, '127.0.0.1'));
     handshake.socket.write(Buffer.from([22, 3, 1, 1, 0, 1]));
@@ -61,7 +69,7 @@ t.test('what is silent, slow or idle is destroyed within half a minute', { timeo
 });
 
 t.test('a pile of requests that nobody waits for ends its connection only', { timeout: 60_000 }, async (t) => {
-    const { port, get } = await served(t);
+    const { port, get } = usual;
     const { socket, closed } = await tls(t, port);
     socket.write(GET.repeat(80_000));
     await closed;
@@ -76,7 +84,7 @@ t.test('silent connections in any number keep nobody out', { timeout: 60_000 }, 
 });
 
 t.test('handshakes that go no further keep nobody out', { timeout: 60_000 }, async (t) => {
-    const { port, get } = await served(t);
+    const { port, get } = usual;
     const hello = await clientHello();
     for (let host = 2; host < 12; host += 1) {
         const begun = Array.from({ length: 20 }, () => opened(t, connect({ port, host: '127.0.0.1', localAddress: `127.0.0.${host}` })));
@@ -97,7 +105,7 @@ t.test('one address has its share of connections', { timeout: 60_000 }, async (t
 });
 
 t.test('no stranger chooses a key exchange that takes long, or a second handshake', { timeout: 60_000 }, async (t) => {
-    const { port } = await served(t);
+    const { port } = usual;
     const agreed = async (options: ConnectionOptions) => {
         const socket = connectTls({ port, rejectUnauthorized: false, ...options });
         t.teardown(() => socket.destroy());

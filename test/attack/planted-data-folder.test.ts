@@ -15,7 +15,7 @@ import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
-import { scanwire } from '../support/scanwire.ts';
+import { scanwire, scanwireEach } from '../support/scanwire.ts';
 
 const isRoot = process.getuid?.() === 0;
 const STRANGER = 65_534;
@@ -38,11 +38,16 @@ const COMMANDS = [
 const env = { HOOK_SECRET: 'hidden', DATABASE_URL: '' };
 
 async function refuses(t: Test, data: string, message: RegExp): Promise<void> {
-    for (const args of COMMANDS) {
-        const worker = args[0] === 'worker' ? { DATABASE_URL: 'postgres://127.0.0.1:9/none', REDIS_URL: 'redis://127.0.0.1:9' } : {};
-        const said = await scanwire([...args, '--data', data, '--json'], { env: { ...env, ...worker } });
-        t.equal(said.code, 1, args.join(' '));
-        t.match(JSON.parse(said.stderr), { error: { code: 'MISCONFIGURED', field: 'data', message } });
+    const ran = await scanwireEach(
+        COMMANDS.map((args) => {
+            const worker = args[0] === 'worker' ? { DATABASE_URL: 'postgres://127.0.0.1:9/none', REDIS_URL: 'redis://127.0.0.1:9' } : {};
+            return { args: [...args, '--data', data, '--json'], env: { ...env, ...worker } };
+        }),
+    );
+    for (const [index, args] of COMMANDS.entries()) {
+        const said = ran[index];
+        t.equal(said?.code, 1, args.join(' '));
+        t.match(JSON.parse(said?.stderr ?? ''), { error: { code: 'MISCONFIGURED', field: 'data', message } });
     }
 }
 

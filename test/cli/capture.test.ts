@@ -9,7 +9,10 @@ import t, { type Test } from 'tap';
 import { until } from '../../adapters/contract/assertions.ts';
 import { checkRecord } from '../../lib/records/index.ts';
 import { certificate } from '../support/certificates.ts';
-import { type Ran, scanwire, startScanwire } from '../support/scanwire.ts';
+import { commandsInOneProcess, type Ran, startScanwire } from '../support/scanwire.ts';
+
+const { run: scanwire, end } = commandsInOneProcess();
+t.teardown(end);
 
 const credentials = await certificate();
 const env = { SCANWIRE_EGRESS_ALLOW: '127.0.0.0/8' };

@@ -6,8 +6,11 @@ import { gunzipSync, gzipSync } from 'node:zlib';
 import t from 'tap';
 import { checkRecord, type HttpsRecord, stringifyRecord } from '../../lib/records/index.ts';
 import { overwritten, text } from '../support/damaged-gzip.ts';
-import { scanwire } from '../support/scanwire.ts';
+import { commandsInOneProcess } from '../support/scanwire.ts';
 import { fixture } from '../support/served.ts';
+
+const { run: scanwire, end } = commandsInOneProcess();
+t.teardown(end);
 
 const ENTRY = fileURLToPath(new URL('../../cli/scanwire.js', import.meta.url));
 const OLD_STYLE = fixture('records/old-style.jsonl');

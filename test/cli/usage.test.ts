@@ -1,10 +1,10 @@
 import { join } from 'node:path';
 import t from 'tap';
-import { scanwire } from '../support/scanwire.ts';
+import { type Ran, scanwire, scanwireEach } from '../support/scanwire.ts';
 
 t.test('prints help and version, and leaves with 0', async (t) => {
-    for (const args of [['--help'], ['keys', '--help'], ['exporters', 'create', '--help']]) {
-        const { code, stdout, stderr } = await scanwire(args);
+    const helps = [['--help'], ['keys', '--help'], ['exporters', 'create', '--help']].map((args) => ({ args }));
+    for (const { code, stdout, stderr } of [...(await scanwireEach(helps)), await scanwire(['--help'])]) {
         t.equal(code, 0);
         t.match(stdout, /^Usage: scanwire/);
         t.equal(stderr, '');
@@ -30,8 +30,9 @@ t.test('leaves with 2 after wrong usage, and says what was wrong', async (t) => 
         [['worker'], /required option '--collector <name>'/],
         [['listen', '--port', '0'], /required option '--secret-file <file>'/],
     ];
-    for (const [args, message] of cases) {
-        const { code, stdout, stderr } = await scanwire(args);
+    const ran = await scanwireEach(cases.map(([args]) => ({ args })));
+    for (const [index, [args, message]] of cases.entries()) {
+        const { code, stdout, stderr } = ran[index] as Ran;
         t.equal(code, 2, args.join(' '));
         t.equal(stdout, '');
         t.match(stderr, message);
@@ -87,13 +88,17 @@ t.test('leaves with 1 after a refusal, in one line that names field and reason',
             { code: 'MISCONFIGURED', field: 'DATABASE_URL' },
         ],
     ];
-    for (const [args, message, error] of cases) {
-        const said = await scanwire(args);
+    const [plain, asJson] = await Promise.all([
+        scanwireEach(cases.map(([args]) => ({ args }))),
+        scanwireEach(cases.map(([args]) => ({ args: [...args, '--json'] }))),
+    ]);
+    for (const [index, [args, message, error]] of cases.entries()) {
+        const said = plain[index] as Ran;
         t.equal(said.code, 1, args.join(' '));
         t.equal(said.stdout, '');
         t.match(said.stderr, message);
         t.notMatch(said.stderr, 's3cret');
-        t.match(JSON.parse((await scanwire([...args, '--json'])).stderr), { error });
+        t.match(JSON.parse((asJson[index] as Ran).stderr), { error });
     }
 });
 

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import pg from 'pg';
 import t from 'tap';
 import { migrate, type PoolLike } from '../../adapters/postgres/index.ts';
-import { installedNode, NODES, runPageOn, writeForms } from '../nodes/nodes.ts';
+import { fetchedNode, NODES, runPageOn, writeForms } from '../nodes/nodes.ts';
 import { installedAbove, readmeSays } from '../peers/peers.ts';
 import { DELIVERED, endOf, pastedPage, pastedProject, printedBy } from '../support/embedding-page.ts';
 import { packed, run } from '../support/packed.ts';
@@ -52,7 +52,7 @@ t.test('type-checks in TypeScript', (t) => t.resolves(writeForms(project)));
 // Those between them: `npm run nodes`.
 for (const version of [NODES[0], NODES.at(-1)] as string[]) {
     t.test(`does so as a module, in CommonJS and in TypeScript, on Node.js ${version}`, async (t) => {
-        await t.resolves(runPageOn(await installedNode(version, folder), project));
+        await t.resolves(runPageOn(await fetchedNode(version, folder), project));
     });
 }
 

@@ -1,4 +1,4 @@
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { compileTyped, DELIVERED, printedBy, writeCommonJs } from '../support/embedding-page.ts';
 import { run } from '../support/packed.ts';
@@ -6,15 +6,18 @@ import { run } from '../support/packed.ts';
 /** The oldest that `package.json` admits, and the newest of each line since then. */
 export const NODES: readonly string[] = ['20.19.0', '22', '24', '26'];
 
-/** Installs a Node.js of its own below the folder, from the registry, and nothing into the machine. The path of its program. */
-export async function installedNode(version: string, folder: string): Promise<string> {
+/**
+ * Fetches a Node.js of its own below the folder, from the registry, and nothing into the machine. The path of its program: the rest of the package is
+ * not unpacked.
+ */
+export async function fetchedNode(version: string, folder: string): Promise<string> {
     const home = join(folder, `node-${version}`);
     mkdirSync(home);
-    writeFileSync(join(home, 'package.json'), '{"private":true}');
-    // The package `node` would fetch this one by a script, which npm need not run.
-    const program = `node-${process.platform}-${process.arch}`;
-    await run('npm', ['install', '--no-audit', '--no-fund', '--prefer-offline', `${program}@${version}`], { cwd: home });
-    return join(home, 'node_modules', program, 'bin', 'node');
+    // The package `node` would fetch this one by a script.
+    const name = `node-${process.platform}-${process.arch}@${version}`;
+    const { stdout } = await run('npm', ['pack', '--silent', '--prefer-offline', name], { cwd: home });
+    await run('tar', ['xzf', stdout.trim(), 'package/bin/node'], { cwd: home });
+    return join(home, 'package', 'bin', 'node');
 }
 
 /** Writes what the embedding page leads to, besides what it is: the same in CommonJS and in TypeScript. */

@@ -5,7 +5,7 @@
 import { pastedProject } from '../support/embedding-page.ts';
 import { packed, run } from '../support/packed.ts';
 import { testServers } from '../support/servers.ts';
-import { installedNode, NODES, runPageOn, writeForms } from './nodes.ts';
+import { fetchedNode, NODES, runPageOn, writeForms } from './nodes.ts';
 
 const given = process.argv.slice(2);
 const servers = await testServers();
@@ -19,7 +19,7 @@ try {
     for (const version of given.length > 0 ? given : NODES) {
         const startedAt = performance.now();
         try {
-            const node = await installedNode(version, folder);
+            const node = await fetchedNode(version, folder);
             const { stdout } = await run(node, ['--version']);
             await runPageOn(node, project);
             process.stdout.write(`ok   ${stdout.trim()}, ${((performance.now() - startedAt) / 1000).toFixed(0)} s\n`);

@@ -6,6 +6,8 @@ import { fileURLToPath } from 'node:url';
 /** Path of the compiled command. */
 export const ENTRY: string = fileURLToPath(new URL('../../cli/scanwire.js', import.meta.url));
 
+const ONE_PROCESS = fileURLToPath(new URL('./one-process.js', import.meta.url));
+
 /**
  * How Node runs what ends soon. The embedded database is WebAssembly, which V8 compiles twice: at once, and well. A test ends soon after the second is
  * done, and a command of it before, but pays for it (measured, processor time: a first start 8.1 s, 4.4 s with this; all migrations 1.7 s, 0.5 s).
@@ -40,7 +42,64 @@ export interface RunOptions {
 
 /** Runs the compiled command in a process of its own, without any server unless `env` names one. */
 export async function scanwire(args: readonly string[], options: RunOptions = {}): Promise<Ran> {
-    const child = startScanwire(args, options);
+    return await ranBy(startScanwire(args, options), options.input);
+}
+
+/** One of several commands in one process. */
+export interface Run extends RunOptions {
+    readonly args: readonly string[];
+    readonly cwd: string;
+}
+
+/** Ends a process of commands. */
+export const END = 'end';
+
+/** {@link scanwire} of one process, for commands that say something or refuse; they wait for each other. */
+export interface Commands {
+    run(args: readonly string[], options?: RunOptions): Promise<Ran>;
+    /** @throws Error when it has not ended well, by itself: none of them may leave something open. */
+    end(): Promise<void>;
+}
+
+export function commandsInOneProcess(): Commands {
+    const child = startOwn([ONE_PROCESS], {}, 'ipc');
+    const whole = ranBy(child);
+    let last: Promise<unknown> = Promise.resolve();
+    return {
+        run(args, options = {}) {
+            const ran = last.then(async () => {
+                child.send({ cwd: process.cwd(), ...options, args });
+                const [answer] = await Promise.race([once(child, 'message'), whole.then(failed)]);
+                return answer as Ran;
+            });
+            last = ran.catch(() => {});
+            return ran;
+        },
+        async end() {
+            await last;
+            // It disconnects: Node emits no `close` where this side does.
+            child.send(END);
+            const { code, stdout, stderr } = await whole;
+            if (code !== 0 || stdout !== '' || stderr !== '') {
+                failed({ code, stdout, stderr });
+            }
+        },
+    };
+}
+
+function failed({ code, stdout, stderr }: Ran): never {
+    throw new Error(`The process of commands ended with ${code}: ${stdout}${stderr}`);
+}
+
+/** All of them in one process. */
+export async function scanwireEach(runs: readonly (Omit<Run, 'cwd'> & { readonly cwd?: string })[]): Promise<readonly Ran[]> {
+    const commands = commandsInOneProcess();
+    const ran = await Promise.all(runs.map(({ args, ...options }) => commands.run(args, options)));
+    await commands.end();
+    return ran;
+}
+
+async function ranBy(child: ChildProcess, input?: string | Uint8Array): Promise<Ran> {
     const output = { stdout: '', stderr: '' };
     child.stdout?.setEncoding('utf8').on('data', (text: string) => {
         output.stdout += text;
@@ -49,18 +108,24 @@ export async function scanwire(args: readonly string[], options: RunOptions = {}
         output.stderr += text;
     });
     child.stdin?.on('error', () => {});
-    child.stdin?.end(options.input);
+    child.stdin?.end(input);
     const [code] = (await once(child, 'close')) as [number | null];
     return { code, ...output };
 }
 
 /** One that goes on running: wait for {@link nextJson}, then signal it. */
-export function startScanwire(args: readonly string[], { env = {}, cwd }: RunOptions = {}): ChildProcess {
+export function startScanwire(args: readonly string[], options: RunOptions = {}): ChildProcess {
+    return startOwn([ENTRY, ...args], options);
+}
+
+function startOwn(args: readonly string[], { env = {}, cwd }: RunOptions, ...channel: readonly 'ipc'[]): ChildProcess {
     const gatherer = COVERAGE === undefined ? [] : ['--import', GATHERER];
-    return spawnNode([...gatherer, ENTRY, ...args], {
+    return spawnNode([...gatherer, ...args], {
         env: { PATH: process.env.PATH, HOME: process.env.HOME, ...(COVERAGE !== undefined && { COVERAGE_FOLDER: COVERAGE }), ...env },
         ...(cwd !== undefined && { cwd }),
-        stdio: ['pipe', 'pipe', 'pipe'],
+        stdio: ['pipe', 'pipe', 'pipe', ...channel],
+        // Bytes stay bytes.
+        serialization: 'advanced',
     });
 }
 

@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import type { Test } from 'tap';
 import { migratedAt } from './migrated-database.ts';
-import { linesOf, nextJson, QUICK_NODE, scanwire, startScanwire } from './scanwire.ts';
+import { type Commands, commandsInOneProcess, linesOf, nextJson, QUICK_NODE, scanwire, startScanwire } from './scanwire.ts';
 
 /** Path of a file in `fixtures/`. */
 export function fixture(path: string): string {
@@ -105,9 +105,25 @@ export async function get(
     });
 }
 
+/** Runs what {@link json} is asked for: all tests of a process by one. */
+let commands: Promise<Pick<Commands, 'run'>> | undefined;
+
+async function commandsOfTests(): Promise<Pick<Commands, 'run'>> {
+    // Elsewhere nothing says when the last one has run.
+    if (process.env.TEST_FILES === undefined) {
+        return { run: scanwire };
+    }
+
+    const { default: t } = await import('tap');
+    const started = commandsInOneProcess();
+    t.teardown(started.end);
+    return started;
+}
+
 /** What a command prints with `--json`. */
 export async function json<T = Record<string, unknown>>(data: string, ...args: string[]): Promise<T> {
-    const { code, stdout, stderr } = await scanwire([...args, '--data', data, '--json']);
+    commands ??= commandsOfTests();
+    const { code, stdout, stderr } = await (await commands).run([...args, '--data', data, '--json']);
     if (code !== 0) {
         throw new Error(stderr);
     }

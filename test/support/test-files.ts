@@ -83,18 +83,18 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
     });
 }
 
-const SHARED_PROCESS = fileURLToPath(new URL('./shared-process.js', import.meta.url));
+const TEST_PROCESS = fileURLToPath(new URL('./test-process.js', import.meta.url));
 
 for (const [index, files] of processes.entries()) {
     const [file = '', ...more] = files;
-    const program = more.length === 0 ? [file] : [SHARED_PROCESS, String(index)];
-    void t.spawn('env', [`NODE_OPTIONS=${nodeOptionsFor(files)}`, ...QUICK_NODE, '--enable-source-maps', ...program], {
+    const program = [...QUICK_NODE, '--enable-source-maps', TEST_PROCESS, String(index)];
+    void t.spawn('env', [`NODE_OPTIONS=${nodeOptionsFor(files)}`, ...program], {
         name: `${relative('.', file)}${more.length === 0 ? '' : ` and ${more.length} more`}`,
         at: null,
         stack: '',
         buffered: t.jobs > 1,
         timeout: TIMEOUT * files.length,
-        env: { ...process.env, TAP_TIMEOUT: String(TIMEOUT / 1000), ...(more.length > 0 && { TEST_FILES: files.join('\n') }) },
+        env: { ...process.env, TAP_TIMEOUT: String(TIMEOUT / 1000), TEST_FILES: files.join('\n') },
     });
 }
 

@@ -4,57 +4,7 @@ import { ScanwireError } from '../../lib/errors.ts';
 import type { Executor } from '../../lib/transaction.ts';
 import { assertPool, guarded, type PoolLike, transaction, withClient } from './database.ts';
 import { isBehindOthers } from './database-errors.ts';
-import { inventoryAndKeys } from './migrations/0001-inventory-and-keys.ts';
-import { webhooks } from './migrations/0002-webhooks.ts';
-import { records } from './migrations/0003-records.ts';
-import { engine } from './migrations/0004-engine.ts';
-import { previousSecrets } from './migrations/0005-previous-secrets.ts';
-import { deployment } from './migrations/0006-deployment.ts';
-import { stagedImports } from './migrations/0007-staged-imports.ts';
-import { grants } from './migrations/0008-grants.ts';
-import { scopes } from './migrations/0009-scopes.ts';
-import { keyLimits } from './migrations/0010-key-limits.ts';
-import { sealedUrls } from './migrations/0011-sealed-urls.ts';
-import { subscriptions } from './migrations/0012-subscriptions.ts';
-import { changes } from './migrations/0015-changes.ts';
-import { operating } from './migrations/0016-operating.ts';
-import { receiverAuthentication } from './migrations/0018-receiver-authentication.ts';
-import { exporterNotices } from './migrations/0024-exporter-notices.ts';
-import { heldDeliveries } from './migrations/0025-held-deliveries.ts';
-import { replays } from './migrations/0026-replays.ts';
-import { hostDocuments } from './migrations/0027-host-documents.ts';
-import { sightings } from './migrations/0030-sightings.ts';
-import { lastSuccesses } from './migrations/0035-last-successes.ts';
-import { rates } from './migrations/0037-rates.ts';
-import { retention } from './migrations/0038-retention.ts';
-import { poisoned } from './migrations/0043-poisoned.ts';
-import { replace } from './migrations/0044-replace.ts';
-import { keptPlans } from './migrations/0046-kept-plans.ts';
-import { alikeEvents } from './migrations/0047-alike-events.ts';
-import { finishDelivered } from './migrations/0048-finish-delivered.ts';
-import { order } from './migrations/0049-order.ts';
-import { findings } from './migrations/0051-findings.ts';
-import { findingKeys } from './migrations/0052-finding-keys.ts';
-import { activity } from './migrations/0057-activity.ts';
-import { audit } from './migrations/0058-audit.ts';
-import { sessionless } from './migrations/0059-sessionless.ts';
-import { single } from './migrations/0060-single.ts';
-import { traces } from './migrations/0061-traces.ts';
-import { claimsOfSessions } from './migrations/0062-claims-of-sessions.ts';
-import { endsTold } from './migrations/0064-ends-told.ts';
-import { listed } from './migrations/0065-listed.ts';
-import { discard } from './migrations/0066-discard.ts';
-import { deploymentRate } from './migrations/0067-deployment-rate.ts';
-import { tombstones } from './migrations/0068-tombstones.ts';
-import { addressBlocks } from './migrations/0069-address-blocks.ts';
-import { activityOfEach } from './migrations/0071-activity-of-each.ts';
-import { responses } from './migrations/0072-responses.ts';
-import { replaysAsRetries } from './migrations/0073-replays-as-retries.ts';
-import { replaysBeginSlowly } from './migrations/0074-replays-begin-slowly.ts';
-import { turns } from './migrations/0075-turns.ts';
-import { counts } from './migrations/0076-counts.ts';
-import { exportersOfOwners } from './migrations/0077-exporters-of-owners.ts';
-import { lookedUpByKey } from './migrations/0078-looked-up-by-key.ts';
+import { migrations } from './migrations/index.ts';
 
 /** Key of the advisory lock that lets one step run at a time: the bytes of `scan`, `wire`. */
 const LOCK = [0x7363616e, 0x77697265];
@@ -273,61 +223,6 @@ function sqlOf(step: Migration): string {
 function definitionOf({ index: { name, table, keys } }: IndexMigration): string {
     return `${name} on scanwire.${table} ${keys}`;
 }
-
-/** All steps in order. A new one goes to the end. */
-export const migrations: readonly Migration[] = [
-    inventoryAndKeys,
-    webhooks,
-    records,
-    engine,
-    previousSecrets,
-    deployment,
-    stagedImports,
-    grants,
-    scopes,
-    keyLimits,
-    sealedUrls,
-    subscriptions,
-    changes,
-    operating,
-    receiverAuthentication,
-    exporterNotices,
-    heldDeliveries,
-    replays,
-    hostDocuments,
-    sightings,
-    lastSuccesses,
-    rates,
-    retention,
-    poisoned,
-    replace,
-    keptPlans,
-    alikeEvents,
-    finishDelivered,
-    order,
-    findings,
-    findingKeys,
-    activity,
-    audit,
-    sessionless,
-    single,
-    traces,
-    claimsOfSessions,
-    endsTold,
-    ...listed,
-    discard,
-    deploymentRate,
-    tombstones,
-    ...addressBlocks,
-    activityOfEach,
-    responses,
-    replaysAsRetries,
-    replaysBeginSlowly,
-    turns,
-    counts,
-    exportersOfOwners,
-    lookedUpByKey,
-];
 
 /** A step of the schema. Once released it never changes: what comes later is another step. `id` begins with a number that orders it. */
 export type Migration = SqlMigration | IndexMigration;

@@ -3,7 +3,7 @@ import pg from 'pg';
 import t, { type Test } from 'tap';
 import { memoryQueue, memoryWebhooks } from '../../adapters/memory/index.ts';
 import { migrate, postgresWebhooks } from '../../adapters/postgres/index.ts';
-import { migrations } from '../../adapters/postgres/migrate.ts';
+import { migrations } from '../../adapters/postgres/migrations/index.ts';
 import { egressGuard } from '../../lib/egress/guard.ts';
 import { assertOpens, keyRing } from '../../lib/keys/key-ring.ts';
 import type { ExporterChanges } from '../../lib/webhooks/exporters/exporter-patch.ts';

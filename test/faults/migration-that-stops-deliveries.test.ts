@@ -8,7 +8,8 @@ import t, { type Test } from 'tap';
 import { inParallel, only, present, until } from '../../adapters/contract/assertions.ts';
 import { forAll, holderOf, sampleEvent, sampleExporter, success } from '../../adapters/contract/webhooks/fixture.ts';
 import { migrate, type PoolLike, postgresWebhooks } from '../../adapters/postgres/index.ts';
-import { type Migration, migrations } from '../../adapters/postgres/migrate.ts';
+import type { Migration } from '../../adapters/postgres/migrate.ts';
+import { migrations } from '../../adapters/postgres/migrations/index.ts';
 import { BREAKER, HAND_OUT } from '../plans/way.ts';
 import { testDatabase } from '../support/test-database.ts';
 

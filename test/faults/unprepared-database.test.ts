@@ -6,7 +6,7 @@ import { only } from '../../adapters/contract/assertions.ts';
 import { forAll, holderOf, sampleEvent, sampleExporter, success } from '../../adapters/contract/webhooks/fixture.ts';
 import { memoryQueue } from '../../adapters/memory/index.ts';
 import { migrate, postgresStores } from '../../adapters/postgres/index.ts';
-import { migrations } from '../../adapters/postgres/migrate.ts';
+import { migrations } from '../../adapters/postgres/migrations/index.ts';
 import { keyRing } from '../../lib/keys/key-ring.ts';
 import { plugin as tokenAuth } from '../../plugins/token-auth/index.ts';
 import { plugin as webhookExporter } from '../../plugins/webhook-exporter/index.ts';

@@ -5,7 +5,8 @@ import pg from 'pg';
 import t from 'tap';
 import { present, until } from '../../../adapters/contract/assertions.ts';
 import { migrate, postgresApiKeys, postgresWebhooks } from '../../../adapters/postgres/index.ts';
-import { migrationFiles, migrations } from '../../../adapters/postgres/migrate.ts';
+import { migrationFiles } from '../../../adapters/postgres/migrate.ts';
+import { migrations } from '../../../adapters/postgres/migrations/index.ts';
 import { testDatabase } from '../../support/test-database.ts';
 import { databases } from './databases.ts';
 

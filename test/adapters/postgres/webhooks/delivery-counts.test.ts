@@ -2,7 +2,7 @@ import t, { type Test } from 'tap';
 import { present } from '../../../../adapters/contract/assertions.ts';
 import { failure, forAll, sampleEvent, sampleExporter, success } from '../../../../adapters/contract/webhooks/fixture.ts';
 import { migrate, postgresWebhooks } from '../../../../adapters/postgres/index.ts';
-import { migrations } from '../../../../adapters/postgres/migrate.ts';
+import { migrations } from '../../../../adapters/postgres/migrations/index.ts';
 import type { DeliveryFilter } from '../../../../lib/webhooks/deliveries/deliveries.ts';
 import { BREAKER, HAND_OUT } from '../../../plans/way.ts';
 import { databases, type OpenDatabase } from '../databases.ts';

@@ -1,0 +1,107 @@
+import type { Migration } from '../migrate.ts';
+import { inventoryAndKeys } from './0001-inventory-and-keys.ts';
+import { webhooks } from './0002-webhooks.ts';
+import { records } from './0003-records.ts';
+import { engine } from './0004-engine.ts';
+import { previousSecrets } from './0005-previous-secrets.ts';
+import { deployment } from './0006-deployment.ts';
+import { stagedImports } from './0007-staged-imports.ts';
+import { grants } from './0008-grants.ts';
+import { scopes } from './0009-scopes.ts';
+import { keyLimits } from './0010-key-limits.ts';
+import { sealedUrls } from './0011-sealed-urls.ts';
+import { subscriptions } from './0012-subscriptions.ts';
+import { changes } from './0015-changes.ts';
+import { operating } from './0016-operating.ts';
+import { receiverAuthentication } from './0018-receiver-authentication.ts';
+import { exporterNotices } from './0024-exporter-notices.ts';
+import { heldDeliveries } from './0025-held-deliveries.ts';
+import { replays } from './0026-replays.ts';
+import { hostDocuments } from './0027-host-documents.ts';
+import { sightings } from './0030-sightings.ts';
+import { lastSuccesses } from './0035-last-successes.ts';
+import { rates } from './0037-rates.ts';
+import { retention } from './0038-retention.ts';
+import { poisoned } from './0043-poisoned.ts';
+import { replace } from './0044-replace.ts';
+import { keptPlans } from './0046-kept-plans.ts';
+import { alikeEvents } from './0047-alike-events.ts';
+import { finishDelivered } from './0048-finish-delivered.ts';
+import { order } from './0049-order.ts';
+import { findings } from './0051-findings.ts';
+import { findingKeys } from './0052-finding-keys.ts';
+import { activity } from './0057-activity.ts';
+import { audit } from './0058-audit.ts';
+import { sessionless } from './0059-sessionless.ts';
+import { single } from './0060-single.ts';
+import { traces } from './0061-traces.ts';
+import { claimsOfSessions } from './0062-claims-of-sessions.ts';
+import { endsTold } from './0064-ends-told.ts';
+import { listed } from './0065-listed.ts';
+import { discard } from './0066-discard.ts';
+import { deploymentRate } from './0067-deployment-rate.ts';
+import { tombstones } from './0068-tombstones.ts';
+import { addressBlocks } from './0069-address-blocks.ts';
+import { activityOfEach } from './0071-activity-of-each.ts';
+import { responses } from './0072-responses.ts';
+import { replaysAsRetries } from './0073-replays-as-retries.ts';
+import { replaysBeginSlowly } from './0074-replays-begin-slowly.ts';
+import { turns } from './0075-turns.ts';
+import { counts } from './0076-counts.ts';
+import { exportersOfOwners } from './0077-exporters-of-owners.ts';
+import { lookedUpByKey } from './0078-looked-up-by-key.ts';
+
+/** All steps in order. A new one goes to the end. */
+export const migrations: readonly Migration[] = [
+    inventoryAndKeys,
+    webhooks,
+    records,
+    engine,
+    previousSecrets,
+    deployment,
+    stagedImports,
+    grants,
+    scopes,
+    keyLimits,
+    sealedUrls,
+    subscriptions,
+    changes,
+    operating,
+    receiverAuthentication,
+    exporterNotices,
+    heldDeliveries,
+    replays,
+    hostDocuments,
+    sightings,
+    lastSuccesses,
+    rates,
+    retention,
+    poisoned,
+    replace,
+    keptPlans,
+    alikeEvents,
+    finishDelivered,
+    order,
+    findings,
+    findingKeys,
+    activity,
+    audit,
+    sessionless,
+    single,
+    traces,
+    claimsOfSessions,
+    endsTold,
+    ...listed,
+    discard,
+    deploymentRate,
+    tombstones,
+    ...addressBlocks,
+    activityOfEach,
+    responses,
+    replaysAsRetries,
+    replaysBeginSlowly,
+    turns,
+    counts,
+    exportersOfOwners,
+    lookedUpByKey,
+];

@@ -34,7 +34,7 @@ const CASES: readonly Neighbours[] = [
     { title: '64 whose name servers never answer', count: 64, rate: 1, open: silentNames },
     { title: '100 that answer after 8 s', count: 100, rate: 0.2, open: () => answering(8_000) },
     { title: 'one that trickles a byte a second', count: 1, rate: 5, open: trickling },
-    { title: 'one with 100,000 retries due', count: 1, rate: 0, retries: 100_000, open: () => answering(900) },
+    { title: 'one with 100,000 retries due that answers after 0.9 s', count: 1, rate: 0, retries: 100_000, open: () => answering(900) },
     { title: 'one whose bodies are 1 MiB each', count: 1, rate: 2, bodyBytes: 2 ** 20 - 100, open: () => answering(20) },
     { title: 'one that is dead and gets half of all', count: 1, rate: RATE, open: dead },
 ];

@@ -149,7 +149,7 @@ export function readable(
 }
 
 /** Lets assistants read where what they speak is installed: with a key, or with `auth: false` as the operator. */
-export async function addMcp(server: Server, options: McpOptions): Promise<void> {
+async function addMcp(server: Server, options: McpOptions): Promise<void> {
     if (isInstalled('@modelcontextprotocol/sdk/server/index.js')) {
         await server.register({ plugin: mcp, options });
     }

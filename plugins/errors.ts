@@ -50,17 +50,28 @@ export function toBoom(error: unknown): Boom.Boom {
 /** Rule of the option `mapErrors` of plugins whose functions an application calls in handlers of its own. */
 export const mapErrorsSchema: Joi.BooleanSchema = Joi.boolean().default(false);
 
+/** Requests whose error has been answered: each plugin of a server may be told to. */
+const answered = new WeakSet<Request>();
+
 /**
- * Answers every ScanwireError that leaves a handler of the server, the application's own included, as {@link toBoom} does. What hapi has made of it stays the
- * response, or those who look at responses after this one would not be asked.
+ * Answers every ScanwireError that leaves a handler of the server, the application's own included, as {@link toBoom} does, and logs what a 503 came from. What hapi
+ * has made of the error stays the response, or those who look at responses after this one would not be asked.
  */
-export function mapErrors(server: Server): void {
-    const method: Lifecycle.Method = ({ response }, h) => {
-        if (response instanceof ScanwireError) {
-            const { output, data, isServer } = toBoom(response);
-            Object.assign(response, { output, data, isServer });
+export function mapErrors(server: Server, plugin: string): void {
+    const method: Lifecycle.Method = (request, h) => {
+        const { response } = request;
+        if (!Boom.isBoom(response) || !(response instanceof ScanwireError) || answered.has(request)) {
+            return h.continue;
         }
 
+        answered.add(request);
+        const { output, data, isServer, message } = toBoom(response);
+        if (output.statusCode === 503) {
+            // As it was: what follows hides the reason from whoever shows the message.
+            logFailure(request, plugin, new ScanwireError(response.code, response.message, { cause: response.cause }));
+        }
+        const headers = { ...response.output.headers, ...output.headers };
+        Object.assign(response, { output: { ...output, headers }, data, isServer, message });
         return h.continue;
     };
     server.ext('onPreResponse', method);

@@ -79,8 +79,8 @@ export interface Patience {
     readonly connect?: number;
     /** For the answer to a statement. 25,000 by default. */
     readonly statement?: number;
-    /** For the answer to the `begin` before it: what is silent is seen by that, whatever the statement may take. As for a statement, and without one there is no `begin`. */
-    readonly begin?: number;
+    /** For the answer to a question before it: what is silent is seen by that, whatever the statement may take. None is asked by default. */
+    readonly probe?: number;
     /** After which the server itself ends a statement, which is alone in a transaction then. By default it works on when nobody waits any more. */
     readonly onServer?: number;
     /** Ends the waiting at once, with its reason. */
@@ -94,10 +94,13 @@ export const IMPATIENT: Patience = { statement: 4_500 };
  * The same for what may take long on a loaded database: who asks again and again leaves nothing running there. The server ends it before we lose
  * patience, so that the connection can be used again.
  */
-export const IMPATIENT_ON_SERVER: Patience = { ...IMPATIENT, onServer: 4_250 };
+export const IMPATIENT_ON_SERVER: Patience = { statement: 5_500, onServer: 4_250 };
 
-/** What somebody waits for that changes rows: it may take its time, but not from a database that is silent. */
-export const IMPATIENT_OF_SILENCE: Patience = { begin: IMPATIENT.statement as number };
+/**
+ * What somebody waits for that changes rows: it may take its time, and is done even if nobody waits any more, but no database that is silent is asked. Not by a
+ * transaction, whose locks would be held until we say that it ends.
+ */
+export const IMPATIENT_OF_SILENCE: Patience = { probe: IMPATIENT.statement as number };
 
 /**
  * Runs statements in one transaction: committed when `run` resolves, rolled back when it rejects. A connection that does not even
@@ -115,7 +118,7 @@ async function inTransaction<T>(
     run: (statements: Executor) => Promise<T>,
     patience: Patience,
 ): Promise<T> {
-    const { onServer, statement, begin = statement } = patience;
+    const { onServer, statement } = patience;
     const startedAt = performance.now();
     // What the server ends is waited for as one, however slow each answer is.
     const left = (most: number): number =>
@@ -123,8 +126,8 @@ async function inTransaction<T>(
     const statements = (most = statement): Executor => guarded(client, { ...patience, ...(most && { statement: left(most) }) });
     try {
         // A statement that waited for a lock must see what the one before committed, whatever the application's database starts with.
-        const text = 'begin isolation level read committed';
-        await statements(begin).query(onServer === undefined ? text : `${text}; set local statement_timeout = ${onServer}`);
+        const begin = 'begin isolation level read committed';
+        await statements().query(onServer === undefined ? begin : `${begin}; set local statement_timeout = ${onServer}`);
         const result = await run(statements());
         await statements().query('commit');
         return result;
@@ -151,11 +154,19 @@ export function patiently(pool: PoolLike, patience: Patience = {}, { prepare = t
     const named = through === undefined && prepare && isHostPool(pool);
     const session = through ?? (named ? preparing : (client: ClientLike): Executor => client);
 
-    function runOnce<Row>(client: ClientLike, drop: () => void, text: string, values?: unknown[]) {
+    async function runOnce<Row>(client: ClientLike, drop: () => void, text: string, values?: unknown[]) {
+        const { onServer, probe } = patience;
         const run = (statements: Executor) => statements.query<Row>(text, values);
+        const statements = session(client);
         // The embedded database runs one statement at a time, and hears of no time-out meanwhile.
-        const isLimited = (patience.onServer ?? patience.begin) !== undefined && pool.embedded !== true;
-        return isLimited ? inTransaction(session(client), drop, run, patience) : run(guarded(session(client), patience));
+        if (pool.embedded !== true && onServer !== undefined) {
+            return await inTransaction(statements, drop, run, patience);
+        }
+
+        if (pool.embedded !== true && probe !== undefined) {
+            await guarded(client, { ...patience, statement: probe }).query('select');
+        }
+        return await run(guarded(statements, patience));
     }
 
     return {

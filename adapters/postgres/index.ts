@@ -74,7 +74,7 @@ export function postgresStores(options: PostgresStoresOptions & PostgresWebhooks
 }
 
 /**
- * Exporters, deliveries and the deployment's settings in PostgreSQL 13 or later, or in the embedded database: one SQL for both. The schema comes from
+ * Exporters, deliveries and the deployment's settings in PostgreSQL 14 or later, or in the embedded database: one SQL for both. The schema comes from
  * migration `0002-webhooks`. The pool stays the caller's to close.
  */
 export function postgresWebhooks(options: PostgresWebhooksOptions): PostgresStores['webhooks'] {
@@ -100,12 +100,12 @@ export function postgresWebhooks(options: PostgresWebhooksOptions): PostgresStor
         }),
         deliveries: Object.assign(deliveries(db, notify ? notifications(pool) : undefined), {
             ...{ list: listDeliveries, content, count, activity, event, replay, discard, erase },
-            replays: { ...replayStore(write), advance: replayStore(db).advance },
+            replays: { ...replayStore(write), list: replayStore(read).list, advance: replayStore(db).advance },
             get: (id: string, options?: ReadOptions) => readers(options).deliveries.get(id),
             attempts: (id: string, options?: ReadOptions) => readers(options).deliveries.attempts(id),
             database: POSTGRES,
             name: pool.embedded === true ? 'The embedded database' : 'PostgreSQL',
         }),
-        settings: Object.assign(settings(db), { database: POSTGRES }),
+        settings: Object.assign(settings(write), { database: POSTGRES }),
     };
 }

@@ -65,7 +65,15 @@ export type { Condition, FailedCondition, Filter, FilterOp, Scalar } from './eve
 export type { Publish, PublishedEvent, PublishOptions } from './events/publisher.ts';
 export type { Subscription, SubscriptionVerdict } from './events/subscription.ts';
 export type * from './exporters/authentication.ts';
-export type * from './exporters/exporter.ts';
+export type {
+    CheckedExporterSettings,
+    Exporter,
+    ExporterSettings,
+    NewExporterSettings,
+    PreviousSecret,
+    StoredExporter,
+    StoredSettings,
+} from './exporters/exporter.ts';
 export type { Backlog, BacklogAge, Breaker, ExporterHealth, Overview, ShownExporter } from './exporters/exporter-health.ts';
 export type { ChangedExporter, CreatedExporter, Exporters } from './exporters/exporter-operations.ts';
 export type { ExporterChanges, ExporterPatch } from './exporters/exporter-patch.ts';

@@ -125,7 +125,7 @@ function clientOf({ auth, info }: Request): string {
 const seconds = (milliseconds: number): number => Math.max(1, Math.ceil(milliseconds / 1000));
 
 /** The answer with the time after which its client may try again. */
-export function retryLater(boom: Boom.Boom, milliseconds: number): Boom.Boom {
+function retryLater(boom: Boom.Boom, milliseconds: number): Boom.Boom {
     boom.output.headers['retry-after'] = seconds(milliseconds);
     return boom;
 }

@@ -37,7 +37,7 @@ export const plugin: NamedPlugin<TokenAuthOptions> = {
         const { create, list, reveal, revoke, sealAnew } = keys;
         exposeInstance(server, 'token-auth', checkedOptions, { create, list, reveal, revoke, sealAnew });
         if (mapsErrors) {
-            mapErrors(server);
+            mapErrors(server, 'token-auth');
         }
 
         server.ext('onPreStart', () => refuseUnknownSealingKey(server, keys, instance));

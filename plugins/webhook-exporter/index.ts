@@ -54,7 +54,7 @@ export const plugin: Plugin<WebhookExporterOptions> = {
             overview,
         });
         if (settings.mapErrors) {
-            mapErrors(server);
+            mapErrors(server, 'webhook-exporter');
         }
         addRoutes(server, webhooks, settings);
 

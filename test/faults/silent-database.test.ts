@@ -1,6 +1,7 @@
 import { mock } from 'node:test';
 import pg from 'pg';
 import t, { type Test } from 'tap';
+import { until } from '../../adapters/contract/assertions.ts';
 import { sampleExporter } from '../../adapters/contract/webhooks/fixture.ts';
 import { patiently } from '../../adapters/postgres/database.ts';
 import { postgresStores, transaction } from '../../adapters/postgres/index.ts';
@@ -85,6 +86,14 @@ t.test('a silence is noticed within 30 s where nobody says how long to wait, for
         mock.timers.tick(connect === silent ? 4_000 : 25_000);
         await refused;
     }
+});
+
+t.test('a change that takes longer than anybody waits is done all the same, and holds no lock longer than it takes', async (t) => {
+    const { pool } = await silenceable(t);
+    await pool.query('create table done (id integer)');
+    const change = patiently(pool, { statement: 200, probe: 200 }).query('insert into done select 1 from pg_sleep(0.6)');
+    await t.rejects(change, { code: 'UNAVAILABLE' });
+    await until(async () => (await pool.query('select from done')).rows.length === 1);
 });
 
 t.test('what the server ends is waited for as one, however slow each answer is', async (t) => {

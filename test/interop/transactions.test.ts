@@ -56,7 +56,7 @@ async function examplesOf(page: string, heading: string): Promise<ReadonlyMap<st
     const examples = [...section.matchAll(/^```js\n(.*?)^```$/gms)].map(([, code = '']) => code);
     mkdirSync(FOLDER, { recursive: true });
     const named = examples.map(async (code) => {
-        const name = /(?:await |= await )(pool|knex|kysely|drizzle|postgres)\./.exec(code)?.[1] as string;
+        const name = /await (transaction(?=\()|(?:pool|knex|kysely|drizzle|postgres)(?=\.))/.exec(code)?.[1] as string;
         const lines = code.split('\n');
         const isImport = (line: string): boolean => line.startsWith('import ');
         const parameters = 'pool, knex, kysely, drizzle, postgres, findings, investigation, publish';
@@ -113,7 +113,7 @@ async function counts(pool: pg.Pool): Promise<unknown> {
 
 t.test('the examples of the docs publish in a transaction of', async (t) => {
     const examples = await examplesOf('docs/webhook-exporter.md', "In the host's own transaction");
-    t.same([...examples.keys()], ['pool', 'knex', 'kysely', 'drizzle', 'postgres']);
+    t.same([...examples.keys()], ['transaction', 'pool', 'knex', 'kysely', 'drizzle', 'postgres']);
     const around = await surroundings(t);
     const { pool, publish } = around;
 

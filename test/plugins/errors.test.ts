@@ -73,15 +73,21 @@ t.test('answers what leaves a handler of the application, where that is wished',
     t.equal((await (await hostWith(true, () => Promise.reject(new Error('x')))).inject('/')).statusCode, 500);
 });
 
-t.test('shows a page of errors of the application what it has made of them', async (t) => {
-    const host = await hostWith(true, () =>
-        Promise.reject(new ScanwireError('UNAVAILABLE', 'The database is at 10.0.0.1', { field: 'name' })),
-    );
-    host.ext('onPreResponse', ({ response }, h) =>
-        Boom.isBoom(response)
-            ? h.response({ page: response.output.payload.message, ...response.data }).code(response.output.statusCode)
-            : h.continue,
-    );
+t.test('shows a page of errors of the application what it has made of them, and logs what a 503 came from', async (t) => {
+    const away = new ScanwireError('UNAVAILABLE', 'The database is at 10.0.0.1', { field: 'name' });
+    const host = await hostWith(true, () => Promise.reject(away));
+    const logged: unknown[] = [];
+    host.events.on({ name: 'request', channels: 'app' }, (_, { tags, error }) => logged.push([tags, (error as Error).message]));
+    host.ext('onPreResponse', ({ response }, h) => {
+        if (!Boom.isBoom(response)) {
+            return h.continue;
+        }
+        // As pages do that change the status, and as those do that show what the error says.
+        response.reformat();
+        return h.response({ page: [response.output.payload.message, response.message], ...response.data }).code(response.output.statusCode);
+    });
     const { statusCode, result } = await host.inject('/');
-    t.strictSame([statusCode, result], [503, { page: 'This cannot be done now; try again later', code: 'UNAVAILABLE', field: 'name' }]);
+    const text = 'This cannot be done now; try again later';
+    t.strictSame([statusCode, result], [503, { page: [text, text], code: 'UNAVAILABLE', field: 'name' }]);
+    t.strictSame(logged, [[['scanwire', 'token-auth', 'error'], 'The database is at 10.0.0.1']], 'once, though two plugins are told to');
 });

@@ -37,8 +37,8 @@ const UUID = /[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/g;
 
 export async function watchedPage(browser: Browser, origin: string, options: BrowserContextOptions = {}): Promise<WatchedPage> {
     const context: BrowserContext = await browser.newContext({ ignoreHTTPSErrors: true, ...options });
-    // What does not come ends with the time of the test. What comes late on a busy machine is no fault.
-    context.setDefaultTimeout(0);
+    // What comes late on a busy machine is no fault. What does not come is named, just before the time of the file is over.
+    context.setDefaultTimeout(100_000);
     const page = await context.newPage();
     await slowedDown(page);
     const complaints: string[] = [];

@@ -7,20 +7,34 @@ import { pathToFileURL } from 'node:url';
 import { END, ENTRY, type Ran, type Run } from './scanwire.ts';
 
 const { stdout, stderr, exit } = process;
+const writes = { stdout: stdout.write.bind(stdout), stderr: stderr.write.bind(stderr) };
 const own = { PATH: process.env.PATH, HOME: process.env.HOME };
 stdout.setMaxListeners(0);
-// A command that has failed ends its process after a while; here others follow it. The last one's may end this.
-process.exit = (() => {}) as unknown as typeof exit;
+// A command that has failed ends its process after a while; here others follow it, and the process ends when none of them has left anything open.
+process.exit = ((code?: number) => {
+    process.exitCode = code ?? process.exitCode;
+}) as typeof exit;
+
+/** What is left to end by itself, in milliseconds. */
+const PATIENCE = 10_000;
 
 let count = 0;
+let ends = false;
 process.on('message', async (run: Run | typeof END) => {
-    if (run === END) {
-        process.exit = exit;
-        process.disconnect();
-    } else {
+    if (run !== END) {
         process.send?.(await ran(run));
+        return;
     }
+
+    ends = true;
+    setTimeout(() => {
+        stderr.write(`Left open: ${process.getActiveResourcesInfo().join(', ')}\n`);
+        exit(1);
+    }, PATIENCE).unref();
+    process.disconnect();
 });
+// Whose test is over ends with it.
+process.on('disconnect', () => ends || exit(1));
 
 async function ran({ args, env = {}, cwd, input }: Run): Promise<Ran> {
     process.argv = [process.execPath, ENTRY, ...args];
@@ -39,6 +53,9 @@ async function ran({ args, env = {}, cwd, input }: Run): Promise<Ran> {
     await import(`${pathToFileURL(ENTRY).href}?${count}`);
     const code = Number(process.exitCode ?? 0);
     process.exitCode = undefined;
+    // What is written from now on is nobody's, and is seen at the end.
+    stdout.write = writes.stdout;
+    stderr.write = writes.stderr;
     return { code, ...said };
 }
 

@@ -45,7 +45,7 @@ async function main(): Promise<number> {
     // One after the other beside the tests: most of them leave a processor idle.
     const [tests] = await Promise.all([
         runTests(),
-        process.env.SCANWIRE_PACKED === undefined ? undefined : runChecks(failed, process.env.SCANWIRE_PACKED),
+        ofPackage === undefined ? undefined : runChecks(failed, join(ofPackage.folder, 'scanwire.tgz')),
     ]);
     if (tests !== 0) {
         failed.push('Tests');

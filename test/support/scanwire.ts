@@ -78,7 +78,8 @@ export function commandsInOneProcess(): Commands {
         async end() {
             await last;
             // It disconnects: Node emits no `close` where this side does.
-            child.send(END);
+            // One that has died cannot be told, and says why below.
+            child.send(END, () => undefined);
             const { code, stdout, stderr } = await whole;
             if (code !== 0 || stdout !== '' || stderr !== '') {
                 failed({ code, stdout, stderr });

@@ -47,9 +47,7 @@ export async function importHosts(
 
         return summary;
     } catch (error) {
-        throw isRefusedValue(error)
-            ? new ScanwireError('INVALID_INPUT', `A host holds a value that cannot be stored: ${messageOf(error)}`, { cause: error })
-            : error;
+        throw refusedValue(error) ?? error;
     } finally {
         await removeAside(database, importId);
         await forgetDeletions(database);
@@ -167,14 +165,23 @@ async function learnSizes(pool: Executor, tables: readonly string[]): Promise<vo
 
 /** Reports what went wrong and does not make the import fail. */
 function warn(what: string, error: unknown): void {
-    process.emitWarning(`${what}: ${messageOf(error)}`, 'ScanwireWarning');
+    process.emitWarning(`${what}: ${error instanceof Error ? error.message : String(error)}`, 'ScanwireWarning');
 }
 
-function messageOf(error: unknown): string {
-    return error instanceof Error ? error.message : String(error);
-}
+/** What is wrong with a value that no column takes, by SQLSTATE. Not in the words of the database, which repeat the value. */
+const REFUSED: Readonly<Record<string, string>> = {
+    '22003': 'a number that is too large',
+    '22021': 'text with a NUL character or half a character',
+    '22P02': 'text that is not of its form, for example no address',
+    '22P05': 'text with a NUL character or half a character',
+    '23502': 'nothing where something must be',
+    '23514': 'a value that is none of those allowed',
+};
 
-/** A value of a form (class 22) or beyond a bound (23514) that no column takes, for example text with a NUL character, or none where one must be (23502). */
-function isRefusedValue(error: unknown): boolean {
-    return /^(?:22...|23502|23514)$/.test(sqlState(error));
+function refusedValue(error: unknown): ScanwireError | undefined {
+    const code = sqlState(error);
+    const reason = REFUSED[code] ?? (code.startsWith('22') ? 'a value that has no place in its column' : undefined);
+    const { column } = error as { readonly column?: string };
+    const options = { cause: error, ...(column !== undefined && { field: column }) };
+    return reason === undefined ? undefined : new ScanwireError('INVALID_INPUT', `A host cannot be stored: it has ${reason}`, options);
 }

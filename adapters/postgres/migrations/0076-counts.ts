@@ -44,32 +44,68 @@ create table scanwire.delivery_counting (
     whole boolean not null
 );
 
--- Whoever ends deliveries writes here too: else nothing would end from now on until somebody says so again.
+-- Where tables are replicated, rows that are removed must be told apart, and these have no key.
+alter table scanwire.delivery_count_changes replica identity full;
+
+-- Whoever ends deliveries writes here too, or nothing would end from now on until somebody says so again; who changes or removes them by hand adds to the
+-- changes; and who reads them reads how many there are.
 do $do$
 declare
-    who text;
-    last_old bigint;
+    given record;
 begin
-    for who in
-        select distinct case when a.grantee = 0 then 'public' else quote_ident(pg_get_userbyid(a.grantee)) end
+    for given in
+        select
+            case when a.grantee = 0 then 'public' else quote_ident(pg_get_userbyid(a.grantee)) end as who,
+            bool_or(c.oid = 'scanwire.waiting_marks'::regclass and a.privilege_type = 'INSERT') as sends,
+            bool_or(c.oid = 'scanwire.deliveries'::regclass and a.privilege_type in ('UPDATE', 'DELETE')) as changes,
+            bool_or(c.oid = 'scanwire.deliveries'::regclass and a.privilege_type = 'SELECT') as reads
         from pg_class c
         cross join lateral aclexplode(coalesce(c.relacl, acldefault('r', c.relowner))) a
-        where c.oid = 'scanwire.waiting_marks'::regclass and a.privilege_type = 'INSERT' and pg_get_userbyid(a.grantee) <> current_user
+        where c.oid in ('scanwire.waiting_marks'::regclass, 'scanwire.deliveries'::regclass) and pg_get_userbyid(a.grantee) <> current_user
+        group by a.grantee
     loop
-        execute format(
-            'grant select, insert, update, delete on scanwire.delivery_counts, scanwire.delivery_count_changes, scanwire.delivery_counting to %s', who
-        );
+        if given.sends then
+            execute format(
+                'grant select, insert, update, delete on scanwire.delivery_counts, scanwire.delivery_count_changes, scanwire.delivery_counting to %s',
+                given.who
+            );
+        end if;
+        if given.changes then
+            execute format('grant insert on scanwire.delivery_count_changes to %s', given.who);
+        end if;
+        if given.changes or given.reads then
+            execute format(
+                'grant select on scanwire.delivery_counts, scanwire.delivery_count_changes, scanwire.delivery_counting to %s', given.who
+            );
+        end if;
     end loop;
+end
+$do$;
 
+-- Begins to count, and does so anew where rows were restored, or changed by hand, past the triggers: then all that is kept is from before.
+create function scanwire.recount_deliveries()
+returns void
+language plpgsql
+as $do$
+declare
+    last_old bigint;
+begin
+    perform pg_advisory_xact_lock(hashtext('scanwire.delivery_counts'), 0);
     -- As the triggers need it anyway, for a moment: so nobody is in between.
     lock table scanwire.deliveries in share row exclusive mode;
+    delete from scanwire.delivery_counts;
+    delete from scanwire.delivery_count_changes;
+    delete from scanwire.delivery_counting;
     last_old := (select max(d.seq) from scanwire.deliveries d);
     insert into scanwire.delivery_counting (whole) values (last_old is null);
     execute format(
-        'create function scanwire.first_counted() returns bigint language sql immutable as $$ select %s::bigint $$', coalesce(last_old, 0) + 1
+        'create or replace function scanwire.first_counted() returns bigint language sql immutable as $$ select %s::bigint $$',
+        coalesce(last_old, 0) + 1
     );
 end
 $do$;
+
+select scanwire.recount_deliveries();
 `;
 
 const triggers = `
@@ -145,6 +181,7 @@ declare
     counted integer;
     last_counted bigint;
     all_counted boolean;
+    emptied uuid[];
 begin
     if not exists (select from scanwire.delivery_count_changes) and (select c.whole from scanwire.delivery_counting c) then
         return false;
@@ -187,17 +224,18 @@ begin
         insert into scanwire.delivery_counts as c (exporter_id, state, code, kind, count)
         select s.exporter_id, s.state, s.code, s.kind, s.count from summed s where s.count <> 0
         on conflict (exporter_id, state, code, kind) do update set count = c.count + excluded.count
+        returning c.exporter_id, c.count
     )
-    select (select count(*) from taken), (select count(*) from old), (select max(o.seq) from old o), (select g.whole from counting g)
-    into folded, counted, last_counted, all_counted;
+    select (select count(*) from taken), (select count(*) from old), (select max(o.seq) from old o), (select g.whole from counting g),
+        (select array_agg(a.exporter_id) from added a where a.count = 0)
+    into folded, counted, last_counted, all_counted, emptied;
+    delete from scanwire.delivery_counts c where c.exporter_id = any (emptied) and c.count = 0;
 
     if not all_counted then
         update scanwire.delivery_counting c set through = coalesce(last_counted, c.through), whole = counted < max_rows;
         return true;
     end if;
 
-    -- of exporters that were removed long ago
-    delete from scanwire.delivery_counts c where c.count = 0;
     return folded = max_rows;
 end
 $$;

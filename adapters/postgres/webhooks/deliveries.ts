@@ -144,8 +144,9 @@ export function deliveries(db: Executor, notifications?: Notifications): Deliver
         dispatch: (options) => dispatch(db, options),
 
         async sweep(options) {
+            const swept = await sweep(db, options);
             await keepCounts();
-            return await sweep(db, options);
+            return swept;
         },
 
         claim: (requests, session, maxBytes) => claim(db, requests, session, maxBytes),

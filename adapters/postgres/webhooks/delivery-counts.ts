@@ -3,8 +3,8 @@ import type { DeliveryFilter } from '../../../lib/webhooks/deliveries/deliveries
 import { isUuid } from '../database.ts';
 import { prepared } from '../prepared.ts';
 
-/** Once in so many sweeps, so many statements of so many rows, each of which takes some milliseconds. */
-const FOLDS = { every: 10, most: 20, rows: 5_000 } as const;
+/** In one of so many sweeps, and then in each until nothing is left, so many rows, which takes some milliseconds. */
+const FOLDS = { every: 10, rows: 5_000 } as const;
 
 /** `$1` is the number of rows. */
 const FOLD: string = prepared('select scanwire.fold_delivery_counts($1) as more');
@@ -12,17 +12,29 @@ const FOLD: string = prepared('select scanwire.fold_delivery_counts($1) as more'
 /**
  * Makes what has ended meanwhile part of the numbers of the migration `0076-counts`, and counts what was kept before it.
  *
- * @returns What is called with each sweep, and seldom has something to do: to read numbers is to read what is no part of them yet.
+ * @returns What is called behind each sweep, and seldom has something to do: to read numbers is to read what is no part of them yet. What fails is reported and
+ *   keeps nobody from sending.
  */
 export function countKeeping(db: Executor): () => Promise<void> {
     let sweeps = 0;
+    let more = false;
+    let reported = '';
     return async () => {
         sweeps += 1;
-        for (let left = sweeps % FOLDS.every === 0 ? FOLDS.most : 0; left > 0; left -= 1) {
+        if (!more && sweeps % FOLDS.every !== 0) {
+            return;
+        }
+        try {
             const { rows } = await db.query<{ more: boolean }>(FOLD, [FOLDS.rows]);
-            if (rows[0]?.more !== true) {
-                return;
+            more = rows[0]?.more === true;
+            reported = '';
+        } catch (error) {
+            more = false;
+            const message = `Deliveries that have ended are not counted: ${error instanceof Error ? error.message : String(error)}`;
+            if (message !== reported) {
+                process.emitWarning(message, 'ScanwireWarning');
             }
+            reported = message;
         }
     };
 }
@@ -35,9 +47,8 @@ const UNENDED: readonly (readonly [condition: string, order: string, byExporter:
 ];
 
 interface Counted {
-    /** Whether those from before count was kept are counted. */
-    readonly whole: boolean;
-    readonly ended: number;
+    /** Null where those from before count was kept are not counted yet. */
+    readonly ended: number | null;
     readonly unended: number;
     /** Of those that wait, are in flight or are held, the most that were looked through. */
     readonly looked: number;
@@ -68,16 +79,19 @@ export async function countKept(db: Executor, filter: DeliveryFilter, max: numbe
         `coalesce((select sum(n.count) from scanwire.${table} n where ${['true', ...ended].join(' and ')}), 0)::double precision`;
     const { rows } = await db.query<Counted>(
         `select
-            (select c.whole from scanwire.delivery_counting c)
-            and not exists (select from scanwire.deliveries d where d.kind is null order by d.kind, d.seq limit 1) as whole,
-            ${sumOf('delivery_counts')} + ${sumOf('delivery_count_changes')} as ended,
+            case
+                when
+                    (select c.whole from scanwire.delivery_counting c)
+                    and not exists (select from scanwire.deliveries d where d.kind is null order by d.kind, d.seq limit 1)
+                then ${sumOf('delivery_counts')} + ${sumOf('delivery_count_changes')}
+            end as ended,
             sum(u.unended)::integer as unended,
             max(u.looked)::integer as looked
         from (select 0 as unended, least($1::integer, 0) as looked ${looks.join('')}) u`,
         values,
     );
-    const { whole, ended: counted, unended, looked } = rows[0] as Counted;
-    return whole && looked < max ? counted + unended : null;
+    const { ended: counted, unended, looked } = rows[0] as Counted;
+    return counted !== null && looked < max ? counted + unended : null;
 }
 
 interface Condition {

@@ -19,7 +19,7 @@ export interface Notifications {
 }
 
 /** How a connection that listens is watched. */
-export interface Watch extends Omit<Patience, 'begin' | 'onServer'> {
+export interface Watch extends Omit<Patience, 'onServer' | 'probe'> {
     /** Milliseconds between two statements that show whether it still answers. 10,000 by default. */
     readonly probeEvery?: number;
     /** Milliseconds until a lost one is replaced at first, and at most. */

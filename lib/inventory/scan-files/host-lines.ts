@@ -110,7 +110,7 @@ interface Form {
  * Lines of masscan and naabu mostly say no more than that a port is open: such a service has no `name`, so that one that is known by another
  * scan keeps its own.
  */
-export function hostOfLine(line: JsonObject): ScannedHost | null {
+function hostOfLine(line: JsonObject): ScannedHost | null {
     const form = 'address' in line ? undefined : FORMS.find(({ fits }) => fits(line));
     return form === undefined ? line : form.host(line);
 }

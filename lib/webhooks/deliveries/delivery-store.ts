@@ -303,8 +303,9 @@ export interface DeliveryStore {
     /** Whether `list`, `count` and `activity` heed `exporterIds`, where it is refused otherwise. */
     readonly filtersByExporters?: boolean;
     list(query: DeliveryQuery): Promise<readonly Delivery[]>;
-    /** How many there are, counted up to `max`; with `keepsCounts` all, where `isCountKept` and fewer than `max` of them have not ended. */
+    /** Whether `count` counts beyond `max`: where fewer than that have not ended, and no event, no time and no state in which a delivery still waits, is held or is in flight is asked for. */
     readonly keepsCounts?: boolean;
+    /** How many there are, counted up to `max`, but for `keepsCounts`. */
     count(filter: DeliveryFilter, max: number): Promise<number>;
     /** What became of the deliveries between each two of these times, which ascend. Absent in a store that does not count them so. */
     activity?(bounds: readonly Date[], options: SliceOptions): Promise<readonly SliceCounts[]>;

@@ -31,7 +31,12 @@ export interface DeliveryCount {
 
 /** How many a store has. */
 export async function countIn(store: DeliveryStore, filter: DeliveryFilter): Promise<DeliveryCount> {
-    const max = MAX_COUNTED + 1;
-    const count = await store.count(filter, max);
+    let max = MAX_COUNTED + 1;
+    let count = await store.count(filter, max);
+    if (count === max && store.keepsCounts === true && isCountKept(filter)) {
+        // either as many as that or more
+        max += 1;
+        count = await store.count(filter, max);
+    }
     return count === max ? { count: MAX_COUNTED, more: true } : { count, more: false };
 }

@@ -94,7 +94,7 @@ export interface MessagePreview {
 }
 
 /** A message as it would go out now, with what is secret masked. @throws ScanwireError `INVALID_INPUT` when it cannot be made. */
-export function previewOf(event: FormatEvent, exporter: StoredExporter, context: WebhooksContext): MessagePreview {
+function previewOf(event: FormatEvent, exporter: StoredExporter, context: WebhooksContext): MessagePreview {
     const message = messageMaker(exporter, context)(event);
     const { headers } = maskedMessage({ ...event, body: event.text }, message, { exporter, time: event.time }, context);
     return { headers, body: maskedBody(event.text, message) };

@@ -181,6 +181,8 @@ t.test('finds what overtakes another of its order key', (t) => {
     ];
     t.strictSame(wrong([SECOND, FIRST]), ['A message came before another of its order key was taken']);
     t.strictSame(wrong([FIRST, SECOND], [...failed, ...post(2, 1100), ...post(3, 1100, { messageId: 'other' })]), []);
+    const answeredLate = [...post(1, 1000, {}, { at: 9000 }), ...post(2, 1100), ...post(3, 1200, { messageId: 'other' })];
+    t.strictSame(wrong([FIRST, SECOND], answeredLate), [], 'it was taken as soon as any try of it was');
     t.strictSame(wrong([FIRST, { ...SECOND, from: 9 }]), [], 'both at once have no order');
     t.strictSame(wrong([FIRST, { ...SECOND, orderKey: 'another' }]), []);
     t.strictSame(wrong([FIRST, { eventId: 'other', from: 20, at: 30 }]), []);

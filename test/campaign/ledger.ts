@@ -202,7 +202,9 @@ function addOvertaking(alike: readonly Accepted[], triesOf: (eventId: string) =>
     let allTakenAt = Number.NEGATIVE_INFINITY;
     for (const { eventId, from } of byBeginning) {
         for (let one = byAcceptance[before]; one !== undefined && one.at < from; one = byAcceptance[before]) {
-            allTakenAt = Math.max(allTakenAt, triesOf(one.eventId).find(isTaken)?.answer?.at ?? allTakenAt);
+            // The first try that a fault has parted from its answer may be answered behind the second.
+            const takenAt = triesOf(one.eventId).flatMap((post) => (isTaken(post) ? [post.answer?.at ?? Number.POSITIVE_INFINITY] : []));
+            allTakenAt = Math.max(allTakenAt, takenAt.length === 0 ? allTakenAt : Math.min(...takenAt));
             before += 1;
         }
         if ((triesOf(eventId)[0]?.at ?? Number.POSITIVE_INFINITY) < allTakenAt) {

@@ -121,9 +121,13 @@ async function inTransaction<T>(
     const { onServer, statement } = patience;
     const startedAt = performance.now();
     // What the server ends is waited for as one, however slow each answer is.
-    const left = (most: number): number =>
-        onServer === undefined ? most : Math.max(1, Math.round(most - (performance.now() - startedAt)));
-    const statements = (most = statement): Executor => guarded(client, { ...patience, ...(most && { statement: left(most) }) });
+    const statements = (): Executor =>
+        guarded(
+            client,
+            onServer === undefined || statement === undefined
+                ? patience
+                : { ...patience, statement: Math.max(1, Math.round(statement - (performance.now() - startedAt))) },
+        );
     try {
         // A statement that waited for a lock must see what the one before committed, whatever the application's database starts with.
         const begin = 'begin isolation level read committed';

@@ -106,6 +106,6 @@ export function postgresWebhooks(options: PostgresWebhooksOptions): PostgresStor
             database: POSTGRES,
             name: pool.embedded === true ? 'The embedded database' : 'PostgreSQL',
         }),
-        settings: Object.assign(settings(write), { database: POSTGRES }),
+        settings: Object.assign(settings(db), { database: POSTGRES }),
     };
 }

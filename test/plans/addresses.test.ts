@@ -1,10 +1,8 @@
-import pg from 'pg';
 import t from 'tap';
 import { present } from '../../adapters/contract/assertions.ts';
-import { migrate, postgresInventory } from '../../adapters/postgres/index.ts';
+import { postgresInventory } from '../../adapters/postgres/index.ts';
 import { addressRange } from '../../lib/address-range.ts';
-import { testDatabase } from '../support/test-database.ts';
-import { explainedConnection } from './executed-plans.ts';
+import { explainedDatabase } from './executed-plans.ts';
 
 const HOSTS = 25_600;
 const LIMIT = 250;
@@ -36,16 +34,7 @@ const NETWORKS: readonly [name: string, address: string, blocks: readonly string
 
 for (const [name, address, blocks] of NETWORKS) {
     t.test(`reads a page of a block of addresses, not all hosts in it: ${name}`, async (t) => {
-        const { url, drop } = await testDatabase();
-        const pool = new pg.Pool({ connectionString: url });
-        pool.on('error', () => {}); // the pool has ended before its connections have
-        const connection = await explainedConnection(url);
-        t.teardown(async () => {
-            await connection.end();
-            await pool.end();
-            await drop();
-        });
-        await migrate(pool);
+        const { pool, connection } = await explainedDatabase(t);
         await pool.query(
             `insert into scanwire.hosts (workspace_id, address) select w.id, ${address} from scanwire.workspaces w, generate_series(0, $1 - 1) n`,
             [HOSTS],

@@ -1,4 +1,7 @@
 import pg from 'pg';
+import type { Test } from 'tap';
+import { migrate } from '../../adapters/postgres/index.ts';
+import { testDatabase } from '../support/test-database.ts';
 
 /** One connection that tells the plan of everything it executes, inside functions too. Its user must be a superuser. */
 export interface ExplainedConnection {
@@ -69,6 +72,22 @@ export async function explainedConnection(url: string): Promise<ExplainedConnect
         },
         end: () => pool.end(),
     };
+}
+
+/** A migrated database of the test's own, and a connection to it that tells its plans. */
+export async function explainedDatabase(t: Test): Promise<{ readonly pool: pg.Pool; readonly connection: ExplainedConnection }> {
+    const { url, drop } = await testDatabase();
+    const pool = new pg.Pool({ connectionString: url });
+    // The pool has ended before its connections have.
+    pool.on('error', () => {});
+    const connection = await explainedConnection(url);
+    t.teardown(async () => {
+        await connection.end();
+        await pool.end();
+        await drop();
+    });
+    await migrate(pool);
+    return { pool, connection };
 }
 
 function executionOf(told: readonly string[]): Execution {

@@ -1,10 +1,8 @@
-import pg from 'pg';
 import t from 'tap';
-import { migrate, postgresInventory } from '../../adapters/postgres/index.ts';
+import { postgresInventory } from '../../adapters/postgres/index.ts';
 import { addressRange } from '../../lib/address-range.ts';
 import type { Selection } from '../../lib/inventory/selection.ts';
-import { testDatabase } from '../support/test-database.ts';
-import { explainedConnection } from './executed-plans.ts';
+import { explainedDatabase } from './executed-plans.ts';
 
 const HOSTS = 20_000;
 const DAYS = 30;
@@ -18,16 +16,7 @@ select $1::integer, '10.0.0.0'::inet + g.i, now() - interval '1 day' * ${DAYS} *
 from generate_series(1, ${HOSTS}) g (i)`;
 
 t.test('a page of many hosts reads little more than its rows, wherever it begins', async (t) => {
-    const { url, drop } = await testDatabase();
-    const pool = new pg.Pool({ connectionString: url });
-    pool.on('error', () => {});
-    const connection = await explainedConnection(url);
-    t.teardown(async () => {
-        await connection.end();
-        await pool.end();
-        await drop();
-    });
-    await migrate(pool);
+    const { pool, connection } = await explainedDatabase(t);
     const { id } = await postgresInventory({ pool }).ensureWorkspace('many');
     await pool.query(FILL, [id]);
     await pool.query('vacuum analyze');

@@ -1,11 +1,9 @@
 import { randomUUID } from 'node:crypto';
-import pg from 'pg';
 import t from 'tap';
 import { present } from '../../adapters/contract/assertions.ts';
 import { sampleExporter } from '../../adapters/contract/webhooks/fixture.ts';
-import { migrate, postgresWebhooks } from '../../adapters/postgres/index.ts';
-import { testDatabase } from '../support/test-database.ts';
-import { explainedConnection } from './executed-plans.ts';
+import { postgresWebhooks } from '../../adapters/postgres/index.ts';
+import { explainedDatabase } from './executed-plans.ts';
 
 /** A row of 25 is one page and some of an index. */
 const MAX_PAGES = 60;
@@ -27,16 +25,7 @@ const MORE = `do $$
 $$`;
 
 t.test('the exporters of an owner are found without those of others', async (t) => {
-    const { url, drop } = await testDatabase();
-    const pool = new pg.Pool({ connectionString: url });
-    pool.on('error', () => {}); // the pool has ended before its connections have
-    const connection = await explainedConnection(url);
-    t.teardown(async () => {
-        await connection.end();
-        await pool.end();
-        await drop();
-    });
-    await migrate(pool);
+    const { pool, connection } = await explainedDatabase(t);
     await postgresWebhooks({ pool, notify: false }).exporters.insert(sampleExporter({ id: randomUUID() }));
     await pool.query(MORE);
     await pool.query('vacuum analyze scanwire.exporters');

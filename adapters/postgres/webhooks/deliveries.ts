@@ -7,7 +7,7 @@ import { storeRefusals } from '../../../lib/webhooks/store-refusals.ts';
 import { type Row, type Time, uuidOrNull, withDates } from '../database.ts';
 import { prepared } from '../prepared.ts';
 import { accept, acceptJoined } from './acceptance.ts';
-import { claim, sweep } from './claims.ts';
+import { claim, sessionStore, sweep } from './claims.ts';
 import { countKeeping } from './delivery-counts.ts';
 import { countDeliveries, countSlices, DELIVERY_COLUMNS, deliveryFromRow, listDeliveries } from './delivery-lists.ts';
 import { dispatch } from './dispatch.ts';
@@ -15,7 +15,6 @@ import type { Notifications } from './notifications.ts';
 import { recordOutcomes, responseStore } from './outcomes.ts';
 import { replayStore } from './replays.ts';
 import { retentionStore } from './retention.ts';
-import { sessionStore } from './worker-sessions.ts';
 
 /** The store's time. */
 const NOW: string = prepared('select scanwire.now() as now');

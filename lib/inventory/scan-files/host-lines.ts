@@ -184,7 +184,12 @@ const httpx: Form = {
 
         const addresses = [host_ip, host, ...(Array.isArray(a) ? a : []), ...(Array.isArray(aaaa) ? aaaa : [])];
         const name = URL.canParse(url as string) ? new URL(url as string).hostname : undefined;
-        const service = { port: Number(port), name: scheme === 'https' ? 'ssl/http' : 'http', info: webserver ?? null };
+        // It writes the port as text. Anything else is for the rules for hosts.
+        const service = {
+            port: typeof port === 'string' ? Number(port) : port,
+            name: scheme === 'https' ? 'ssl/http' : 'http',
+            info: webserver ?? null,
+        };
         return alive(addresses.find(isAddress), [service], name?.startsWith('[') ? undefined : name);
     },
 };

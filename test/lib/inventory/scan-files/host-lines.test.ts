@@ -179,6 +179,11 @@ t.test('names line and field of what cannot be', async (t) => {
     }
 });
 
+t.test('refuses a port that cannot even be made a number of', async (t) => {
+    const line = { url: 'http://192.0.2.1', host: '192.0.2.1', status_code: 200, port: { toString: {} } };
+    await t.rejects(read(JSON.stringify(line)), { name: 'ScanwireError', code: 'INVALID_INPUT', message: /services\[0\]\.port/ });
+});
+
 t.test('throws nothing but refusals', async () => {
     const value = fc.oneof(fc.jsonValue(), fc.constantFrom('192.0.2.1', 'http://[', 80, 'tcp', 'success'));
     const keys = [

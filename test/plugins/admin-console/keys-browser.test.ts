@@ -51,7 +51,10 @@ async function keys(t: Test, { page, check, expect, scripts }: Opened): Promise<
     await check('Audit');
     await page.getByLabel('Operation').fill('revokeKey');
     await page.getByRole('button', { name: 'Show' }).click();
+    // Between two pages there are no cells either: those of the next one are waited for.
+    await page.waitForURL(/[?&]operation=revokeKey\b/);
     await page.getByRole('cell', { name: 'createKey' }).first().waitFor({ state: 'detached' });
+    await page.getByRole('cell', { name: 'revokeKey' }).waitFor();
     t.equal(await page.getByRole('rowheader').count(), 1, 'only what is asked for');
 }
 

@@ -3,6 +3,7 @@ import { COLLECTOR_PATTERN } from '../exporters/exporter.ts';
 import { emitPoisoned } from '../observing/emitted-events.ts';
 import { unsentOutcome } from '../outcomes/outcome.ts';
 import type { WebhooksContext } from '../webhooks-context.ts';
+import { awaitedAttempts, sooner } from './awaited-attempts.ts';
 import type { DeliveryJob } from './delivery-queue.ts';
 import { type AfterStep, evenly, replaySteps } from './replay-steps.ts';
 import { type HandOutOptions, RESERVATION_TIMES } from './reservations.ts';
@@ -19,8 +20,11 @@ export interface Dispatcher {
     sweep(): void;
     /** A replay was begun: looks for it now. */
     replay(): void;
-    /** An attempt for this exporter has ended, whether it is retried or not: hands out what may have waited for its place in the window. */
-    attemptEnded(exporterId: string): void;
+    /**
+     * An attempt for this exporter has ended, after so many milliseconds, whether it is retried or not: hands out what may have waited for its place
+     * in the window.
+     */
+    attemptEnded(exporterId: string, took: number): void;
     /** By what options what is accepted now can be handed out at once; undefined when it has to wait in its rows. */
     handOutOptions(): Required<HandOutOptions> | undefined;
     /** Puts what was handed out into the queue. What fails is reported and tried again. */
@@ -50,27 +54,40 @@ const BATCH = 500;
 /** A dispatcher that is stopped. What fails is reported and tried again at the next poll. */
 export function dispatcher(context: DispatcherContext): Dispatcher {
     const { start, handOut, sweepNext, replayNext, add, added, isBehind, noteAttemptEnd } = handingOut(context);
-    const { window, rate, breakerAfter, onError } = context;
+    const { window, rate, breakerAfter, monotonic, onError } = context;
     let running: Promise<void> | null = null;
     let woken = false;
     let stopped = true;
     let poll: NodeJS.Timeout | undefined;
     let again: NodeJS.Timeout | undefined;
+    let againAt = Number.POSITIVE_INFINITY;
     let listening: Listening | undefined;
 
     async function handOutUntilQuiet(): Promise<void> {
         let soon: number | null = null;
         do {
             woken = false;
+            wakeNoMore();
             soon = await handOut().catch((error: Error) => {
                 onError(error);
                 return null;
             });
         } while (woken && !stopped);
 
+        wakeWithin(soon);
+    }
+
+    function wakeNoMore(): void {
         clearTimeout(again);
-        if (soon !== null && !stopped) {
-            again = setTimeout(wake, soon);
+        againAt = Number.POSITIVE_INFINITY;
+    }
+
+    /** @param milliseconds Null for not at all. */
+    function wakeWithin(milliseconds: number | null): void {
+        if (milliseconds !== null && !stopped && monotonic() + milliseconds < againAt) {
+            wakeNoMore();
+            againAt = monotonic() + milliseconds;
+            again = setTimeout(wake, milliseconds);
         }
     }
 
@@ -101,9 +118,12 @@ export function dispatcher(context: DispatcherContext): Dispatcher {
             wake();
         },
 
-        attemptEnded(exporterId) {
-            if (noteAttemptEnd(exporterId)) {
+        attemptEnded(exporterId, took) {
+            const within = noteAttemptEnd(exporterId, took);
+            if (within === 0) {
                 wake();
+            } else {
+                wakeWithin(within);
             }
         },
 
@@ -124,7 +144,7 @@ export function dispatcher(context: DispatcherContext): Dispatcher {
         async stop() {
             stopped = true;
             clearInterval(poll);
-            clearTimeout(again);
+            wakeNoMore();
             const closed = listening?.close();
             listening = undefined;
             await Promise.all([running, closed]);
@@ -151,8 +171,11 @@ interface HandingOut {
     added(): Promise<void>;
     /** Whether jobs wait for the queue. */
     isBehind(): boolean;
-    /** An attempt for this exporter has ended. @returns Whether to hand out what that may unblock; a dispatch that is under way looks again by itself. */
-    noteAttemptEnd(exporterId: string): boolean;
+    /**
+     * An attempt for this exporter has ended, after so many milliseconds. @returns Within how many to hand out what that may unblock; null when the last
+     * dispatch has left nothing that does. One that is under way looks again by itself.
+     */
+    noteAttemptEnd(exporterId: string, took: number): number | null;
 }
 
 /** Sweeps when it is time, and puts what is lost or due into the queue. */
@@ -176,19 +199,9 @@ function handingOut(context: DispatcherContext): HandingOut {
         }
     }
 
-    /** A queue that cannot be asked does not keep the sweep from its other work: claims run out all the same. */
-    async function hasLostJobs(): Promise<boolean> {
-        try {
-            return (await queue.hasLostJobs?.()) ?? false;
-        } catch (error) {
-            onError(error as Error);
-            return false;
-        }
-    }
-
     async function sweep(): Promise<void> {
         nextSweep = monotonic() + SWEEP_EVERY;
-        const requeueAfter = (await hasLostJobs()) ? 0 : REQUEUE_AFTER;
+        const requeueAfter = (await hasLostJobs(context)) ? 0 : REQUEUE_AFTER;
         let swept: SweepResult;
         do {
             swept = await fromStore(deliveries.sweep({ requeueAfter, limit: BATCH, endedOnly: monotonic() < graceEnds }));
@@ -198,20 +211,20 @@ function handingOut(context: DispatcherContext): HandingOut {
     }
 
     /** Adds what is handed out; what has been tried before is left to go in turns where it shall. */
-    async function dispatch(triedInTurns: boolean): Promise<AfterStep> {
+    async function dispatch(triedInTurns: boolean): Promise<AfterStep & { readonly again: number | null }> {
         const tried: Dispatched[] = [];
         let atOnce = 0;
-        let again: boolean;
+        let again: number | null;
         do {
             dispatchBegins();
             const { handedOut, waitsFor } = await fromStore(deliveries.dispatch(options));
-            again = dispatchEnds(waitsFor) || handedOut.length === BATCH;
+            again = sooner(dispatchEnds(waitsFor), handedOut.length === BATCH ? 0 : null);
             const now = handedOut.filter(({ attempt }) => !triedInTurns || attempt === 1);
             tried.push(...handedOut.filter((one) => !now.includes(one)));
             atOnce += now.length;
             await enqueue(now);
-        } while (again);
-        return { atOnce, inTurns: tried };
+        } while (again === 0);
+        return { atOnce, inTurns: tried, again };
     }
 
     async function enqueue(handedOut: readonly Dispatched[]): Promise<void> {
@@ -253,9 +266,20 @@ function handingOut(context: DispatcherContext): HandingOut {
                 await sweep();
             }
             const advanced = await fromStore(replays.advance());
-            return replays.goOnAfter(advanced, await dispatch(advanced));
+            const dispatched = await dispatch(advanced);
+            return sooner(replays.goOnAfter(advanced, dispatched), dispatched.again);
         },
     };
+}
+
+/** A queue that cannot be asked does not keep the sweep from its other work: claims run out all the same. */
+async function hasLostJobs({ queue, onError }: DispatcherContext): Promise<boolean> {
+    try {
+        return (await queue.hasLostJobs?.()) ?? false;
+    } catch (error) {
+        onError(error as Error);
+        return false;
+    }
 }
 
 /** Adds jobs that nobody waits for. */
@@ -277,31 +301,6 @@ function adding(enqueue: (handedOut: readonly Dispatched[]) => Promise<void>, on
         async added(): Promise<void> {
             turns.end();
             await Promise.all(underWay);
-        },
-    };
-}
-
-/** Remembers for which exporters the end of an attempt may unblock deliveries that the last dispatch had to leave. */
-function awaitedAttempts() {
-    let awaited: ReadonlySet<string> = new Set();
-    /** Exporters with attempts that have ended since the last dispatch began: it may not have seen that. */
-    const unseen = new Set<string>();
-    return {
-        /** A dispatch begins. */
-        dispatchBegins(): void {
-            unseen.clear();
-        },
-
-        /** It has left what waits for attempts of these exporters. @returns Whether one of those has ended meanwhile. */
-        dispatchEnds(waitsFor: readonly string[]): boolean {
-            awaited = new Set(waitsFor);
-            return waitsFor.some((exporterId) => unseen.has(exporterId));
-        },
-
-        /** @returns Whether the last dispatch has left deliveries that the end of an attempt for this exporter may unblock. */
-        noteAttemptEnd(exporterId: string): boolean {
-            unseen.add(exporterId);
-            return awaited.has(exporterId);
         },
     };
 }

@@ -121,7 +121,7 @@ export function deliveryWorker(context: WebhooksContext): (collector: string, co
             if (claim.exporter.ordered) {
                 dispatcher.wake();
             } else {
-                dispatcher.attemptEnded(claim.exporter.id);
+                dispatcher.attemptEnded(claim.exporter.id, outcome.timings.total);
             }
             context.notices.recorded(recorded);
             if (isInTime) {

@@ -64,17 +64,11 @@ export function dispatcher(context: DispatcherContext): Dispatcher {
     let listening: Listening | undefined;
 
     async function handOutUntilQuiet(): Promise<void> {
-        let soon: number | null = null;
         do {
             woken = false;
             wakeNoMore();
-            soon = await handOut().catch((error: Error) => {
-                onError(error);
-                return null;
-            });
+            await handOut().then(wakeWithin).catch(onError);
         } while (woken && !stopped);
-
-        wakeWithin(soon);
     }
 
     function wakeNoMore(): void {

@@ -119,6 +119,9 @@ export const SERVICE_COLUMNS: Computed = {
     state: `case when rows.state in ('open', 'closed', 'filtered') then rows.state else 'unknown' end`,
 };
 
+/** Of hosts, side by side: what few of them have any of. */
+export const RARELY_COUNTED: readonly string[] = ['host_detail_count', 'exploit_attempt_count', 'cred_count'];
+
 /** The fields of which it is known by their expressions that JSON escapes nothing of what they hold. */
 export function safeTexts(table: string, columns: Columns): readonly string[] {
     const known = { hosts: ['state', 'arch'], services: ['state'] }[table] ?? [];

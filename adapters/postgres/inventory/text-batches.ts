@@ -9,11 +9,11 @@ const [FIRST_BATCH, BATCH] = [250, 1000];
 /** In a long listing, whose statements are planned each time: a megabyte of hosts. */
 const LONG_BATCH = 2000;
 
-/** Texts that those of a batch are made into, each as much as is received at once. */
-const PARTS = 20;
+/** Rows whose texts are made into one, as much as is received at once. */
+const PART = 100;
 
-/** Batches whose bounds are looked up at once, in a walk along ids that takes a few milliseconds. */
-const BOUNDED = 8;
+/** Rows whose batches' bounds are looked up at once, in a walk along ids that takes a few milliseconds. */
+const BOUNDED = 16_000;
 /** Batches of a long listing that are read at once where the database makes their text: it does so on as many of its processors. */
 const AT_ONCE = 2;
 
@@ -27,6 +27,8 @@ export interface TextSource {
     readonly usable?: string;
     /** Whether the text is kept, and not made: it is read sooner than it is looked up where a batch ends. */
     readonly isKept?: boolean;
+    /** Rows of a batch of a long listing where the text is made; more of them where the statement itself is long. */
+    readonly atOnce?: number;
 }
 
 /** The condition that rows are behind an id and, where there is one, up to another. */
@@ -104,7 +106,10 @@ interface AskedBatch {
 type TextReading = ReturnType<typeof textReading>;
 
 /** The statements that read text. */
-function textReading({ database, further, texts }: Readers, { parents, page, usable = 'true', isKept = false }: TextSource) {
+function textReading(
+    { database, further, texts }: Readers,
+    { parents, page, usable = 'true', isKept = false, atOnce = LONG_BATCH }: TextSource,
+) {
     // Aggregates take the rows of a subquery in its order where nothing else is done to them; to sort them again takes half of the time.
     const behind = page(`$${parents + 1}`);
     const reading = (most: number): string =>
@@ -112,16 +117,20 @@ function textReading({ database, further, texts }: Readers, { parents, page, usa
             count(*)::integer as rows, count(page.text)::integer as texts from (${behind} limit ${most}) page`);
     const [first, second] = [reading(FIRST_BATCH), reading(BATCH)];
     const long = `select page.id, case when ${usable} then page.text end as text from (${behind} limit ${LONG_BATCH}) page`;
-    // Row by row, text that is made would come in drops, each of which wakes this process up. Parts by ids are hashed as the rows come; by
-    // the numbers of rows they would be put aside and sorted, with their texts.
-    const [after, until] = [`$${parents + 1}`, `$${parents + 2}`];
-    const between = `select max(page.id) as id, case when ${usable} and count(page.text) = count(*) then string_agg(page.text, ',') end as text
-        from (${page(after, until)}) page
-        group by (page.id::bigint - ${after} - 1) * ${PARTS} / (${until} - ${after}) order by 1`;
+    // Row by row, text that is made would come in drops, each of which wakes this process up, and without an order part by part. The parts are
+    // found by ranges of ids: to hash the rows holds all their texts at once. The limit, which no range reaches, tells the planner how few they are.
+    const [after, until, width] = [1, 2, 3].map((place) => `$${parents + place}`) as [string, string, string];
+    const between = `select starts.id::integer as id, part.text from generate_series(${after}::bigint, ${until} - 1, ${width}) starts (id)
+        cross join lateral (
+            select case when ${usable} and count(page.text) = count(*) then string_agg(page.text, ',') end as text
+            from (${page('starts.id', `least(starts.id + ${width}, ${until})`)} limit ${width}) page
+            having count(*) > 0
+        ) part
+        order by 1`;
     // The planner leaves out the texts, which nobody asks for here.
-    const bounds = prepared(`select id from (
-            select id, row_number() over () as place from (${behind} limit ${BOUNDED * LONG_BATCH}) page
-        ) placed where place % ${LONG_BATCH} = 0 order by place`);
+    const bounds = prepared(`select ids[place] as id from (
+            select array_agg(page.id) as ids from (${behind} limit ${BOUNDED}) page
+        ) found cross join generate_series(${atOnce}, cardinality(ids), ${atOnce}) place order by place`);
 
     /** @param most How many rows are asked for; where there are fewer, they are the last. Zero where others come behind in any case. */
     function ask(reading: Promise<TextBatch>, most = 0): Promise<TextPage> {
@@ -157,7 +166,13 @@ function textReading({ database, further, texts }: Readers, { parents, page, usa
             from,
             until,
             // Of parts it is not known how many rows they have; where some have no text, as many are read as there were.
-            page: ask(asEach(between, [...path, from, until]).then((batch) => ({ ...batch, rows: Math.min(batch.rows, 1) * LONG_BATCH }))),
+            page: ask(
+                asEach(between, [...path, from, until, Math.ceil((until - from) / (atOnce / PART))]).then((batch) => ({
+                    ...batch,
+                    last: until,
+                    rows: Math.min(batch.rows, 1) * atOnce,
+                })),
+            ),
         }),
 
         /** Where the next batches end, as many of them as are whole. */
@@ -182,13 +197,26 @@ function batchOf({ text, last, rows, texts }: TextRow): TextBatch {
 function batchesAhead(reading: TextReading, path: readonly number[]) {
     let asked: readonly AskedBatch[] = [reading.first(path)];
     let bounds: readonly number[] = [];
+    /** Those behind the ones that were asked for, or where they are none. */
+    let further: Promise<readonly number[]> | null = null;
     let batches = 1;
+
+    function lookUp(behind: number): Promise<readonly number[]> {
+        const found = reading.bounds(path, behind);
+        // As with a batch: nobody may wait for it.
+        found.catch(() => {});
+        return found;
+    }
 
     function askBetween(behind: number): void {
         const ends = bounds.slice(0, AT_ONCE - asked.length);
         bounds = bounds.slice(ends.length);
         for (const end of ends) {
             asked = [...asked, reading.between(path, asked.at(-1)?.until ?? behind, end)];
+        }
+        const last = ends.at(-1);
+        if (bounds.length === 0 && last !== undefined) {
+            further = lookUp(last);
         }
     }
 
@@ -205,11 +233,13 @@ function batchesAhead(reading: TextReading, path: readonly number[]) {
             }
 
             const isLong = batches > 2;
-            if (isLong && !reading.isKept && asked.length === 0 && bounds.length === 0) {
-                bounds = await reading.bounds(path, behind);
+            if (isLong && !reading.isKept && bounds.length === 0) {
+                further ??= lookUp(behind);
+                bounds = await further;
             }
             askBetween(behind);
             if (asked.length === 0) {
+                further = null;
                 asked = [isLong ? reading.long(path, behind) : reading.second(path, behind)];
             }
         },
@@ -217,6 +247,7 @@ function batchesAhead(reading: TextReading, path: readonly number[]) {
         /** The same where rows were read, perhaps others than those of the batch: what was asked for ahead may begin elsewhere. */
         askAgain(behind: number, isLast: boolean): void {
             bounds = [];
+            further = null;
             asked = isLast ? [] : [reading.second(path, behind)];
         },
     };

@@ -218,12 +218,17 @@ async function insertOddHosts(pool: Pool, count: number): Promise<void> {
         info: one(texts),
         scope: one(texts),
         vuln_count: one([null, 0, 7]),
+        host_detail_count: one([null, 0, 0, 0, 5]),
+        exploit_attempt_count: one([0, 0, 0, null, 2147483647]),
+        cred_count: one([0, 0, null, 0, 3]),
         ...(index < lone.length && { ...clean, info: lone[index] }),
     }));
     await pool.query('update workspaces set created_at = null where id = 1');
     await pool.query(
-        `insert into hosts (id, workspace_id, address, created_at, updated_at, state, arch, detected_arch, name, mac, comm, info, scope, vuln_count)
-        select id, 1, address, created_at, updated_at, state, arch, detected_arch, name, mac, comm, info, scope, vuln_count
+        `insert into hosts (id, workspace_id, address, created_at, updated_at, state, arch, detected_arch, name, mac, comm, info, scope, vuln_count,
+            host_detail_count, exploit_attempt_count, cred_count)
+        select id, 1, address, created_at, updated_at, state, arch, detected_arch, name, mac, comm, info, scope, vuln_count, host_detail_count,
+            exploit_attempt_count, cred_count
         from json_populate_recordset(null::hosts, $1)`,
         [JSON.stringify(values)],
     );

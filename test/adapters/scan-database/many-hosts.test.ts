@@ -14,7 +14,7 @@ const MOST_MEMORY = 100;
  */
 const FILL = `
     insert into hosts (id, workspace_id, address, scope, state, name, mac, os_name, os_flavor, os_sp, os_lang, arch, detected_arch, purpose, info,
-        comments, comm, virtual_host, note_count, service_count, vuln_count, created_at, updated_at)
+        comments, comm, virtual_host, note_count, service_count, vuln_count, host_detail_count, exploit_attempt_count, cred_count, created_at, updated_at)
     select 1000 + n, 1,
         case when n % 3 = 0 then ('fe80::'::inet + n) else '10.0.0.0'::inet + n end,
         case when n % 6 = 0 then 'eth' || n % 4 end,
@@ -22,10 +22,11 @@ const FILL = `
         case n % 4 when 0 then null when 1 then '' else 'host-' || n || '.example' end,
         case when n % 2 = 0 then '00:50:56:' || lpad(to_hex(n), 6, '0') end,
         case n % 3 when 1 then 'Linux' when 2 then 'Windows 10' end, case when n % 7 = 0 then 'Debian "12"' end, case when n % 11 = 0 then 'SP1' end,
-        case when n % 13 = 0 then 'de' end, case n % 4 when 0 then 'x64' when 1 then 'riscv64' when 2 then '' end, null,
+        case when n % 13 = 0 then 'de' end, case n % 4 when 0 then 'x64' when 1 then 'riscv64' when 2 then '' end, case when n % 31 = 0 then 'sh4' end,
         case when n % 2 = 1 then 'server' end, case when n % 17 = 0 then E'line\\nbreak \\\\ köln 💾' end, case when n % 19 = 0 then 'seen' end,
         case when n % 23 = 0 then '' end, case when n % 29 = 0 then 'VMWare' end,
         nullif(n % 3, 0), nullif(n % 2, 0), case when n % 2 = 0 then 0 end,
+        nullif(n % 37 / 36, 0), case when n % 2 = 0 then n % 41 / 40 end, n % 43 / 42,
         case when n % 10 > 0 then '2024-02-29 12:00:00.999'::timestamp + n * interval '1 second' end,
         case when n % 9 > 0 then '2025-01-01'::timestamp + n * interval '1 second' end
     from generate_series(1, ${HOSTS}) n;
@@ -65,12 +66,12 @@ function expected(n: number): Row {
         note_count: n % 3,
         vuln_count: 0,
         service_count: n % 2,
-        host_detail_count: 0,
-        exploit_attempt_count: 0,
-        cred_count: 0,
+        host_detail_count: n % 37 === 36 ? 1 : 0,
+        exploit_attempt_count: n % 2 === 0 && n % 41 === 40 ? 1 : 0,
+        cred_count: n % 43 === 42 ? 1 : 0,
         nexpose_data_asset_id: null,
         history_count: 0,
-        detected_arch: n % 4 === 1 ? 'riscv64' : null,
+        detected_arch: n % 31 === 0 ? 'sh4' : n % 4 === 1 ? 'riscv64' : null,
     };
 }
 

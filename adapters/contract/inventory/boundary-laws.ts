@@ -6,7 +6,6 @@ import type { Laws } from '../register-laws.ts';
 import { dns, each, fullHost, https, type InventoryFixture, type InventoryLaws, rows } from './fixture.ts';
 
 const NONE = importCounts();
-const _DRY = { dryRun: true } as const;
 const known: HostInput = { ...fullHost, services: [dns, https], notes: [{ ntype: 'a', data: {} }], vulns: [{ name: 'b', info: null }] };
 const other: HostInput = { address: '192.0.2.1', services: [dns] };
 
@@ -50,5 +49,19 @@ const boundaryLaws: Laws<InventoryFixture> = {
     },
 };
 
+const unlimitedLaws: Laws<InventoryFixture> = {
+    async 'leaves nothing out where a workspace is not limited to its boundary'({ store, add }) {
+        const { id } = await store.ensureWorkspace('default');
+        await present(add?.boundary)(id, '198.51.100.0/24');
+        await present(store.updateWorkspace)('default', { limit_to_network: false });
+        const { hosts } = await store.importHosts('default', each([other, { address: '198.51.100.1' }]));
+
+        assert.deepEqual(hosts, { ...NONE, new: 2 });
+    },
+};
+
 /** Laws of an `InventoryWriter` that keeps within boundaries. */
-export const boundaryGroups: InventoryLaws = [{ needs: ['imports', 'keepsBoundaries'], laws: boundaryLaws }];
+export const boundaryGroups: InventoryLaws = [
+    { needs: ['imports', 'keepsBoundaries'], laws: boundaryLaws },
+    { needs: ['imports', 'keepsBoundaries', 'updatesWorkspaces'], laws: unlimitedLaws },
+];

@@ -25,6 +25,9 @@ const MUTANTS: Readonly<Record<string, Mutation<MemoryInventory>>> = {
         },
     }),
     'imports nothing where the boundary is none': boundless,
+    'leaves nothing out where a workspace is not limited to its boundary': (store) => ({
+        updateWorkspace: (name, changes) => store.updateWorkspace(name, { ...changes, limit_to_network: true }),
+    }),
 };
 
 const lawNames = boundaryGroups.flatMap(({ laws }) => Object.keys(laws));

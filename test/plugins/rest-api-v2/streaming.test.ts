@@ -149,8 +149,10 @@ t.test('compresses indexes with what is accepted, zstd where Node has it', async
             t.match(compressed.headers.vary, 'accept-encoding', accept);
             t.equal(undo[given](compressed.rawPayload).toString(), plain.payload, accept);
         }
-        for (const unmet of ['compress;q=1', 'zstd;q=0', 'gzip;q=0', 'zstd;q=x']) {
-            t.notOk('content-encoding' in (await ask(unmet)).headers, `${accept}, ${unmet}`);
+        for (const unmet of ['compress;q=1', 'zstd;q=0', 'gzip;q=0', 'zstd;q=x', '*;q=0', ';;,']) {
+            const { statusCode, payload, headers } = await ask(unmet);
+            t.notOk('content-encoding' in headers, `${accept}, ${unmet}`);
+            t.strictSame([statusCode, payload], [200, plain.payload], `${accept}, ${unmet}`);
         }
     }
 });

@@ -76,6 +76,42 @@ for (const { name, openMigrated } of databases) {
             ]);
         });
 
+        t.test('writes what others have changed by SQL of their own', async (t) => {
+            const { workspace } = await store.importHosts('default', each([{ address: '192.0.2.7', services: [ssh] }]));
+            const texts = async ({ listText }: Pick<Collection<{ readonly id: number }>, 'listText'>): Promise<object[]> => {
+                let written = '';
+                for await (const batch of listText?.([workspace.id]) ?? []) {
+                    written += typeof batch === 'string' ? batch : '';
+                }
+                return JSON.parse(`[${written}]`);
+            };
+            t.match(await texts(store.hosts), [{ name: '192.0.2.7', os_name: '' }]);
+            await pool.query(`update scanwire.hosts set name = 'köln "1"', os_name = 'Plan 9', purpose = default`);
+            await pool.query(`update scanwire.services set info = E'line\\nbreak'`);
+            await pool.query('insert into scanwire.hosts (workspace_id, address, created_at, updated_at) values ($1, $2, $3, $3)', [
+                workspace.id,
+                '192.0.2.8',
+                AT,
+            ]);
+            t.match(await texts(store.hosts), [{ name: 'köln "1"', os_name: 'Plan 9', service_count: 1 }, { address: '192.0.2.8' }]);
+            t.match(await texts(store.workspaceServices), [{ info: 'line\nbreak' }]);
+            await pool.query('delete from scanwire.services');
+            t.match(await texts(store.hosts), [{ service_count: 0 }, {}]);
+        });
+
+        t.test('says which ids have run out, and stores none of the import', async (t) => {
+            const message =
+                'No id is left for new hosts: 2147483647 is the largest that clients read, and ids of what was removed do not come again';
+            await pool.query(`select setval('scanwire.hosts_id_seq', 2147483646)`);
+            const { workspace } = await store.importHosts('default', each([{ address: '192.0.2.7' }]));
+            t.match(await all(store.hosts, [workspace.id]), [{ id: 2_147_483_647 }]);
+            const full = store.importHosts('default', each([{ address: '192.0.2.7', name: 'new' }, { address: '192.0.2.8' }]));
+            await t.rejects(full, { name: 'ScanwireError', code: 'CONFLICT', message });
+            t.match(await all(store.hosts, [workspace.id]), [{ id: 2_147_483_647, name: '192.0.2.7' }]);
+            const { hosts } = await store.importHosts('default', each([{ address: '192.0.2.7', name: 'new' }]));
+            t.same(hosts, importCounts({ changed: 1 }), 'what is there takes none');
+        });
+
         t.test('writes a long list as it reads it, with what it has no text of in any batch', async (t) => {
             const hostile = '"quoted" \\ \u2028 köln 💾 \u0001\n';
             const hosts = Array.from({ length: 4_000 }, (_, index) => ({ address: `10.0.${index >> 8}.${index & 255}`, info: hostile }));

@@ -5,6 +5,8 @@ import { until } from '../../adapters/contract/assertions.ts';
 import { sampleExporter } from '../../adapters/contract/webhooks/fixture.ts';
 import { patiently } from '../../adapters/postgres/database.ts';
 import { postgresStores, transaction } from '../../adapters/postgres/index.ts';
+import { openScanDatabase } from '../../adapters/scan-database/index.ts';
+import { scanDatabase } from '../adapters/scan-database/scan-database.ts';
 import { migratedDatabase } from '../support/migrated-database.ts';
 import { tcpProxy } from '../support/tcp-proxy.ts';
 
@@ -138,6 +140,10 @@ t.test('nobody waits for 10 seconds at the other end of a request, whatever pool
         keys: () => apiKeys.list(),
         audit: () => audit.list({ limit: 1 }),
         workspaces: () => inventory.workspaces.get([], 1),
+        hosts: () => begun(inventory.hosts.list([1])),
+        'hosts as text': () => begun(inventory.hosts.listText?.([1])),
+        'some hosts': () => begun(inventory.hosts.select?.([1], { where: { search: 'x' } })),
+        'how many hosts': () => inventory.hosts.count?.([1], {}),
         exporters: () => exporters.list(),
         exporter: () => exporters.get(id),
         health: () => exporters.health(id),
@@ -166,10 +172,44 @@ t.test('nobody waits for 10 seconds at the other end of a request, whatever pool
         client.release();
     }
     proxy.silenceAll();
+    await refusesInTime(t, asked);
+});
+
+/** The first batch of a listing, for which an answer waits. */
+async function begun(batches: AsyncIterable<unknown> | undefined): Promise<void> {
+    for await (const _batch of batches ?? []) {
+        return;
+    }
+}
+
+async function refusesInTime(t: Test, asked: Readonly<Record<string, () => Promise<unknown> | undefined>>): Promise<void> {
     const startedAt = performance.now();
     const refused = Object.entries(asked).map(async ([name, ask]) => {
         await t.rejects(async () => await ask(), { code: 'UNAVAILABLE' }, name);
         t.ok(performance.now() - startedAt < 10_000, name);
     });
     await Promise.all(refused);
+}
+
+t.test('nor whoever reads a scan database that falls silent', async (t) => {
+    const { url, stop } = await scanDatabase(10);
+    const target = new URL(url);
+    const proxy = await tcpProxy({ host: target.hostname, port: Number(target.port || 5432) });
+    target.host = `127.0.0.1:${proxy.port}`;
+    const { inventory, close } = await openScanDatabase({ connectionString: target.href });
+    t.teardown(async () => {
+        proxy.reset();
+        await close();
+        await proxy.close();
+        await stop();
+    });
+    const { workspaces, hosts } = inventory;
+    await workspaces.get([], 1);
+    proxy.silenceAll();
+    await refusesInTime(t, {
+        workspace: () => workspaces.get([], 1),
+        hosts: () => begun(hosts.list([1])),
+        'hosts as text': () => begun(hosts.listText?.([1])),
+        'how many hosts': () => hosts.count?.([1], {}),
+    });
 });

@@ -74,5 +74,18 @@ t.test('shows hosts with all that is known, moves them, and limits workspaces', 
     });
     t.match(await run('workspaces', 'show', 'attic'), { code: 1, stderr: /Unknown workspace "attic"/ });
     t.match(await run('workspaces', 'update', 'attic', '--no-boundary'), { code: 1, stderr: /Unknown workspace/ });
+
+    await scanwire(['import', '-', '--workspace', 'lab', '--data', data], { input: '{"address":"198.51.100.7"}' });
+    const remove = (...options: string[]) => run('hosts', 'remove', '192.0.2.0/24', '--workspace', 'lab', ...options);
+    t.match(await remove('--dry-run'), { code: 0, stdout: 'Would remove 2 hosts of lab\n' });
+    t.match(await remove(), { code: 0, stdout: 'Removed 2 hosts of lab\n' });
+    t.same(
+        (await json<{ hosts: { address: string }[] }>(data, 'hosts', 'list', '--workspace', 'lab')).hosts.map(({ address }) => address),
+        ['198.51.100.7'],
+    );
+    t.match(await run('hosts', 'remove', 'the cellar'), { code: 1, stderr: /^scanwire: address must be/ });
+    t.match(await run('workspaces', 'remove', 'lab'), { code: 0, stdout: 'Removed lab with 1 hosts\n' });
+    t.match(await run('workspaces', 'remove', 'lab'), { code: 1, stderr: /Unknown workspace/ });
+    t.notMatch((await run('workspaces', 'list')).stdout, /\blab\b/);
     t.equal(await ended(server, 'SIGTERM'), 0);
 });

@@ -70,6 +70,11 @@ t.test('serves an imported scan behind a key and tells nobody else anything', as
         t.equal((await ask(console.url, ca)).status, 401);
     }
 
+    const docs = await ask(`${origin}/api-docs`, ca);
+    t.match(docs, { status: 200, type: 'text/html; charset=utf-8' }, 'the page about the API asks for a key itself');
+    t.equal((await get('/openapi.json')).status, 403);
+    t.match(JSON.parse((await get('/openapi.json', { token })).body), { openapi: '3.1.0', webhooks: {}, paths: {} });
+
     const denied = await get('/workspaces');
     t.equal(denied.status, 403);
     const wrong = [

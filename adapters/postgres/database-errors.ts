@@ -76,6 +76,19 @@ export function storeError(error: unknown): unknown {
         : (refusal(code, error) ?? error);
 }
 
+/** What a deadlock, a conflict, a lock that is held or a time-out of the statement's own comes to. */
+const OF_STATEMENT = /^40...$|^55P03$|^57014$/;
+
+/**
+ * The error of a statement of the application's own: as the database said it, for the application knows what its statements mean. But
+ * `UNAVAILABLE` where the database cannot be used now, whatever the statement was.
+ */
+export function applicationError(error: unknown): unknown {
+    const said = storeError(error);
+    const isAway = said instanceof ScanwireError && said.code === 'UNAVAILABLE' && !OF_STATEMENT.test(sqlState(error));
+    return isAway ? said : error;
+}
+
 /** What is no fault of the statement but of how the database was set up, and stays so until somebody does something. */
 function refusal(code: string, cause: Error): ScanwireError | null {
     const isOurs = cause.message.includes('scanwire');
@@ -99,7 +112,7 @@ function refusal(code: string, cause: Error): ScanwireError | null {
 /** What the server says when the ids of a table have run out. */
 const RAN_OUT = /"(workspaces|hosts|services|notes|vulns)_id_seq"/;
 
-/** A schema, a table or a function is not there. An application runs statements of its own in our transactions, too. */
+/** A schema, a table or a function is not there. */
 const ABSENT = new Set(['3F000', '42P01', '42883']);
 
 /** The commonest causes in words: the server's own may quote what was sent. */

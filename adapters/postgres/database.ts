@@ -4,7 +4,7 @@ import { ScanwireError } from '../../lib/errors.ts';
 import { checked, clockSchema } from '../../lib/schema-validation.ts';
 import type { Executor } from '../../lib/transaction.ts';
 import { within } from '../../lib/within.ts';
-import { isRolledBack, losesConnection, silent, sqlState, storeError } from './database-errors.ts';
+import { applicationError, isRolledBack, losesConnection, silent, sqlState, storeError } from './database-errors.ts';
 import { isHostPool } from './own-pool.ts';
 import { forgot, preparing } from './prepared.ts';
 
@@ -112,11 +112,26 @@ export async function transaction<T>(pool: PoolLike, run: (client: Executor) => 
     return await withClient(pool, patience, (client, drop) => inTransaction(client, drop, run, patience));
 }
 
+/**
+ * The same for an application: what its own statements get, and its commit, comes through as the database said it, but for `UNAVAILABLE`. Stores
+ * and `publish` that are given the client as `tx` say what is theirs.
+ *
+ * @throws What `run` throws; ScanwireError `UNAVAILABLE` when the database cannot be used.
+ */
+export async function applicationTransaction<T>(
+    pool: PoolLike,
+    run: (client: Executor) => Promise<T>,
+    patience: Patience = {},
+): Promise<T> {
+    return await withClient(pool, patience, (client, drop) => inTransaction(client, drop, run, patience, applicationError));
+}
+
 async function inTransaction<T>(
     client: Executor,
     drop: () => void,
     run: (statements: Executor) => Promise<T>,
     patience: Patience,
+    said = storeError,
 ): Promise<T> {
     const { onServer, statement } = patience;
     const startedAt = performance.now();
@@ -127,6 +142,7 @@ async function inTransaction<T>(
             onServer === undefined || statement === undefined
                 ? patience
                 : { ...patience, statement: Math.max(1, Math.round(statement - (performance.now() - startedAt))) },
+            said,
         );
     try {
         // A statement that waited for a lock must see what the one before committed, whatever the application's database starts with.
@@ -193,9 +209,16 @@ export function patiently(pool: PoolLike, patience: Patience = {}, { prepare = t
     };
 }
 
-/** A connection, or a transaction of the application's, whose statements are waited for so long, with every error passed through {@link storeError}. */
-export function guarded(executor: Executor, { statement = 25_000, signal }: Patience = {}): Executor {
+/** A connection, or a transaction of the application's, whose statements are waited for so long, with every error passed through `said`. */
+export function guarded(
+    executor: Executor,
+    { statement = 25_000, signal }: Patience = {},
+    said: (error: unknown) => unknown = storeError,
+): Executor {
     const late = (): Error => silent(`has not answered within ${statement} ms`);
+    const rethrow = (error: unknown): never => {
+        throw said(error);
+    };
     return {
         // Query builders return what runs its statement again each time that it is waited for.
         query: <Row>(text: string, values?: unknown[]) =>
@@ -223,10 +246,6 @@ export async function withClient<T>(
         client.removeListener('error', drop);
         client.release(dropped);
     }
-}
-
-function rethrow(error: unknown): never {
-    throw storeError(error);
 }
 
 async function connected(pool: PoolLike, timeout: number, signal: AbortSignal | undefined): Promise<ClientLike> {

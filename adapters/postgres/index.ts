@@ -27,12 +27,12 @@ export { ScanwireError, type ScanwireErrorCode } from '../../lib/errors.ts';
 export { type PostgresApiKeysOptions, postgresApiKeys } from './api-keys.ts';
 export { postgresAudit } from './audit.ts';
 export {
+    applicationTransaction as transaction,
     type ClientLike,
     type PoolLike,
     type PostgresStoresOptions,
     type PostgresStoresOptions as PostgresInventoryOptions,
     type PostgresStoresOptions as PostgresRecordsOptions,
-    transaction,
 } from './database.ts';
 export { postgresInventory } from './inventory/inventory.ts';
 export { type MigrateOptions, type Migration, type MigrationFile, migrate, migrationFiles } from './migrate.ts';

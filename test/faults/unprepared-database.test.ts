@@ -5,9 +5,10 @@ import t, { type Test } from 'tap';
 import { only } from '../../adapters/contract/assertions.ts';
 import { forAll, holderOf, sampleEvent, sampleExporter, success } from '../../adapters/contract/webhooks/fixture.ts';
 import { memoryQueue } from '../../adapters/memory/index.ts';
-import { migrate, postgresStores } from '../../adapters/postgres/index.ts';
+import { migrate, postgresStores, transaction } from '../../adapters/postgres/index.ts';
 import { migrations } from '../../adapters/postgres/migrations/index.ts';
 import { keyRing } from '../../lib/keys/key-ring.ts';
+import type { Executor } from '../../lib/transaction.ts';
 import { plugin as tokenAuth } from '../../plugins/token-auth/index.ts';
 import { plugin as webhookExporter } from '../../plugins/webhook-exporter/index.ts';
 import { BREAKER, HAND_OUT } from '../plans/way.ts';
@@ -138,6 +139,41 @@ t.test('ends deliveries as a role that owns nothing, and had its rights before t
     }
     t.equal(await deliveries.count({ state: 'delivered', exporterId: exporter.id }, 1), 1);
     t.strictSame((await owner.query('select state, count from scanwire.delivery_counts')).rows, [{ state: 'delivered', count: '1' }]);
+});
+
+t.test("leaves what an application's own statements got in a transaction as the database said it, and ours as ours", async (t) => {
+    const { owner, as } = await database(t);
+    const role = `scanwire_own_${randomBytes(4).toString('hex')}`;
+    await owner.query(`create role ${role}; create table findings (id integer primary key); insert into findings values (1)`);
+    t.teardown(() => owner.query(`drop role ${role}`));
+    const refusedTo = async (pool: pg.Pool, sql: string, code: string) => {
+        const error: unknown = await transaction(pool, (client) => client.query(sql)).catch((thrown: unknown) => thrown);
+        t.ok(error instanceof pg.DatabaseError, sql);
+        t.match(error, { code });
+    };
+    await refusedTo(owner, 'select misspelt from findings', '42703');
+    await refusedTo(owner, 'select * from scanwire.findings', '42P01');
+    await refusedTo(owner, 'insert into findings values (1)', '23505');
+    await refusedTo(as(role), 'select * from findings', '42501');
+    await refusedTo(owner, 'set local statement_timeout = 1; select pg_sleep(9)', '57014');
+    await refusedTo(owner, "do $$ begin raise exception sqlstate '40001'; end $$", '40001');
+    const locked = await owner.connect();
+    await locked.query('begin; lock table findings');
+    await refusedTo(owner, 'lock table findings nowait', '55P03');
+    await locked.query('rollback');
+    locked.release();
+
+    const readOnly = (client: Executor) => client.query('set transaction read only; insert into findings values (2)');
+    await t.rejects(transaction(owner, readOnly), { code: 'UNAVAILABLE', cause: { code: '25006' } });
+    const { exporters } = postgresStores({ pool: owner }).webhooks;
+    const forgotten = { code: 'MISCONFIGURED', message: /run migrate\(pool\)/ };
+    await t.rejects(
+        transaction(owner, async (tx) => exporters.subscribers?.(tx)),
+        forgotten,
+    );
+    // What comes up at the end is of the application's making too.
+    await owner.query('alter table findings add name text, add constraint late unique (name) deferrable initially deferred');
+    await refusedTo(owner, "insert into findings values (3, 'a'), (4, 'a')", '23505');
 });
 
 t.test('says what a server is that takes no writes', async (t) => {

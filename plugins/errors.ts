@@ -53,6 +53,9 @@ export const mapErrorsSchema: Joi.BooleanSchema = Joi.boolean().default(false);
 /** Requests whose error has been answered: each plugin of a server may be told to. */
 const answered = new WeakSet<Request>();
 
+/** What errors said before they were answered: one may be kept by the application, and thrown again. */
+const saidBefore = new WeakMap<ScanwireError, string>();
+
 /**
  * Answers every ScanwireError that leaves a handler of the server, the application's own included, as {@link toBoom} does, and logs what a 503 came from. What hapi
  * has made of the error stays the response, or those who look at responses after this one would not be asked.
@@ -68,7 +71,9 @@ export function mapErrors(server: Server, plugin: string): void {
         const { output, data, isServer, message } = toBoom(response);
         if (output.statusCode === 503) {
             // As it was: what follows hides the reason from whoever shows the message.
-            logFailure(request, plugin, new ScanwireError(response.code, response.message, { cause: response.cause }));
+            const said = saidBefore.get(response) ?? response.message;
+            saidBefore.set(response, said);
+            logFailure(request, plugin, new ScanwireError(response.code, said, { cause: response.cause }));
         }
         const headers = { ...response.output.headers, ...output.headers };
         Object.assign(response, { output: { ...output, headers }, data, isServer, message });

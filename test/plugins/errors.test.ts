@@ -91,3 +91,17 @@ t.test('shows a page of errors of the application what it has made of them, and 
     t.strictSame([statusCode, result], [503, { page: [text, text], code: 'UNAVAILABLE', field: 'name' }]);
     t.strictSame(logged, [[['scanwire', 'token-auth', 'error'], 'The database is at 10.0.0.1']], 'once, though two plugins are told to');
 });
+
+t.test('logs of an error that is thrown again what it said the first time', async (t) => {
+    const kept = new ScanwireError('UNAVAILABLE', 'The database is at 10.0.0.1');
+    const host = await hostWith(true, () => Promise.reject(kept));
+    const logged: unknown[] = [];
+    host.events.on({ name: 'request', channels: 'app' }, (_, { error }) => logged.push((error as Error).message));
+    for (const _ of [1, 2, 3]) {
+        t.match(await host.inject('/'), { statusCode: 503, result: { message: /try again later/ } });
+    }
+    t.strictSame(
+        logged,
+        Array.from({ length: 3 }, () => 'The database is at 10.0.0.1'),
+    );
+});

@@ -39,7 +39,7 @@ export function exporterRoutes(
                 // As it is sent a body may be longer than as it is stored: indented, and with its text in escapes.
                 payload: { allow: 'application/json', maxBytes: 2 * maxBodyBytes + 65_536, protoAction: 'error' },
             },
-            handler: (request, h) => answered(request, async () => h.response(await published(publish, request)).code(202)),
+            handler: (request, h) => answered(request, async () => h.response(await published(publish, request)).code(202), repeating),
         },
         {
             method: 'GET',
@@ -70,16 +70,34 @@ function optionsOf(scope: ApiKeyScope, { auth, license }: Omit<CheckedRoutes, 'p
     };
 }
 
-/** Errors come to what `docs/errors.md` says; the log has why something cannot be done now. */
-async function answered<T>(request: Request, act: () => Promise<T>): Promise<T> {
+/**
+ * Errors come to what `docs/errors.md` says; the log has why something cannot be done now.
+ *
+ * @param later What a client reads then; without it, to try again later.
+ */
+async function answered<T>(request: Request, act: () => Promise<T>, later?: (request: Request) => string): Promise<T> {
     try {
         return await act();
     } catch (error) {
+        const boom = toBoom(error);
         if (error instanceof ScanwireError && error.code === 'UNAVAILABLE') {
             logFailure(request, 'webhook-exporter', error);
+            boom.output.payload.message = later?.(request) ?? boom.message;
         }
-        throw toBoom(error);
+        throw boom;
     }
+}
+
+/** Whoever got no answer does not know whether the event was accepted. */
+function repeating(request: Request): string {
+    return keyOf(request) === undefined
+        ? 'This cannot be done now. The event had no idempotency key: it may have been accepted, and would be another one if it came again'
+        : 'This cannot be done now; try again later, with the same idempotency key: the event is accepted once';
+}
+
+/** The idempotency key of an event that was sent. */
+function keyOf({ payload, headers }: Request): string | undefined {
+    return (payload as Partial<EventToPublish> | null)?.idempotencyKey ?? (headers['idempotency-key'] as string | undefined);
 }
 
 /** What is sent. What its fields may be is the rule of `publish`. */
@@ -92,10 +110,10 @@ const eventSchema: Joi.ObjectSchema<EventToPublish> = Joi.object({
     orderKey: Joi.any(),
 }).required();
 
-async function published(publish: Webhooks['publish'], { payload, headers }: Request): Promise<AcceptedEvent> {
-    const { kind, body, ...options } = checked(eventSchema, payload ?? undefined, { subject: 'Event' });
-    const inHeader = headers['idempotency-key'] as string | undefined;
-    const idempotencyKey = options.idempotencyKey ?? inHeader;
+async function published(publish: Webhooks['publish'], request: Request): Promise<AcceptedEvent> {
+    const { kind, body, ...options } = checked(eventSchema, request.payload ?? undefined, { subject: 'Event' });
+    const inHeader = request.headers['idempotency-key'];
+    const idempotencyKey = keyOf(request);
     if (inHeader !== undefined && inHeader !== idempotencyKey) {
         const message = 'Event: idempotencyKey must be the same as in the header Idempotency-Key';
         throw new ScanwireError('INVALID_INPUT', message, { field: 'idempotencyKey' });

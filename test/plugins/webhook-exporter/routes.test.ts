@@ -147,6 +147,7 @@ t.test('answers 503 while the store is away, and logs why', async (t) => {
         headers: { token: await keyFor(server, ['deliveries:read']) },
     });
     t.equal(statusCode, 503);
+    t.notMatch(payload, /idempotency/, 'who reads repeats nothing');
     t.notMatch(payload, /192\.0\.2\.1/);
     t.strictSame(logged, [['scanwire', 'webhook-exporter', 'error'], 'The database at 192.0.2.1 is away']);
 });
@@ -169,6 +170,26 @@ t.test('answers 503 within 10 s where the store says nothing of an event', async
     await silent;
     mock.timers.tick(10_000);
     t.match(json(await answer), { statusCode: 503, code: 'UNAVAILABLE' });
+});
+
+t.test('says with a 503 what a repeat of the event does, with an idempotency key and without one', async (t) => {
+    const stores = memoryWebhooks();
+    const accept = () => Promise.reject(new ScanwireError('UNAVAILABLE', 'The database at 192.0.2.1 is away'));
+    const { server } = await served(t, {}, { ...stores, deliveries: { ...stores.deliveries, accept } });
+    const token = await keyFor(server, ['events:publish', 'deliveries:read']);
+    const event = { kind: KIND, body: sample };
+    const harmless = {
+        statusCode: 503,
+        code: 'UNAVAILABLE',
+        message: /try again later, with the same idempotency key: the event is accepted once$/,
+    };
+    t.match(json(await publishing(server, token, { ...event, idempotencyKey: 'one' })), harmless);
+    t.match(json(await publishing(server, token, event, { 'idempotency-key': 'one' })), harmless);
+    const unknown = {
+        statusCode: 503,
+        message: /The event had no idempotency key: it may have been accepted, and would be another one if it came again$/,
+    };
+    t.match(json(await publishing(server, token, event)), unknown);
 });
 
 t.test('needs the strategy that it names', async (t) => {

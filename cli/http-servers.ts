@@ -213,7 +213,7 @@ export async function listen(server: Server, { host, port }: Pick<ServersOptions
     }
 }
 
-/** Tells what went wrong on the server's side. */
+/** Tells what went wrong on the server's side, and what its log says in words. */
 export function reportErrors(server: Server, onError: (error: unknown) => void): void {
     const report = ({ error }: { error?: object }): void => {
         // What a client did wrong it was told.
@@ -223,6 +223,11 @@ export function reportErrors(server: Server, onError: (error: unknown) => void):
     };
     server.events.on({ name: 'request', channels: ['app', 'error', 'internal'] }, (_, event) => report(event));
     server.events.on('log', report);
+    server.events.on('log', ({ data }) => {
+        if (typeof data === 'string') {
+            onError(data);
+        }
+    });
 }
 
 interface AdminServerOptions {

@@ -7,6 +7,7 @@ import { jsonText, printable } from '../../lib/printable.ts';
 import { isObject } from '../../lib/schema-validation.ts';
 import { type DeploymentSettings, storedSettings } from '../../lib/webhooks/deployment-settings.ts';
 import type { DeliveryQueue } from '../../lib/webhooks/dispatching/delivery-queue.ts';
+import { logLines, type WebhookEvent } from '../../lib/webhooks/observing/emitted-events.ts';
 import { CLAIM_MARGIN, CONCURRENCY } from '../../lib/webhooks/options.ts';
 import type { Webhooks } from '../../lib/webhooks/webhooks.ts';
 import { type WebhookExporterOptions, webhooksOf } from '../../plugins/webhook-exporter/options.ts';
@@ -64,6 +65,14 @@ async function worker({ data, options, json }: Call): Promise<undefined> {
         let sending: Webhooks | null = null;
         const metrics = address === undefined ? null : await startMetrics(address, { source: () => sending, onError });
         running.undo.push(async () => metrics?.stop());
+        const lineOf = logLines();
+        const onEvent = (event: WebhookEvent): void => {
+            metrics?.hear(event);
+            const line = lineOf(event);
+            if (line !== null) {
+                onError(line.text);
+            }
+        };
 
         await reloading(running, onError, async (onOutdated) => {
             const deployment = await stores.settings.read();
@@ -71,7 +80,7 @@ async function worker({ data, options, json }: Call): Promise<undefined> {
             const ownQueue = config?.queue === undefined ? await workerQueue(database, stored, onError) : null;
             const queue = ownQueue ?? (config as Required<Config>).queue;
             const parts = { stores, keyRing, queue, receivers: receiversIn(process.env) };
-            const more = { role: 'worker', onError, onOutdated, ...(metrics && { onEvent: metrics.hear }) } as const;
+            const more = { role: 'worker', onError, onOutdated, onEvent } as const;
             const own = config === null ? await webhooksOver(parts, stored, more) : webhooksOf(optionsOf(parts, config), more).webhooks;
             sending = own;
             let ended: Promise<void> | undefined;

@@ -1,5 +1,6 @@
 import type { Plugin, Server } from '@hapi/hapi';
 import { VERSION } from '../../lib/version.ts';
+import { logLines } from '../../lib/webhooks/observing/emitted-events.ts';
 import type { Webhooks } from '../../lib/webhooks/webhooks.ts';
 import { mapErrors } from '../errors.ts';
 import { healthRoutes } from '../health.ts';
@@ -35,9 +36,17 @@ export const plugin: Plugin<WebhookExporterOptions> = {
     multiple: true,
 
     register(server, options) {
+        const announce = announcing(server, 'webhook-exporter', options);
+        const lineOf = logLines();
         const { webhooks, collectors, concurrency, drainTimeout, ...settings } = webhooksOf(options, {
             onError: (error) => server.log([...logTags('webhook-exporter', options.instance), 'error'], error),
-            onEvent: announcing(server, 'webhook-exporter', options),
+            onEvent(event) {
+                const line = lineOf(event);
+                if (line !== null) {
+                    server.log([...logTags('webhook-exporter', options.instance), line.level], line.text);
+                }
+                announce(event);
+            },
         });
         const { publish, publishAll, exporters, deliveries, events, kinds, readiness, overview, doctor, start, work, close } = webhooks;
 

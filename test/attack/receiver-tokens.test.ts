@@ -96,6 +96,7 @@ t.test('stores, logs, lists and answers nothing of what a URL has after its host
     const refused = deliveries.find(({ lastCode }) => lastCode === 'gone')?.id ?? '';
     t.match(await run('deliveries', 'show', refused), /\n\nThe receiver answered to attempt 1:\n {2}\*\*\*\n$/, 'repeated and masked');
 
+    t.match(said, /^\S+Z Exporter \S+ of collector default was stopped: The receiver answered 410 Gone$/m, 'the log of the server');
     t.notMatch(said, TOKEN);
     const stored = await everythingIn(database.url);
     t.match(stored, first, 'all was looked at');

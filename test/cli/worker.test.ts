@@ -5,9 +5,10 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import t from 'tap';
 import { until } from '../../adapters/contract/assertions.ts';
+import { countingReceiver } from '../support/counting-receiver.ts';
 import { freePort } from '../support/free-port.ts';
 import { redisServer } from '../support/redis-server.ts';
-import { ended, linesOf, nextJson, scanwire, startScanwire } from '../support/scanwire.ts';
+import { ended, linesOf, nextJson, scanwire, scanwireEach, startScanwire } from '../support/scanwire.ts';
 import { get, serveIn } from '../support/served.ts';
 import { testDatabase } from '../support/test-database.ts';
 
@@ -85,5 +86,17 @@ t.test('sends for its collector, with the key ring of the data folder, and ends 
     const sent = 'scanwire_attempts_total{outcome="delivered",collector="edge"} 2\n';
     await until(async () => (await scraped()).includes(sent));
     t.match(await (await fetch(`http://127.0.0.1:${metrics}/health/ready`)).json(), { status: 'ok' });
+
+    let log = '';
+    worker.stderr?.on('data', (text) => {
+        log += text;
+    });
+    const gone = await countingReceiver(t, (response) => response.writeHead(410).end());
+    await scanwireEach([
+        { args: ['exporters', 'create', '--url', gone.url, '--collector', 'edge', '--start', '--data', data], env },
+        { args: ['events', 'publish', 'idr_investigation_created', EVENT, '--data', data], env },
+    ]);
+    await until(() => /^\S+Z Exporter \S+ of collector edge was stopped: The receiver answered 410 Gone$/m.test(log));
+    t.match(log, /^\S+Z Delivery \S+ to exporter \S+ has failed for good after attempt 1: gone, status 410; it is kept for replay$/m);
     t.equal(await ended(worker, 'SIGTERM'), 0);
 });

@@ -176,6 +176,47 @@ t.test('goes on sending whatever a listener throws, and writes it to the log', a
     t.same(logged, [[['scanwire', 'webhook-exporter', 'error'], 'in the listener']]);
 });
 
+/** What the log of a server gets of us, as its tags and what stands beside them. */
+function loggedBy(server: Server): [readonly string[], unknown][] {
+    const logged: [readonly string[], unknown][] = [];
+    server.events.on('log', ({ tags, error, data }) => logged.push([tags, error ?? data]));
+    return logged;
+}
+
+t.test('writes to the log what becomes of an exporter and of deliveries that end in vain, and nothing of a try', async (t) => {
+    const server = hapiServer({ debug: false });
+    let ahead = 0;
+    const stores = memoryWebhooks({ clock: () => new Date(Date.now() + ahead) });
+    const options = { stores, queue: memoryQueue(), keyRing: ring, egress: { allow: ['127.0.0.0/8'] }, kinds, breakerAfter: 1 };
+    await server.register({ plugin: webhookExporter, options: { ...options, instance: 'b' } });
+    const logged = loggedBy(server);
+    await server.initialize();
+    t.teardown(() => server.stop());
+    const { exporters, publish } = server.plugins['webhook-exporter'].of('b');
+    const url = `${await receiver(t, 204, 500, 204, 410)}T0KEN/in?key=T0KEN`;
+    const { exporter } = await exporters.create({ url, name: 'siem' });
+    await exporters.start(exporter.id);
+    const tags = (level: string) => ['scanwire', 'webhook-exporter', 'b', level];
+    const of = `Exporter ${exporter.id} of collector default`;
+
+    await publish('scan_finished', { workspace: 'one' });
+    await until(() => logged.length === 1);
+    t.match(logged, [[tags('warn'), new RegExp(`^${of} is failing: 1 failure in a row since \\S+Z, the last one server_error$`)]]);
+    ahead = 60_000;
+    await until(() => logged.length === 2);
+    t.strictSame(logged[1], [tags('info'), `${of} has recovered: its receiver takes deliveries again`]);
+
+    const last = await publish('scan_finished', { workspace: 'two' });
+    await until(() => logged.length === 4);
+    const ended = `Delivery ${last.deliveries[0]} to exporter ${exporter.id} has failed for good after attempt 1: gone, status 410; it is kept for replay`;
+    t.strictSame(new Set(logged.slice(2).map(([, said]) => said)), new Set([ended, `${of} was stopped: The receiver answered 410 Gone`]));
+    t.strictSame(
+        logged.slice(2).map(([of]) => of),
+        [tags('warn'), tags('warn')],
+    );
+    t.notMatch(JSON.stringify(logged), /T0KEN|127\.0\.0\.1/);
+});
+
 t.test('tells of keys, and of the first use only', async (t) => {
     const server = hapiServer();
     await server.register({ plugin: tokenAuth, options: { store: memoryApiKeys(), keyRing: ring } });

@@ -128,3 +128,77 @@ async function poisonedEvent(id: string, deliveries: EmittingContext['deliveries
         detail,
     };
 }
+
+/** A line for the log of whoever sends: `info` of what is well again, `warn` of the rest. */
+export interface LogLine {
+    readonly level: 'info' | 'warn';
+    readonly text: string;
+}
+
+/** Between two lines of the same exporter that deliveries to it have failed for good, in milliseconds: a receiver may refuse a thousand a second. */
+const QUIET = 60_000;
+
+/** What a line has of a delivery that will not be tried again. */
+const ENDINGS = { 'delivery.exhausted': 'has failed for good', 'delivery.poisoned': 'is set aside as poisoned' } as const;
+
+/**
+ * What of all that is emitted belongs into a log: what becomes of an exporter, and of a delivery that is not tried again. Nothing of a try that is repeated,
+ * or of a test, whose caller is told. Ids and codes only: no URL, and nothing that a receiver wrote.
+ *
+ * @param now A clock that does not jump, in milliseconds.
+ */
+export function logLines(now: () => number = () => performance.now()): (event: WebhookEvent) => LogLine | null {
+    const told = new Map<string, { readonly at: number; untold: number }>();
+
+    /** How many of the exporter were not told since one was; null when this one is not to be told either. */
+    function untold(exporterId: string): number | null {
+        const last = told.get(exporterId);
+        if (last !== undefined && now() - last.at < QUIET) {
+            last.untold += 1;
+            return null;
+        }
+        told.set(exporterId, { at: now(), untold: 0 });
+        return last?.untold ?? 0;
+    }
+
+    return (event) => {
+        switch (event.type) {
+            case 'exporter.failing':
+            case 'exporter.stopped':
+            case 'exporter.recovered':
+                return exporterLine(event);
+            case 'delivery.exhausted':
+            case 'delivery.poisoned': {
+                const more = event.singleAttempt ? null : untold(event.exporterId);
+                return more === null ? null : endedLine(event, event.type, more);
+            }
+            default:
+                return null;
+        }
+    };
+}
+
+function exporterLine({ type, exporterId, collector, failures, failingSince, reason, code }: ExporterEvent): LogLine {
+    const exporter = `Exporter ${exporterId} of collector ${collector}`;
+    if (type === 'exporter.recovered') {
+        return { level: 'info', text: `${exporter} has recovered: its receiver takes deliveries again` };
+    }
+    if (type === 'exporter.stopped') {
+        return { level: 'warn', text: `${exporter} was stopped: ${reason}` };
+    }
+    const since = failingSince === null ? '' : ` since ${failingSince.toISOString()}`;
+    const last = code === null ? '' : `, the last one ${code}`;
+    return {
+        level: 'warn',
+        text: `${exporter} is failing: ${failures} ${failures === 1 ? 'failure' : 'failures'} in a row${since}${last}`,
+    };
+}
+
+function endedLine({ deliveryId, exporterId, attempt, code, status }: DeliveryEvent, type: keyof typeof ENDINGS, more: number): LogLine {
+    const came = `${code}${status === null ? '' : `, status ${status}`}`;
+    const others = more === 0 ? '' : `; so did ${more} more to this exporter since it was last said`;
+    return {
+        level: 'warn',
+        text: `Delivery ${deliveryId} to exporter ${exporterId} ${ENDINGS[type]} after attempt ${attempt}: ${came}; it is kept for replay${others}`,
+    };
+}

@@ -1,5 +1,5 @@
 import type { AuditEntry, AuditStore } from '../../lib/audit/audit-trail.ts';
-import { assertStoreOptions, IMPATIENT, type PoolLike, patiently, type Row, withDates } from './database.ts';
+import { assertStoreOptions, IMPATIENT, IMPATIENT_ON_SERVER, type PoolLike, patiently, type Row, withDates } from './database.ts';
 
 /** So many of those that are too old go with each that comes. */
 const FORGOTTEN = 100;
@@ -36,6 +36,7 @@ const ID = /^[1-9]\d{0,17}$/;
 export function postgresAudit(options: { readonly pool: PoolLike }): AuditStore {
     assertStoreOptions(options, 'postgresAudit');
     const db = patiently(options.pool, IMPATIENT);
+    const reading = patiently(options.pool, IMPATIENT_ON_SERVER);
     return {
         async begin({ actor, operation, subject }, keepFor) {
             const { rows } = await db.query<{ id: string }>(BEGIN, [actor, operation, subject, keepFor]);
@@ -50,7 +51,7 @@ export function postgresAudit(options: { readonly pool: PoolLike }): AuditStore 
             if (after !== null && !ID.test(after)) {
                 return [];
             }
-            const { rows } = await db.query<Row<AuditEntry>>(LIST, [limit, since, until, actor, operation, after]);
+            const { rows } = await reading.query<Row<AuditEntry>>(LIST, [limit, since, until, actor, operation, after]);
             return rows.map((row) => withDates(row, ['at']));
         },
     };

@@ -92,7 +92,7 @@ export const IMPATIENT: Patience = { statement: 4_500 };
 
 /**
  * The same for what may take long on a loaded database: who asks again and again leaves nothing running there. The server ends it before we lose
- * patience, so that the connection can be used again.
+ * patience, so that the connection can be used again. It takes two more round trips, which what is found by its key does without.
  */
 export const IMPATIENT_ON_SERVER: Patience = { statement: 5_500, onServer: 4_250 };
 

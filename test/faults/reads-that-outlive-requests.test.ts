@@ -1,15 +1,16 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import pg from 'pg';
 import t, { type Test } from 'tap';
-import { until } from '../../adapters/contract/assertions.ts';
+import { present, until } from '../../adapters/contract/assertions.ts';
 import { memoryQueue } from '../../adapters/memory/index.ts';
 import { patiently } from '../../adapters/postgres/database.ts';
-import { postgresWebhooks } from '../../adapters/postgres/index.ts';
+import { postgresStores } from '../../adapters/postgres/index.ts';
 import { egressGuard } from '../../lib/egress/guard.ts';
 import { keyRing } from '../../lib/keys/key-ring.ts';
 import { emitPoisoned } from '../../lib/webhooks/observing/emitted-events.ts';
 import { httpSender } from '../../lib/webhooks/sending/http-sender.ts';
 import { webhooks } from '../../lib/webhooks/webhooks.ts';
+import { collect } from '../support/collect.ts';
 import { migratedDatabase } from '../support/migrated-database.ts';
 
 /** A pool as an application may have it, what its connections do on the server, and a connection that can keep all of them waiting. */
@@ -26,7 +27,10 @@ async function lockable(t: Test, max?: number) {
     });
     return {
         pool,
-        lock: () => beside.query('begin; lock table scanwire.exporters, scanwire.deliveries, scanwire.events in access exclusive mode'),
+        lock: () =>
+            beside.query(
+                'begin; lock table scanwire.exporters, scanwire.deliveries, scanwire.events, scanwire.hosts, scanwire.audit_entries in access exclusive mode',
+            ),
         unlock: () => beside.query('rollback'),
 
         /** Statements that run, or wait for a lock. */
@@ -55,8 +59,9 @@ t.test('the server ends a statement that nobody waits for any more, and the conn
 });
 
 t.test('requests give up reads and leave none running, while the engine goes on with its own', async (t) => {
-    const { pool, lock, unlock, running } = await lockable(t);
-    const stores = postgresWebhooks({ pool });
+    // Each of them has a connection.
+    const { pool, lock, unlock, running } = await lockable(t, 20);
+    const { audit, inventory, webhooks: stores } = postgresStores({ pool });
     const { exporters, deliveries } = stores;
     const guard = egressGuard({ allow: [] });
     const queue = memoryQueue();
@@ -82,6 +87,9 @@ t.test('requests give up reads and leave none running, while the engine goes on 
         () => deliveries.get(id),
         () => deliveries.count({}, 10),
         () => deliveries.activity?.([new Date(0), new Date()], { max: 10 }),
+        () => audit.list({ limit: 1, actor: 'nobody' }),
+        () => inventory.hosts.count?.([1], {}),
+        () => collect(present(inventory.hosts.select)([1], { where: { search: 'nowhere' }, limit: 1 })),
     ];
     await Promise.all(reads.map((read) => t.rejects(async () => await read(), { code: 'UNAVAILABLE' })));
     t.equal(await running(), 3, 'what the engine has asked for, and nothing else');

@@ -56,7 +56,7 @@ const BATCH = 250;
  * nor a snapshot: a row is seen at most once, and one that is stored behind the reader while it reads is missed.
  */
 export function collection<Row extends { readonly id: number }>(readers: Readers, source: CollectionSource): SelectableCollection<Row> {
-    const { database, further } = readers;
+    const { database, searching } = readers;
     const { select: columns, from, parents, filters, changedAtOnce = BATCH, whole = (rows) => rows } = source;
     const below = seenBelow(source);
     const one = `select ${columns} from ${from} where ${[...below, `rows.id = $${parents.length + 1}`].join(' and ')}`;
@@ -66,6 +66,7 @@ export function collection<Row extends { readonly id: number }>(readers: Readers
         { where = {}, hosts, after, limit, extras = [] }: Selection,
         { signal }: ReadOptions = {},
     ) {
+        const { database: first, further } = followsIndex(where) ? readers : searching;
         let left = path.every(isRowId) ? (limit ?? Number.POSITIVE_INFINITY) : 0;
         for (let behind = after; left > 0; ) {
             signal?.throwIfAborted();
@@ -78,7 +79,7 @@ export function collection<Row extends { readonly id: number }>(readers: Readers
                 ...(behind !== undefined && { after: behind }),
             };
             const { text, values } = selectingByAddress(source, path, part) ?? selecting(source, path, part);
-            const reader = behind === after ? database : further;
+            const reader = behind === after ? first : further;
             const found = await reader.query<GivenRow>(text, values);
             signal?.throwIfAborted();
             const rows = whole(found.rows, path) as readonly (Row & { readonly updated_at: Date })[];
@@ -116,10 +117,18 @@ export function collection<Row extends { readonly id: number }>(readers: Readers
 
             const values: unknown[] = [...path];
             const all = [...below, listedFor(source, where), ...conditions(source, where, values)].join(' and ');
-            const { rows } = await database.query<{ count: number }>(`select count(*)::integer as count from ${from} where ${all}`, values);
+            const { rows } = await searching.database.query<{ count: number }>(
+                `select count(*)::integer as count from ${from} where ${all}`,
+                values,
+            );
             return rows[0]?.count ?? 0;
         },
     };
+}
+
+/** Whether an index leads from one row of the selection to the next: other filters may pass over any number of rows for each. */
+function followsIndex({ address: _, updated_since: __, ...others }: Filters): boolean {
+    return Object.values(others).every((value) => value === undefined);
 }
 
 /** The reading of a collection as text. While an import lays something over rows they come as rows. */

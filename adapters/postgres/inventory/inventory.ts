@@ -15,7 +15,7 @@ import {
 } from '../../../lib/inventory/resources.ts';
 import { FILTERS, SEARCHED } from '../../../lib/inventory/selection.ts';
 import type { InventoryStore, InventoryWriter } from '../../../lib/inventory/store.ts';
-import { assertStoreOptions, IMPATIENT, type PostgresStoresOptions, patiently } from '../database.ts';
+import { assertStoreOptions, IMPATIENT, IMPATIENT_ON_SERVER, type PostgresStoresOptions, patiently } from '../database.ts';
 import { importHosts } from '../imports/import-hosts.ts';
 import { lastSeen } from '../imports/sightings.ts';
 import { laidOver } from '../imports/stage-findings.ts';
@@ -163,7 +163,7 @@ export function postgresInventory(options: PostgresStoresOptions): Required<Inve
     assertStoreOptions(options, 'postgresInventory');
     const { pool, clock = systemClock } = options;
     const database = patiently(pool, IMPATIENT);
-    const readers = readersOf(database, patiently(pool, IMPATIENT, { through: copying }));
+    const readers = readersOf(database, patiently(pool, IMPATIENT, { through: copying }), patiently(pool, IMPATIENT_ON_SERVER));
 
     return {
         workspaces: collection<Workspace>(readers, {

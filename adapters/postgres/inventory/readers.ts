@@ -6,6 +6,8 @@ export interface Readers {
     readonly database: Executor;
     /** The batches behind the first one, of all listings together: a few at once, the others in their order. */
     readonly further: Executor;
+    /** The same of statements that may read many rows to find or to count few. */
+    readonly searching: Pick<Readers, 'database' | 'further'>;
     /** Those of listings as text, in turn with the others: each statement selects an id and a text, and results in one `TextBatch`. */
     readonly texts: Executor;
 }
@@ -17,7 +19,7 @@ const AT_ONCE = 2;
  * However many listings are read, what else is asked waits for a few batches and no more, at the database as in this process. Measured: one
  * host takes 10 ms beside one index of all hosts, and took 136 ms beside twenty (see `docs/postgres.md`).
  */
-export function readersOf(database: Executor, texts: Executor): Readers {
+export function readersOf(database: Executor, texts: Executor, searching: Executor = database): Readers {
     const waiting: (() => void)[] = [];
     let underWay = 0;
 
@@ -48,5 +50,10 @@ export function readersOf(database: Executor, texts: Executor): Readers {
             }
         },
     });
-    return { database, further: inTurn(database), texts: inTurn(texts) };
+    return {
+        database,
+        further: inTurn(database),
+        searching: { database: searching, further: inTurn(searching) },
+        texts: inTurn(texts),
+    };
 }

@@ -11,10 +11,34 @@ import { orUnavailable, type StoreFailure } from './errors.ts';
  * Adds routes that name an authentication strategy. hapi's own message for an unknown one does not say which option it came from.
  *
  * @param message What is said of a strategy that the server does not have.
- * @throws ScanwireError `MISCONFIGURED`, field `auth`.
+ * @param place As in {@link atFreePaths}.
+ * @throws ScanwireError `MISCONFIGURED`, field `auth`, or as {@link atFreePaths}.
  */
-export function withStrategy(message: string, addRoutes: () => void): void {
-    refusedAs({ assertion: /authentication strategy/, message, field: 'auth' }, addRoutes);
+export function withStrategy(message: string, place: string, addRoutes: () => void): void {
+    refusedAs({ assertion: /authentication strategy/, message, field: 'auth' }, () => atFreePaths(place, addRoutes));
+}
+
+/** What hapi says of a path that it knows already. */
+const TAKEN = /^New route (\S+) conflicts with existing /;
+
+/**
+ * Adds routes whose paths the server may have already, as it does where a plugin is registered twice.
+ *
+ * @param place What says where they are, for example `metrics options: path`; its last word is the field.
+ * @throws ScanwireError `MISCONFIGURED` that names it.
+ */
+export function atFreePaths(place: string, addRoutes: () => void): void {
+    try {
+        addRoutes();
+    } catch (cause) {
+        const [, path] = TAKEN.exec((cause as Error).message) ?? [];
+        if (path === undefined) {
+            throw cause;
+        }
+
+        const message = `${place} must lead to paths that no other route of the server has: ${path} is taken`;
+        throw new ScanwireError('MISCONFIGURED', message, { field: place.slice(place.lastIndexOf(' ') + 1), cause });
+    }
 }
 
 /**

@@ -31,14 +31,13 @@ export const plugin: NamedPlugin<AdminConsoleOptions> = {
         const { routes = true, screens } = settings;
         // Loaded here: whoever has none pays nothing.
         const pages = screens === undefined ? null : await import('./screens/index.ts');
-        withStrategy('admin-console options: auth must name a strategy of the server, registered before', () => {
-            if (routes) {
-                server.route(adminRoutes(settings));
-            }
-            if (screens !== undefined) {
-                pages?.addScreens(server, { ...settings, screens });
-            }
-        });
+        const unknown = 'admin-console options: auth must name a strategy of the server, registered before';
+        if (routes) {
+            withStrategy(unknown, 'admin-console options: prefix', () => server.route(adminRoutes(settings)));
+        }
+        if (screens !== undefined) {
+            withStrategy(unknown, 'admin-console options: screens.prefix', () => pages?.addScreens(server, { ...settings, screens }));
+        }
     },
 };
 

@@ -94,6 +94,7 @@ export const optionsSchema: Joi.ObjectSchema<Settings> = Joi.object<Settings, tr
         audit: objectWith<AuditTrail>('record', 'list'),
     })
         .min(1)
+        .custom(withPart)
         .required(),
     auth: Joi.alternatives(Joi.string(), Joi.boolean().valid(false)).required(),
     authorize: Joi.function().required(),
@@ -102,7 +103,13 @@ export const optionsSchema: Joi.ObjectSchema<Settings> = Joi.object<Settings, tr
         .when('system.webhooks', { is: Joi.exist(), otherwise: Joi.forbidden() })
         .messages({ 'any.unknown': '{{#label}} needs system.webhooks: an owner has nothing else' }),
     prefix: prefixSchema('/admin-console'),
-    routes: Joi.boolean().default(true),
+    routes: Joi.boolean()
+        .when('screens', {
+            not: Joi.exist(),
+            // biome-ignore lint/suspicious/noThenProperty: the word of Joi
+            then: Joi.valid(true).messages({ 'any.only': '{{#label}} must be true without screens: there would be nothing' }),
+        })
+        .default(true),
     screens: Joi.object<ScreenSettings, true>({
         prefix: prefixSchema('/admin'),
         frameAncestors: Joi.string()
@@ -113,7 +120,7 @@ export const optionsSchema: Joi.ObjectSchema<Settings> = Joi.object<Settings, tr
         signOut: Joi.string().pattern(LOCAL_PATH).messages({ 'string.pattern.base': '{{#label}} must look like /sign-out' }),
         secure: Joi.boolean(),
         // What is missing is said where they are loaded, by its name.
-        texts: Joi.alternatives(Joi.object(), Joi.array().items(Joi.object())),
+        texts: Joi.alternatives(Joi.object(), Joi.array().items(Joi.object()).min(1)),
     }).when('auth', {
         is: false,
         // biome-ignore lint/suspicious/noThenProperty: the word of Joi
@@ -121,6 +128,12 @@ export const optionsSchema: Joi.ObjectSchema<Settings> = Joi.object<Settings, tr
     }),
     instance: instanceSchema,
 }).required();
+
+/** What is undefined is mostly a plugin that is registered later. */
+function withPart(system: HostSystem, { message }: Joi.CustomHelpers): HostSystem | Joi.ErrorReport {
+    const isThere = Object.values(system).some((part) => part !== undefined);
+    return isThere ? system : message({ custom: '{{#label}} must have a part that is not undefined: register its plugin before' });
+}
 
 /** Who asks. @throws ScanwireError `MISCONFIGURED` for what is no name; what the application throws. */
 export async function callerIn(request: Request, { actor, owner }: Pick<Settings, 'actor' | 'owner'>): Promise<Caller> {

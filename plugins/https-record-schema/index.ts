@@ -41,7 +41,7 @@ export const plugin: NamedPlugin<HttpsRecordSchemaOptions> = {
         };
 
         exposeInstance(server, 'https-record-schema', settings, { validate: checkRecord });
-        withStrategy(UNKNOWN_STRATEGY, () => server.route(routesOf(settings, access)));
+        withStrategy(UNKNOWN_STRATEGY, 'https-record-schema options: path', () => server.route(routesOf(settings, access)));
     },
 };
 

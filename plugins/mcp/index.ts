@@ -70,7 +70,7 @@ export const plugin: NamedPlugin<McpOptions> = {
             throw missingPackage(PACKAGE, USE);
         }
 
-        withStrategy(UNKNOWN_STRATEGY, () => addRoute(server, settings));
+        withStrategy(UNKNOWN_STRATEGY, 'mcp options: path', () => addRoute(server, settings));
     },
 };
 

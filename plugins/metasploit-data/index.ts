@@ -63,7 +63,7 @@ export const plugin: NamedPlugin<MetasploitDataOptions> = {
     register(server, options) {
         const settings = checked(optionsSchema, options, { subject: 'metasploit-data options', code: 'MISCONFIGURED' });
         claimInstance(server, PLUGIN, settings);
-        withStrategy(UNKNOWN_STRATEGY, () => server.route(routesOf(settings)));
+        withStrategy(UNKNOWN_STRATEGY, 'metasploit-data registration: routes.prefix', () => server.route(routesOf(settings)));
     },
 };
 

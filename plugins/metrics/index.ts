@@ -70,7 +70,7 @@ export const plugin: NamedPlugin<MetricsPluginOptions> = {
                 metrics.hear(event);
             }
         });
-        withStrategy('metrics options: auth must name a strategy of the server, registered before', () =>
+        withStrategy('metrics options: auth must name a strategy of the server, registered before', 'metrics options: path', () =>
             server.route(metricsRoute(metrics, path, auth === false ? false : { strategies: [auth], mode: 'required' })),
         );
     },

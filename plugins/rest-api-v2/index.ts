@@ -3,12 +3,12 @@ import { DENIAL } from '../../lib/keys/api-keys.ts';
 import { checked } from '../../lib/schema-validation.ts';
 import { VERSION } from '../../lib/version.ts';
 import { claimInstance } from '../instance.ts';
-import { licensed, needsScope, withStrategy } from '../route-authorization.ts';
+import { atFreePaths, licensed, needsScope, withStrategy } from '../route-authorization.ts';
 import { unsniffed } from '../route-parts.ts';
 import { base, type Resource, read, UNREADABLE, unknownRoute } from './handlers.ts';
 import { MAX_STREAMS, optionsSchema, type RestApiV2Options } from './options.ts';
 import { type RequestLimiting, requestLimiting, streamsUpTo } from './request-limits.ts';
-import { resources } from './resources.ts';
+import { BASE, resources } from './resources.ts';
 
 export { ScanwireError, type ScanwireErrorCode } from '../../lib/errors.ts';
 export { type ErrorDetails, toBoom } from '../errors.ts';
@@ -49,20 +49,16 @@ export const plugin: NamedPlugin<RestApiV2Options> = {
         const streams = streamsUpTo(maxStreams ?? MAX_STREAMS);
         const routeOptions = optionsOfEveryRoute(settings, limiting);
 
-        withStrategy(UNKNOWN_STRATEGY, () => addGetRoute(server, routeOptions, '/base', base));
-        for (const resource of table) {
-            addGetRoute(server, routeOptions, `${resource.path}/{${resource.idName}?}`, read(resource, streams));
-        }
-
+        withStrategy(UNKNOWN_STRATEGY, 'rest-api-v2 registration: routes.prefix', () => {
+            addGetRoute(server, routeOptions, BASE, base);
+            for (const resource of table) {
+                addGetRoute(server, routeOptions, `${resource.path}/{${resource.idName}?}`, read(resource, streams));
+            }
+            // Whatever is no route is refused or unknown like a row: without a key nobody learns which.
+            server.route({ method: '*', path: UNKNOWN_PATH, handler: unknownRoute, options: { ...routeOptions, payload: UNREAD } });
+        });
         await describeApi(server, settings, { table, routeOptions });
         server.ext('onRequest', leading(server));
-        // Whatever is no route is refused or unknown like a row: without a key nobody learns which.
-        server.route({
-            method: '*',
-            path: UNKNOWN_PATH,
-            handler: unknownRoute,
-            options: { ...routeOptions, payload: UNREAD },
-        });
     },
 };
 
@@ -87,7 +83,7 @@ async function describeApi(
     addGetRoute(server, isPublic ? { ...routeOptions, auth: false, ext: { onPreResponse: unsniffed } } : routeOptions, DOCUMENT, handler);
     if (page !== undefined) {
         const { addDocsPage } = await import('./api-docs.ts');
-        addDocsPage(server, page, `${base}${DOCUMENT}`);
+        atFreePaths('rest-api-v2 options: openapi.page', () => addDocsPage(server, page, `${base}${DOCUMENT}`));
     }
 }
 

@@ -28,6 +28,9 @@ interface ResourceEntry extends Omit<OwnResource, 'store'> {
     readonly isStandard?: true;
 }
 
+/** Where there is no resource, but a page with the time. */
+export const BASE = '/base';
+
 /**
  * Every resource, the application's own included.
  *
@@ -47,8 +50,12 @@ export function resources({ store, timeZone, resources: own = [] }: RestApiV2Opt
         }
 
         const parents = parentsOf(path, byShape);
-        if (parents === undefined || byShape.has(shape(path))) {
+        if (parents === undefined || byShape.has(shape(path)) || path === BASE) {
             throw wrongPath(index - first, parents === undefined ? `${path} is below no known resource` : `${path} is there twice`);
+        }
+        const ids = [...Array.from(path.matchAll(/\{(\w+)\}/g), ([, name]) => name), idName(path)];
+        if (new Set(ids).size < ids.length) {
+            throw wrongPath(index - first, "must call each id otherwise, its own rows' as well");
         }
 
         byShape.set(shape(path), rows);

@@ -6,7 +6,7 @@ import { mapErrors } from '../errors.ts';
 import { healthRoutes } from '../health.ts';
 import { claimInstance, exposeInstance, type Instances } from '../instance.ts';
 import { announcing, logTags } from '../log-and-events.ts';
-import { withStrategy } from '../route-authorization.ts';
+import { atFreePaths, withStrategy } from '../route-authorization.ts';
 import { type WebhookExporterOptions, webhooksOf } from './options.ts';
 import { exporterRoutes, UNKNOWN_STRATEGY } from './routes.ts';
 
@@ -82,9 +82,11 @@ function addRoutes(
     { routes, health, maxBodyBytes }: Pick<ReturnType<typeof webhooksOf>, 'routes' | 'health' | 'maxBodyBytes'>,
 ): void {
     if (routes !== undefined) {
-        withStrategy(UNKNOWN_STRATEGY, () => server.route(exporterRoutes(own, routes, maxBodyBytes)));
+        withStrategy(UNKNOWN_STRATEGY, 'webhook-exporter options: routes.prefix', () =>
+            server.route(exporterRoutes(own, routes, maxBodyBytes)),
+        );
     }
     if (health !== undefined) {
-        server.route(healthRoutes(own.readiness, health));
+        atFreePaths('webhook-exporter options: health.prefix', () => server.route(healthRoutes(own.readiness, health)));
     }
 }

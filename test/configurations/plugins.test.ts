@@ -1,5 +1,6 @@
 import { server as hapiServer, type Server } from '@hapi/hapi';
 import Joi from 'joi';
+import { collectDefaultMetrics, Registry } from 'prom-client';
 import t from 'tap';
 import { memoryApiKeys, memoryInventory, memoryQueue, memoryRecords, memoryWebhooks } from '../../adapters/memory/index.ts';
 import { keyRing } from '../../lib/keys/key-ring.ts';
@@ -22,6 +23,12 @@ const ring = keyRing({ current: 'k1', keys: { k1: new Uint8Array(32) } });
 const license = alwaysLicensed();
 const auth = { plugin: tokenAuth, options: { store: memoryApiKeys(), keyRing: ring } };
 const exporter = { plugin: webhookExporter, options: { stores: memoryWebhooks(), queue: memoryQueue(), keyRing: ring } };
+
+/** What another registration of the same plugin has already, and another plugin. */
+const TAKEN = /must lead to paths that no other route of the server has: \/\S* is taken/;
+const api = { store: memoryInventory(), license };
+const restApi = { plugin: restApiV2, options: api };
+const asAnother = { instance: 'b' };
 
 /** Registers and starts, as a host does. */
 async function started(plugin: object, options: unknown, before: readonly object[] = []): Promise<void> {
@@ -105,6 +112,13 @@ const REST_API = tableOf(
         ['openapi', /must be of type object/, { openapi: false }],
         ['openapi.page', /must look like \/api-docs/, { openapi: { page: 'api docs' } }],
         ['openapi.public', /must be a boolean/, { openapi: { public: 'yes' } }],
+        ['openapi.page', TAKEN, { openapi: { page: '/rest_api/v2/workspaces' } }],
+        ['routes.prefix', TAKEN, asAnother, [auth, restApi]],
+        ['resources[0].path', /is there twice/, own({ path: '/base' })],
+        ['resources[0].path', /must call each id otherwise/, own({ path: '/workspaces/{id}/hosts/{id}/scans' })],
+        ['resources[0].path', /must call each id otherwise/, own({ path: '/workspaces/{campaign_id}/campaigns' })],
+        ['store', /must have the collection workspaces with/, { store: Promise.resolve(memoryInventory()) }],
+        ['license', /must be of type object/, { license: async () => true }],
         ['instance', /is not allowed to be empty/, { instance: '' }],
     ],
     [auth],
@@ -152,6 +166,7 @@ const WEBHOOK_EXPORTER = tableOf(untyped(webhookExporter), exporter.options, [
     ['collectors[0]', /must be 1 to 64/, { collectors: ['the edge'] }],
     ['concurrency', /must be less than or equal to 5000/, { concurrency: 100_000 }],
     ['drainTimeout', /must be less than or equal to 3600000/, { drainTimeout: 1e9 }],
+    ['attemptTimeout', /must be greater than or equal to 100/, { attemptTimeout: 15 }],
     ['attemptTimeout', /must be less than or equal to 30000/, { attemptTimeout: 60_000 }],
     ['connectTimeout', /must be less than or equal to attemptTimeout/, { connectTimeout: 9000, attemptTimeout: 8000 }],
     ['resolver', /must be one of \[dns, system\]/, { resolver: 'google' }],
@@ -166,6 +181,15 @@ const WEBHOOK_EXPORTER = tableOf(untyped(webhookExporter), exporter.options, [
     ['routes.auth', /must name a strategy of the server/, { routes: { auth: 'session' } }, [auth]],
     ['routes.license', /must have the function valid/, { routes: { license: {} } }, [auth]],
     ['health.prefix', /must look like \/webhooks/, { health: { prefix: 'webhooks' } }],
+    ['routes.prefix', TAKEN, { ...asAnother, routes: {} }, [auth, { ...exporter, options: { ...exporter.options, routes: {} } }]],
+    ['health.prefix', TAKEN, { ...asAnother, health: {} }, [{ ...exporter, options: { ...exporter.options, health: {} } }]],
+    ['collectors[1]', /contains a duplicate value/, { collectors: ['edge', 'edge'] }],
+    ['stores', /must be of type object/, { stores: memoryWebhooks }],
+    ['queue', /must have the function ready/, { queue: Promise.resolve(memoryQueue()) }],
+    ['tracing', /must have the function publishing/, { tracing: Promise.resolve({}) }],
+    ['rate', /must be a number/, { rate: '10/s' }],
+    ['keepFor', /cannot be infinity/, { keepFor: Number.POSITIVE_INFINITY }],
+    ['egress.owners', /must be an array/, { egress: { allow: [], owners: { one: '10.0.0.0/8' } } }],
     ['store', /is not allowed/, { store: memoryWebhooks() }],
 ]);
 
@@ -189,11 +213,19 @@ const RECORDS = tableOf(
             { enrich: { workspace: 'a\nb' }, records: memoryRecords({ inventory: memoryInventory() }) },
         ],
         ['store', /is not allowed/, { store: memoryRecords() }],
+        ['path', TAKEN, asAnother, [auth, { plugin: httpsRecordSchema, options: { auth: 'token' } }]],
+        ['path', /must look like \/https-record-schema/, { path: '/{x}' }],
+        ['records', /must have the function add/, { records: Promise.resolve(memoryRecords()) }],
     ],
     [auth],
 );
 
 const { workspaceVulns: _, ...incomplete } = memoryInventory();
+
+const registry = new Registry();
+const measuring = { plugin: metrics, options: { auth: false, registry } };
+const ofProcess = new Registry();
+collectDefaultMetrics({ register: ofProcess });
 
 const READERS = [
     ...tableOf(
@@ -204,6 +236,7 @@ const READERS = [
             ['license', /is required/, { license: undefined }],
             ['auth', /must name a strategy of the server/, { auth: 'nope' }],
             ['queryToken', /must be a boolean/, { queryToken: HUSH }],
+            ['routes.prefix', TAKEN, asAnother, [auth, { plugin: metasploitData, options: api }]],
         ],
         [auth],
     ),
@@ -218,6 +251,9 @@ const READERS = [
             ['license', /is required/, { license: undefined }],
             ['auth', /must name a strategy of the server/, { auth: 'nope' }],
             ['path', /must look like \/mcp/, { path: 'mcp' }],
+            ['path', TAKEN, asAnother, [auth, { plugin: mcp, options: api }]],
+            ['path', TAKEN, { path: '/rest_api/v2/workspaces' }, [auth, restApi]],
+            ['license', /must have the function valid/, { license: Promise.resolve(license) }],
         ],
         [auth],
     ),
@@ -232,14 +268,30 @@ const READERS = [
             ['webhook-exporter', /register that before/, {}, []],
             ['registry', /must have the function metrics/, { registry: {} }],
             ['perExporter', /must be a boolean/, { perExporter: 'id' }],
+            ['path', TAKEN, asAnother, [exporter, { plugin: metrics, options: { auth: false } }]],
+            ['registry', /must have no metric scanwire_\w+ yet/, { ...asAnother, path: '/b', registry }, [exporter, measuring]],
+            ['registry', /must have no metric process_\w+ yet/, { processMetrics: true, registry: ofProcess }],
         ],
         [auth, exporter],
     ),
 ];
 
+const console = { system: { migrate: async () => [] }, auth: false as const, authorize: () => true };
+const pages = { auth: 'session', screens: {} };
+/** A strategy of the host's own. */
+const session = {
+    plugin: {
+        name: 'session',
+        register({ auth }: Server): void {
+            auth.scheme('session', () => ({ authenticate: (_, h) => h.authenticated({ credentials: {} }) }));
+            auth.strategy('session', 'session');
+        },
+    },
+};
+
 const CONSOLE = tableOf(
     untyped(adminConsole),
-    { system: { migrate: async () => [] }, auth: false, authorize: () => true },
+    console,
     [
         ['admin-console options', /is required/, undefined],
         ['system', /must have at least 1 key/, { system: {} }],
@@ -252,6 +304,24 @@ const CONSOLE = tableOf(
         ['authorize', /must be of type function/, { authorize: true }],
         ['prefix', /must look like \/admin-console/, { prefix: 'admin' }],
         ['screens', /needs auth to name a strategy of the server/, { screens: {} }],
+        ['system', /must have a part that is not undefined: register its plugin before/, { system: { webhooks: undefined } }],
+        ['routes', /must be true without screens/, { routes: false }],
+        ['prefix', TAKEN, asAnother, [{ plugin: adminConsole, options: console }]],
+        [
+            'screens.prefix',
+            TAKEN,
+            { ...asAnother, ...pages, prefix: '/b' },
+            [session, { plugin: adminConsole, options: { ...console, ...pages } }],
+        ],
+        ['screens.texts', /must contain at least 1 items/, { auth: 'session', screens: { texts: [] } }, [session]],
+        [
+            'screens.frameAncestors',
+            /must be sources of a/,
+            { auth: 'session', screens: { frameAncestors: "'self'; script-src *" } },
+            [session],
+        ],
+        ['screens.signOut', /must look like \/sign-out/, { auth: 'session', screens: { signOut: '//elsewhere.example' } }, [session]],
+        ['actor', /is required/, { system: { audit: { record: () => {}, list: () => {} } } }],
     ],
     [auth],
 );

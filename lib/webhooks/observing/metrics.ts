@@ -1,6 +1,6 @@
 import Joi from 'joi';
 import type * as Prometheus from 'prom-client';
-import { optionalPackage } from '../../errors.ts';
+import { optionalPackage, ScanwireError } from '../../errors.ts';
 import { checked, objectWith } from '../../schema-validation.ts';
 import { BREAKERS, type Breaker, type Overview } from '../exporters/exporter-health.ts';
 import type { Webhooks } from '../webhooks.ts';
@@ -68,17 +68,33 @@ export async function webhookMetrics(options: MetricsOptions): Promise<WebhookMe
     checked(optionsSchema, options, { subject: 'webhookMetrics options', code: 'MISCONFIGURED' });
     const client = await optionalPackage('prom-client', 'Metrics', () => import('prom-client'));
     const registry = (options.registry as Prometheus.Registry | undefined) ?? new client.Registry();
-    if (options.processMetrics === true) {
-        client.collectDefaultMetrics({ register: registry });
-    }
-    addGauges(client, registry, options);
-    const count = heardBy(client, registry, options.perExporter === true);
-    const seen = certificateGauge(client, registry, options);
+    const { count, seen } = withNewNames(() => {
+        if (options.processMetrics === true) {
+            client.collectDefaultMetrics({ register: registry });
+        }
+        addGauges(client, registry, options);
+        return { count: heardBy(client, registry, options.perExporter === true), seen: certificateGauge(client, registry, options) };
+    });
     const hear = (event: WebhookEvent): void => {
         count(event);
         seen(event);
     };
     return { hear, text: async () => ({ text: await registry.metrics(), type: registry.contentType }) };
+}
+
+/** prom-client says of a name that a registry has already not where the registry came from. */
+function withNewNames<Made>(add: () => Made): Made {
+    try {
+        return add();
+    } catch (cause) {
+        const [, name] = /^A metric with the name (\w+) has already been registered/.exec((cause as Error).message) ?? [];
+        if (name === undefined) {
+            throw cause;
+        }
+
+        const message = `webhookMetrics options: registry must have no metric ${name} yet: each instance needs a registry of its own`;
+        throw new ScanwireError('MISCONFIGURED', message, { field: 'registry', cause });
+    }
 }
 
 function heardBy(client: Client, registry: Prometheus.Registry, perExporter: boolean): (event: WebhookEvent) => void {

@@ -89,7 +89,8 @@ const count = (byDefault: number): Joi.NumberSchema => Joi.number().integer().mi
 export const senderLimitSchemas: { readonly [Limit in keyof SenderLimits]: Joi.NumberSchema } = {
     dnsTimeout: milliseconds(5000),
     connectTimeout: milliseconds(5000),
-    attemptTimeout: milliseconds(15_000).max(30_000),
+    // Below this it was meant in seconds: no receiver would be reached.
+    attemptTimeout: milliseconds(15_000).min(100).max(30_000),
     maxResponseBytes: count(65_536).min(0),
     maxIdleConnections: count(256).min(0),
     socketMaxAge: milliseconds(60_000),

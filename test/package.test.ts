@@ -32,10 +32,30 @@ t.test('offers the listed names and no others', async (t) => {
     t.strictSame(offered, JSON.parse(readFileSync(LIST, 'utf8')));
 });
 
-t.test('has every name that it offers on a page', (t) => {
+/** The names of the types that an entry exports, as its declarations say. */
+function typesOf(subpath: string): readonly string[] {
+    const source = readFileSync((manifest.exports[`./${subpath}`] as { readonly types: string }).types, 'utf8');
+    const listed = [...source.matchAll(/^export (type )?\{([^}]*)\}/gm)].flatMap(([, all, names = '']) =>
+        names
+            .split(',')
+            .map((name) => name.trim())
+            .filter((name) => name !== '' && (all !== undefined || name.startsWith('type ')))
+            .map((name) => name.split(' ').at(-1) as string),
+    );
+    return [...listed, ...Array.from(source.matchAll(/^export (?:declare )?(?:interface|type) (\w+)/gm), ([, name = '']) => name)];
+}
+
+t.test('has every name that it offers on a page, those of types too', (t) => {
     const pages = readdirSync('docs').filter((name) => name.endsWith('.md'));
     const text = ['README.md', ...pages.map((name) => `docs/${name}`)].map((page) => readFileSync(page, 'utf8')).join('\n');
     const words = new Set([...text.matchAll(/^```.*?^```$|`[^`\n]+`/gms)].flatMap(([code]) => code.match(/\w+/g) ?? []));
+    const types = subpaths.flatMap((entry) => typesOf(entry).map((name) => ({ entry, name })));
+    t.ok(types.length > 300, `${types.length} types`);
+    t.strictSame(
+        types.filter(({ name }) => !words.has(name)),
+        [],
+        'docs/exports.md has them below Types',
+    );
     const offered = JSON.parse(readFileSync(LIST, 'utf8')) as Readonly<Record<string, readonly string[]>>;
     const missing = Object.entries(offered).flatMap(([entry, names]) =>
         names.filter((name) => !words.has(name)).map((name) => `${entry}: ${name}`),

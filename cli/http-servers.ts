@@ -167,8 +167,8 @@ function forBrowsers(hsts: number): RouteOptionsSecureObject {
     };
 }
 
-/** Records of gigabytes take hours. */
-function isBatch({ method, url = '' }: IncomingMessage): boolean {
+/** Whether a request may take as long as it sends: records of gigabytes take hours. */
+export function isBatch({ method, url = '' }: Pick<IncomingMessage, 'method' | 'url'>): boolean {
     return method === 'POST' && /^\/https-record-schema\/(?:check|records)(?:\?|$)/.test(url);
 }
 

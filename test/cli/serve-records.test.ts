@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { request } from 'node:https';
 import { text } from 'node:stream/consumers';
 import t from 'tap';
+import { isBatch } from '../../cli/http-servers.ts';
 import { ended } from '../support/scanwire.ts';
 import { get, json, type Served, serve, usedDataOf } from '../support/served.ts';
 
@@ -31,4 +32,20 @@ t.test('imports records behind a key, and shows them as hosts where it is told t
     const { id } = workspaces.find(({ name }) => name === 'web') ?? {};
     t.match(JSON.parse((await get(served, `/rest_api/v2/workspaces/${id}/hosts`, key)).body), [{ address: '192.0.2.7', service_count: 1 }]);
     t.equal(await ended(server, 'SIGINT'), 0);
+});
+
+t.test('lets requests that bring records take as long as they send, and no others', (t) => {
+    for (const [method, url, isLong] of [
+        ['POST', '/https-record-schema/records', true],
+        ['POST', '/https-record-schema/records?results=all', true],
+        ['POST', '/https-record-schema/check', true],
+        ['GET', '/https-record-schema/records', false],
+        ['POST', '/https-record-schema/records/1', false],
+        ['POST', '/https-record-schema/checks', false],
+        ['POST', '/webhook-exporter/events?/https-record-schema/records', false],
+        ['POST', undefined, false],
+    ] as const) {
+        t.equal(isBatch({ method, url }), isLong, `${method} ${url}`);
+    }
+    t.end();
 });

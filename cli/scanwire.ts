@@ -69,6 +69,7 @@ const COMMANDS: readonly Entry[] = [
         isGroup: true,
         load: () => import('./commands/deliveries.ts'),
     },
+    { usage: 'attempts', description: 'what was tried to deliver them', isGroup: true, load: () => import('./commands/attempts.ts') },
     { usage: 'records', description: 'HTTPS scan records', isGroup: true, load: () => import('./commands/records.ts') },
     { usage: 'license', description: 'licence of the REST API', isGroup: true, load: () => import('./commands/license.ts') },
     {

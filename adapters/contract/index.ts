@@ -18,6 +18,7 @@ import { countingLaws, storingLaws } from './records/storing-laws.ts';
 import { type ContractTest, registerLaws, registerSuite } from './register-laws.ts';
 import { acceptanceLaws, noTransactionLaws, notificationLaws, transactionLaws } from './webhooks/acceptance-laws.ts';
 import { activityLaws } from './webhooks/activity-laws.ts';
+import { attemptLaws } from './webhooks/attempt-laws.ts';
 import { begunLaws } from './webhooks/begun-laws.ts';
 import { breakerLaws } from './webhooks/breaker-laws.ts';
 import { claimLaws } from './webhooks/claim-laws.ts';
@@ -172,6 +173,7 @@ export function webhookStoresContract(test: ContractTest, create: () => WebhookS
         { needs: ['activity'], laws: onBench(activityLaws) },
         { needs: ['content'], laws: onBench(contentLaws) },
         { needs: ['counts'], laws: onBench(countLaws) },
+        { needs: ['attempts'], laws: onBench(attemptLaws) },
         { needs: ['discarding'], laws: onBench(discardingLaws) },
         { needs: ['holding'], laws: onBench(holdingLaws) },
         { needs: ['overview'], laws: onBench(overviewLaws) },

@@ -11,25 +11,15 @@ import { timesText } from '../output/test-result.ts';
 
 export function define(deliveries: Command): void {
     const list = command(deliveries, 'list', 'list deliveries, newest first', async ({ options, perform }) => {
-        const { state, exporter: exporterId, kind, event: eventId, since, until, outcome, after, limit } = options;
-        const filter = definedFields<AskedFilter>({ state, exporterId, kind, eventId, since, until, outcome, after });
+        const filter = filterOf(options);
         if (options.count === true) {
             const counted = await perform('countDeliveries', filter);
             return { json: counted, text: () => countText(counted) };
         }
-        const found = await perform('listDeliveries', { ...filter, limit: Number(limit) });
+        const found = await perform('listDeliveries', { ...filter, limit: Number(options.limit) });
         return { json: found, text: () => deliveriesTable(found) };
     });
-    list.addOption(list.createOption('--state <state>', 'only those in this state').choices(DELIVERY_STATES))
-        .option('--exporter <id>', 'only those to this exporter')
-        .option('--kind <kind>', 'only those of events of this kind')
-        .option('--event <id>', 'only those of this event')
-        .option('--since <when>', 'only those accepted from then on: 12h or 7d ago, or a time such as 2027-01-31T00:00Z', moment(-1))
-        .option('--until <when>', 'only those accepted before', moment(-1))
-        .option('--outcome <code>', 'only those whose last attempt came to this')
-        .option('--after <id>', 'continue below this delivery')
-        .option('--limit <n>', 'at most so many', wholeNumber(1, 1000), 100)
-        .option('--count', 'only how many there are; `10,000+` where they were not all counted');
+    withFilter(list, { of: '', began: 'accepted', outcome: 'whose last attempt came to this', after: 'delivery' });
 
     command(deliveries, 'show <id>', 'show a delivery with its attempts', async ({ args: [id = ''], options, perform }) => {
         const delivery = await perform('showDelivery', { id });
@@ -64,6 +54,43 @@ export function define(deliveries: Command): void {
         const all = await perform('listReplays', {});
         return { json: all, text: () => replaysTable(all) };
     });
+}
+
+/** Words for what is listed. */
+interface FilterWords {
+    /** What comes before the delivery. */
+    readonly of: string;
+    readonly began: string;
+    readonly outcome: string;
+    readonly after: string;
+}
+
+/** The options of a list: the same of deliveries and of their attempts. */
+export function withFilter(list: Command, { of, began, outcome, after }: FilterWords): void {
+    list.addOption(list.createOption('--state <state>', `only those ${of}in this state`).choices(DELIVERY_STATES))
+        .option('--exporter <id>', 'only those to this exporter')
+        .option('--kind <kind>', 'only those of events of this kind')
+        .option('--event <id>', 'only those of this event')
+        .option('--since <when>', `only those ${began} from then on: 12h or 7d ago, or a time such as 2027-01-31T00:00Z`, moment(-1))
+        .option('--until <when>', `only those ${began} before`, moment(-1))
+        .option('--outcome <code>', `only those ${outcome}`)
+        .option('--after <id>', `continue below this ${after}`)
+        .option('--limit <n>', 'at most so many', wholeNumber(1, 1000), 100)
+        .option('--count', 'only how many there are; `10,000+` where they were not all counted');
+}
+
+/** What the options of {@link withFilter} ask for. */
+export function filterOf({
+    state,
+    exporter: exporterId,
+    kind,
+    event: eventId,
+    since,
+    until,
+    outcome,
+    after,
+}: Call['options']): AskedFilter {
+    return definedFields<AskedFilter>({ state, exporterId, kind, eventId, since, until, outcome, after });
 }
 
 async function replayed({ args: [id], options, perform }: Call): Promise<Answer> {

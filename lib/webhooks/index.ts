@@ -54,6 +54,7 @@ export type { ApplicationSchema, JoiSchema, StandardSchema } from '../applicatio
 export { type EgressGuard, type EgressPolicy, egressGuard } from '../egress/guard.ts';
 export { ScanwireError, type ScanwireErrorCode } from '../errors.ts';
 export { timestamp } from '../timestamp.ts';
+export type { AttemptFilter, AttemptLists, AttemptQuery, AttemptStore, ListedAttempt } from './deliveries/attempt-lists.ts';
 export type { Deliveries, DeliveryHistory, ErasedEvent, Events } from './deliveries/deliveries.ts';
 export type * from './deliveries/delivery-store.ts';
 export type { Deployment, DeploymentSettings, Role, SettingsStore } from './deployment-settings.ts';

@@ -59,6 +59,8 @@ const RULES: { readonly [Name in OperationName]: Rule<Name> | null } = {
     eraseEvent: byId,
     listDeliveries: null,
     countDeliveries: null,
+    listAttempts: null,
+    countAttempts: null,
     showActivity: null,
     showDelivery: null,
     showMessage: null,

@@ -1,7 +1,12 @@
 import Joi from 'joi';
 import { FIELD_SCHEMAS } from '../../lib/inventory/fields.ts';
 import { activityQuerySchema, MAX_OF_SLICE } from '../../lib/webhooks/deliveries/activity.ts';
-import { deliveryFilterSchema, deliveryQuerySchema } from '../../lib/webhooks/deliveries/deliveries.ts';
+import {
+    attemptFilterSchema,
+    attemptQuerySchema,
+    deliveryFilterSchema,
+    deliveryQuerySchema,
+} from '../../lib/webhooks/deliveries/delivery-filter.ts';
 import { replaySchema } from '../../lib/webhooks/deliveries/replays.ts';
 import { ownerSchema } from '../../lib/webhooks/exporters/exporter.ts';
 import { OUTCOME_CODES } from '../../lib/webhooks/outcomes/outcome.ts';
@@ -28,7 +33,7 @@ const responseBodySchema = Joi.object({
     truncated: flag().description('Whether it goes on'),
 }).description('What the receiver answered, where that was no 2xx and is kept: text from outside');
 
-export const attemptSchema: Joi.ObjectSchema = Joi.object({
+const attemptFields: Joi.SchemaMap = {
     number: count.description('From 1'),
     startedAt: date,
     finishedAt: nullableDate().description('Null, like all below, while it is under way'),
@@ -47,6 +52,10 @@ export const attemptSchema: Joi.ObjectSchema = Joi.object({
         .required()
         .description('Of the certificate that was presented, where the attempt has made its connection'),
     late: flag().description('Its claim had run out by then: another attempt may have sent the same message'),
+};
+
+export const attemptSchema: Joi.ObjectSchema = Joi.object({
+    ...attemptFields,
     responseBody: responseBodySchema.allow(null).required(),
 }).label('Attempt');
 
@@ -71,6 +80,11 @@ const deliverySchema: Joi.ObjectSchema = Joi.object({
 
 const latency = (): Joi.NumberSchema => Joi.number().min(0).required();
 
+const countSchema: Joi.ObjectSchema = Joi.object({
+    count,
+    more: flag().description('Whether there are more than were counted'),
+}).label('DeliveryCount');
+
 export const sliceFields = (max: number): Joi.SchemaMap => ({
     since: date,
     until: date,
@@ -79,6 +93,15 @@ export const sliceFields = (max: number): Joi.SchemaMap => ({
     delivered: count.description('Of these'),
     failed: count.description('Of these, those whose last attempt came to anything but `delivered`'),
 });
+
+const listedAttemptSchema: Joi.ObjectSchema = Joi.object({
+    id: id().description('That of its delivery, a colon and its number'),
+    deliveryId: id(),
+    eventId: id(),
+    kind: id(),
+    exporterId: id(),
+    ...attemptFields,
+}).label('ListedAttempt');
 
 const activitySchema: Joi.ObjectSchema = Joi.object({
     at: date,
@@ -154,7 +177,7 @@ export const newEventSchema: Joi.ObjectSchema = Joi.object({
 
 type DeliveryOperation = Extract<
     OperationName,
-    `${string}Event` | `${string}Deliver${string}` | `${string}Replay${string}` | 'showActivity' | 'showMessage'
+    `${string}Event` | `${string}Attempts` | `${string}Deliver${string}` | `${string}Replay${string}` | 'showActivity' | 'showMessage'
 >;
 
 /** The schemas of the operations on events, deliveries and replays. What a body may be is the rule of the library, which checks it again. */
@@ -182,10 +205,17 @@ export const deliverySchemas: Readonly<Record<DeliveryOperation, OperationSchema
     countDeliveries: {
         description: 'How many deliveries there are of those that a list would have',
         query: deliveryFilterSchema,
-        response: Joi.object({
-            count,
-            more: flag().description('Whether there are more than were counted'),
-        }).label('DeliveryCount'),
+        response: countSchema,
+    },
+    listAttempts: {
+        description: 'Attempts that have ended: those of the newest deliveries first, and of each the last ones',
+        query: attemptQuerySchema,
+        response: Joi.array().items(listedAttemptSchema),
+    },
+    countAttempts: {
+        description: 'How many attempts there are of those that a list would have',
+        query: attemptFilterSchema,
+        response: countSchema,
     },
     showActivity: {
         description: 'What became of the deliveries of the last hour, in slices of five minutes, or of the last day, in hours',

@@ -4,11 +4,13 @@ import { exportWorkspace } from '../../lib/inventory/export.ts';
 import { hostAt, hostsPage, type NamedInventory, rowsOf, shownWorkspace } from '../../lib/inventory/host-pages.ts';
 import { DEFAULT_WORKSPACE, workspaceName } from '../../lib/inventory/resources.ts';
 import type { InventoryStore } from '../../lib/inventory/store.ts';
+import type { ListedAttempt } from '../../lib/webhooks/deliveries/attempt-lists.ts';
+import type { Attempt } from '../../lib/webhooks/deliveries/delivery-store.ts';
 import type { ChangedExporter } from '../../lib/webhooks/exporters/exporter-operations.ts';
 import type { TestOptions, TestResult } from '../../lib/webhooks/exporters/test-event.ts';
 import type { AnsweredAttempt } from '../../lib/webhooks/outcomes/response-bodies.ts';
 import { audited, type Caller } from './audit.ts';
-import type { AttemptView, Input, OperationName, Output, TestedExporter, TestView } from './operations.ts';
+import type { AttemptView, Input, ListedAttemptView, OperationName, Output, TestedExporter, TestView } from './operations.ts';
 import { owned } from './owned.ts';
 import type { HostSystem, System } from './system.ts';
 
@@ -113,6 +115,8 @@ function deliveryHandlers({ publish, deliveries, events }: System['webhooks']): 
         eraseEvent: ({ id }) => events.erase(id),
         listDeliveries: (query) => deliveries.list(query),
         countDeliveries: (filter) => deliveries.count(filter),
+        listAttempts: async (query) => (await deliveries.attempts.list(query)).map(listedAttemptView),
+        countAttempts: (filter) => deliveries.attempts.count(filter),
         showActivity: (query) => deliveries.activity(query),
         async showDelivery({ id }) {
             const delivery = await deliveries.show(id);
@@ -264,6 +268,14 @@ const NO_OUTCOME = {
 };
 
 /** An attempt as the operations show it. */
-export function attemptView({ number, startedAt, finishedAt, outcome, late, responseBody }: AnsweredAttempt): AttemptView {
-    return { number, startedAt, finishedAt, ...NO_OUTCOME, ...outcome, late, responseBody };
+export function attemptView({ responseBody, ...attempt }: AnsweredAttempt): AttemptView {
+    return { ...viewOf(attempt), responseBody };
+}
+
+function listedAttemptView({ id, deliveryId, eventId, kind, exporterId, ...attempt }: ListedAttempt): ListedAttemptView {
+    return { id, deliveryId, eventId, kind, exporterId, ...viewOf(attempt) };
+}
+
+function viewOf({ number, startedAt, finishedAt, outcome, late }: Attempt): Omit<AttemptView, 'responseBody'> {
+    return { number, startedAt, finishedAt, ...NO_OUTCOME, ...outcome, late };
 }

@@ -17,6 +17,7 @@ import type { Resealed } from '../../lib/keys/key-ring.ts';
 import type { NewKeyOptions } from '../../lib/keys/limits.ts';
 import type { LicenseStatus } from '../../lib/license/verify-license.ts';
 import type { Activity, ActivityQuery } from '../../lib/webhooks/deliveries/activity.ts';
+import type { AttemptFilter, AttemptQuery, ListedAttempt } from '../../lib/webhooks/deliveries/attempt-lists.ts';
 import type {
     DeliveryFilter,
     DeliveryHistory,
@@ -82,6 +83,9 @@ export interface Operations {
     eraseEvent: Operation<ById, ErasedEvent>;
     listDeliveries: Operation<Partial<DeliveryQuery>, readonly Delivery[]>;
     countDeliveries: Operation<DeliveryFilter, DeliveryCount>;
+    /** Attempts that have ended, of the newest deliveries first. */
+    listAttempts: Operation<Partial<AttemptQuery>, readonly ListedAttemptView[]>;
+    countAttempts: Operation<AttemptFilter, DeliveryCount>;
     /** What became of the deliveries of the last hour or day. */
     showActivity: Operation<ActivityQuery, Activity>;
     showDelivery: Operation<ById, DeliveryView>;
@@ -180,6 +184,9 @@ export type AttemptView = Omit<AnsweredAttempt, 'outcome'> & {
     readonly [Field in keyof Required<Outcome>]: Required<Outcome>[Field] | null;
 };
 
+/** An attempt of a list, without what the receiver answered. */
+export type ListedAttemptView = Omit<AttemptView, 'responseBody'> & Omit<ListedAttempt, keyof AnsweredAttempt>;
+
 /** A delivery with its attempts, first to last, and how far a test is that this process is sending. */
 export type DeliveryView = Delivery & Pick<DeliveryHistory, 'progress'> & { readonly history: readonly AttemptView[] };
 
@@ -226,6 +233,8 @@ export const endpoints: { readonly [Name in OperationName]: Endpoint } = {
     eraseEvent: { method: 'DELETE', path: '/events/{id}/body' },
     listDeliveries: { method: 'GET', path: '/deliveries' },
     countDeliveries: { method: 'GET', path: '/deliveries/count' },
+    listAttempts: { method: 'GET', path: '/attempts' },
+    countAttempts: { method: 'GET', path: '/attempts/count' },
     showActivity: { method: 'GET', path: '/deliveries/activity' },
     showDelivery: { method: 'GET', path: '/deliveries/{id}' },
     showMessage: { method: 'GET', path: '/deliveries/{id}/message' },

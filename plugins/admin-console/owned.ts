@@ -1,4 +1,5 @@
 import { ScanwireError } from '../../lib/errors.ts';
+import { attemptOf } from '../../lib/webhooks/deliveries/attempt-lists.ts';
 import type { DeliveryFilter } from '../../lib/webhooks/deliveries/deliveries.ts';
 import type { Delivery } from '../../lib/webhooks/deliveries/delivery-store.ts';
 import type { Replay } from '../../lib/webhooks/deliveries/replays.ts';
@@ -83,6 +84,11 @@ class Owned {
         }
     }
 
+    async exporterIdsBehindAttempt({ after }: Pick<DeliveryFilter, 'after'>): Promise<readonly string[]> {
+        const deliveryId = after === undefined ? undefined : attemptOf(after)?.deliveryId;
+        return await this.exporterIdsBehind(deliveryId === undefined ? {} : { after: deliveryId });
+    }
+
     async #has({ exporterId }: Pick<Delivery, 'exporterId'>): Promise<boolean> {
         return (await this.exporterIds()).includes(exporterId);
     }
@@ -158,6 +164,8 @@ const CUTS: { readonly [Name in OperationName]: Cut<Name> | null } = {
     eraseEvent: null,
     listDeliveries: (list, own) => async (query) => await list({ ...query, exporterIds: await own.exporterIdsBehind(query) }),
     countDeliveries: (count, own) => async (filter) => await count({ ...filter, exporterIds: await own.exporterIdsBehind(filter) }),
+    listAttempts: (list, own) => async (query) => await list({ ...query, exporterIds: await own.exporterIdsBehindAttempt(query) }),
+    countAttempts: (count, own) => async (filter) => await count({ ...filter, exporterIds: await own.exporterIdsBehindAttempt(filter) }),
     showActivity:
         (show, own) =>
         async ({ exporterId, ...query }) => {

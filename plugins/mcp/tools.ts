@@ -11,7 +11,8 @@ import type { ApiKeyScope } from '../../lib/keys/scopes.ts';
 import type { JsonSchema } from '../../lib/records/record-schema.ts';
 import type { RecordStore } from '../../lib/records/store.ts';
 import { checked } from '../../lib/schema-validation.ts';
-import { type Deliveries, deliveryQuerySchema } from '../../lib/webhooks/deliveries/deliveries.ts';
+import type { Deliveries } from '../../lib/webhooks/deliveries/deliveries.ts';
+import { deliveryQuerySchema } from '../../lib/webhooks/deliveries/delivery-filter.ts';
 import { jsonSchemaOf } from '../json-schema.ts';
 
 /** What the tools read. A tool for what is left out is not there. */

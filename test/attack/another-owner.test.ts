@@ -77,6 +77,8 @@ const ATTACKS: { readonly [Name in OperationName]: readonly Asked[] | null } = {
         ({ event }) => ({ eventId: event }),
         ({ delivery }) => ({ after: delivery }),
     ],
+    listAttempts: attemptAttacks(),
+    countAttempts: attemptAttacks(),
     showActivity: [() => ({}), ({ exporter }) => ({ exporterId: exporter, span: 'day' })],
     showDelivery: [deliveryId],
     showMessage: [deliveryId],
@@ -110,6 +112,18 @@ const ATTACKS: { readonly [Name in OperationName]: readonly Asked[] | null } = {
     migrate: null,
     listAudit: null,
 };
+
+function attemptAttacks(): readonly Asked[] {
+    return [
+        () => ({}),
+        ({ exporter }) => ({ exporterId: exporter }),
+        ({ event }) => ({ eventId: event }),
+        ({ delivery }) => ({ deliveryId: delivery }),
+        ({ delivery }) => ({ after: `${delivery}:1` }),
+        () => ({ since: SINCE, outcome: 'delivered' }),
+    ];
+}
+
 const names = Object.keys(ATTACKS) as OperationName[];
 
 async function ask(server: Server, owner: string, name: OperationName, input: Readonly<Record<string, unknown>>) {
@@ -218,6 +232,11 @@ t.test('lets an owner do all of it with what is theirs, of which others see noth
     const deliveries = JSON.parse((await ask(server, 'ann', 'listDeliveries', {})).payload) as { exporterId: string }[];
     t.ok(deliveries.length > 1 && deliveries.every((one) => one.exporterId === ann.exporter));
     t.equal((await ask(server, 'ann', 'listDeliveries', { after: ann.delivery })).status, 200);
+    const attempts = JSON.parse((await ask(server, 'ann', 'listAttempts', {})).payload) as { id: string; exporterId: string }[];
+    t.ok(attempts.length > 1 && attempts.every((one) => one.exporterId === ann.exporter));
+    const behind = JSON.parse((await ask(server, 'ann', 'listAttempts', { after: present(attempts[0]).id })).payload);
+    t.same(behind, attempts.slice(1), 'goes on behind one of theirs');
+    t.match(JSON.parse((await ask(server, 'ann', 'countAttempts', {})).payload), { count: attempts.length, more: false });
 
     const forged = JSON.parse((await ask(server, 'ann', 'createExporter', { url: 'http://127.0.0.1:9/', owner: 'bob' })).payload);
     t.equal(forged.owner, 'ann', 'whoever makes an exporter owns it');
@@ -373,6 +392,7 @@ t.test('does not take a store that is away for one in which there is nothing', a
     for (const [name, input] of [
         ['listDeliveries', { after: randomUUID() }],
         ['countDeliveries', { after: randomUUID() }],
+        ['listAttempts', { after: `${randomUUID()}:1` }],
         ['showDelivery', { id: randomUUID() }],
     ] as const) {
         t.equal((await ask(server, 'ann', name, input)).status, 503, name);

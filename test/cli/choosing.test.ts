@@ -57,6 +57,16 @@ t.test('accepts an event once under a key of the caller, and lists and counts de
     t.match(await json(data, 'deliveries', 'list', ...filters.flat()), [{ id: deliveryId }]);
     t.same(await json(data, 'deliveries', 'list', ...filters.flat(), '--count'), { count: 1, more: false });
     t.same(await json(data, 'deliveries', 'list', '--kind', 'none', '--count'), { count: 0, more: false });
+
+    const attempts = [...filters.flat(), '--delivery', deliveryId];
+    t.match(await json(data, 'attempts', 'list', ...attempts), [{ id: `${deliveryId}:1`, deliveryId, code: lastCode }]);
+    t.same(await json(data, 'attempts', 'list', ...attempts, '--count'), { count: 1, more: false });
+    t.same(await json(data, 'attempts', 'list', '--after', `${deliveryId}:1`, '--limit', '1'), []);
+    t.match(await scanwire(['attempts', 'list', '--data', data]), {
+        code: 0,
+        stdout: /^ID +KIND +EXPORTER +STARTED +STATUS +OUTCOME +TOOK +DETAIL\n[-0-9a-f]{36}:1 +test /,
+    });
+    t.match(await scanwire(['attempts', 'list', '--outcome', 'none', '--data', data]), { code: 1, stderr: /outcome/ });
 });
 
 t.test('takes a template, the secret of a format and a rate, and looks at the receiver', async (t) => {

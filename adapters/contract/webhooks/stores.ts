@@ -25,6 +25,7 @@ export interface WebhookStores extends ContractFixture {
 /** Name of something that not every pair of webhook stores can do. */
 export type WebhookAbility =
     | 'activity'
+    | 'attempts'
     | 'ofExporters'
     | 'transactions'
     | 'notifications'
@@ -60,6 +61,7 @@ export const webhookAbilities: Readonly<Record<WebhookAbility, Ability<WebhookSt
     subscriptions: { has: ({ exporters }) => exporters.subscribers !== undefined, shows: () => true, supply: 'nothing' },
     ofExporters: { has: ({ deliveries }) => deliveries.filtersByExporters === true, shows: () => true, supply: 'nothing' },
     activity: { has: ({ deliveries }) => deliveries.activity !== undefined, shows: () => true, supply: 'nothing' },
+    attempts: { has: ({ deliveries }) => deliveries.attemptLists !== undefined, shows: () => true, supply: 'nothing' },
     counts: { has: ({ deliveries }) => deliveries.keepsCounts === true, shows: () => true, supply: 'nothing' },
     content: { has: ({ deliveries }) => deliveries.content !== undefined, shows: () => true, supply: 'nothing' },
     discarding: { has: ({ deliveries }) => deliveries.discard !== undefined, shows: () => true, supply: 'nothing' },

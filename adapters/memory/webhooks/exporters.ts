@@ -10,7 +10,7 @@ import {
 import { type ExporterPageRequest, type PagedRow, summaryOf } from '../../../lib/webhooks/exporters/exporter-lists.ts';
 import type { ExporterStore } from '../../../lib/webhooks/exporters/exporter-store.ts';
 import { patchRefusal, storeRefusals } from '../../../lib/webhooks/store-refusals.ts';
-import { sliceOf } from './deliveries.ts';
+import { sliceOf } from './delivery-lists.ts';
 import { end, unendedOf } from './delivery-transitions.ts';
 import { releaseOrder } from './order-keys.ts';
 import {

@@ -7,6 +7,7 @@ import { storeRefusals } from '../../../lib/webhooks/store-refusals.ts';
 import { type Row, type Time, uuidOrNull, withDates } from '../database.ts';
 import { prepared } from '../prepared.ts';
 import { accept, acceptJoined } from './acceptance.ts';
+import { attemptLists } from './attempt-lists.ts';
 import { claim, sessionStore, sweep } from './claims.ts';
 import { countKeeping } from './delivery-counts.ts';
 import { countDeliveries, countSlices, DELIVERY_COLUMNS, deliveryFromRow, listDeliveries } from './delivery-lists.ts';
@@ -127,6 +128,7 @@ export function deliveries(db: Executor, notifications?: Notifications): Deliver
         rated: true,
         filtersByExporters: true,
         keepsCounts: true,
+        attemptLists: attemptLists(db),
         replays: replayStore(db),
         retention: retentionStore(db),
         traces: traceStore(db),

@@ -28,7 +28,7 @@ const STAGES: { readonly [State in DeliveryState]: string } = {
 export async function listDeliveries(db: Executor, { limit, ...filter }: DeliveryQuery): Promise<readonly Delivery[]> {
     const lastOld = await lastOldOf(db, filter);
     return await withinSpans(db, filter, async (span) => {
-        const { source, values } = chosenBy(filter, span, limit, { newest: true, lastOld });
+        const { source, values } = chosenBy(filter, span, limit, { newest: true, lastOld, rows: DELIVERIES });
         const { rows } = await db.query<Row<Delivery>>(
             `select ${DELIVERY_COLUMNS}
             from (select d.* from (${source}) d order by d.seq desc limit $1) d
@@ -50,7 +50,7 @@ export async function countDeliveries(db: Executor, filter: DeliveryFilter, max:
 async function countOneByOne(db: Executor, filter: DeliveryFilter, max: number): Promise<number> {
     const lastOld = await lastOldOf(db, filter);
     const [counted = 0] = await withinSpans(db, filter, async (span) => {
-        const { source, values } = chosenBy(filter, span, max, { newest: false, lastOld });
+        const { source, values } = chosenBy(filter, span, max, { newest: false, lastOld, rows: DELIVERIES });
         const sql = `select count(*)::integer as count from (select from (${source}) d limit $1) d`;
         const { rows } = await db.query<{ count: number }>(sql, values);
         return rows.flatMap(({ count }) => (count === 0 ? [] : [count]));
@@ -77,7 +77,7 @@ export function deliveryFromRow(row: Row<Delivery>): Delivery {
 }
 
 /** Numbers of deliveries. */
-interface Span {
+export interface Span {
     readonly first: string | null;
     readonly end: string | null;
 }
@@ -86,14 +86,19 @@ interface Span {
  * Deliveries are numbered soon after the time of their event. Who accepts may have to wait in between, for the same idempotency key in an open
  * transaction: rarely, and no longer than the last of these. Milliseconds.
  */
-const [SOON, LATE] = [10_000, 3_600_000];
+export const SOON = 10_000;
+const LATE = 3_600_000;
 
 /**
  * Times are looked for by numbers, and the deliveries of an event by its time: an index of either would cost each delivery on its way.
  *
  * @param read What is asked for among the numbers; what finds none of an event is asked once more, with more of them.
  */
-async function withinSpans<T>(db: Executor, filter: DeliveryFilter, read: (span: Span) => Promise<readonly T[]>): Promise<readonly T[]> {
+export async function withinSpans<T>(
+    db: Executor,
+    filter: Pick<DeliveryFilter, 'eventId' | 'since' | 'until' | 'after'>,
+    read: (span: Span) => Promise<readonly T[]>,
+): Promise<readonly T[]> {
     const { eventId, since, until } = filter;
     if (eventId === undefined) {
         return await read(await spanOf(db, since, until, SOON));
@@ -117,7 +122,7 @@ async function spanOf(db: Executor, since: Date | undefined, until: Date | undef
 }
 
 /** The number from which on deliveries are not older; null where there are none. */
-async function firstSince(db: Executor, time: Date): Promise<string | null> {
+export async function firstSince(db: Executor, time: Date): Promise<string | null> {
     const { rows } = await db.query<{ first: string | null }>('select scanwire.first_delivery_since($1) as first', [time]);
     return rows[0]?.first ?? null;
 }
@@ -129,7 +134,7 @@ const LAST_OLD = 'select d.seq from scanwire.deliveries d where d.kind is null o
  * The number of the last delivery from before they had what they are asked for by; null where there is none, and where what is asked for all have.
  * What was being accepted when they got it is among them.
  */
-async function lastOldOf(db: Executor, { kind, state, since, until }: DeliveryFilter): Promise<string | null> {
+export async function lastOldOf(db: Executor, { kind, state, since, until }: DeliveryFilter): Promise<string | null> {
     if (kind === undefined && since === undefined && until === undefined && !isFailed(state)) {
         return null;
     }
@@ -140,25 +145,40 @@ function isFailed(state: DeliveryState | undefined): boolean {
     return state !== undefined && STAGES[state] === 'failed';
 }
 
+/** What is listed of deliveries `d`, in the order of their numbers. */
+export interface ListedRows {
+    readonly columns: string;
+    readonly from: string;
+    readonly order: string;
+    /** What holds of them besides. */
+    readonly conditions?: (parameter: Parameter) => readonly string[];
+}
+
+const DELIVERIES: ListedRows = { columns: 'd.*', from: 'scanwire.deliveries d', order: 'd.seq desc' };
+
+/** Gives a value to a statement, and says by what it is named there. */
+export type Parameter = (value: unknown) => string;
+
 interface Choice {
     /** Whether it matters which of them there are, as in a list: not where they are counted. */
     readonly newest: boolean;
     /** As {@link lastOldOf} says. */
     readonly lastOld: string | null;
+    readonly rows: ListedRows;
 }
 
 /** `$1` of `values` is `limit`. */
-function chosenBy(
+export function chosenBy(
     filter: DeliveryFilter,
     span: Span,
     limit: number,
-    { newest, lastOld }: Choice,
+    { newest, lastOld, rows }: Choice,
 ): { readonly source: string; readonly values: unknown[] } {
     const values: unknown[] = [limit];
-    const parameter = (value: unknown): string => `$${values.push(value)}`;
-    const conditions = conditionsOf(filter, span, parameter);
+    const parameter: Parameter = (value) => `$${values.push(value)}`;
+    const conditions = [...conditionsOf(filter, span, parameter), ...(rows.conditions?.(parameter) ?? [])];
     const { exporterIds } = filter;
-    const source = exporterIds === undefined ? ofAll : ofEach(parameter(exporterIds.filter(isUuid)), newest);
+    const source = exporterIds === undefined ? ofAll(rows) : ofEach(rows, parameter(exporterIds.filter(isUuid)), newest);
     const sources = copiedConditionsOf(filter, lastOld, parameter).map(
         (ofCopied) => `(${source([...conditions, ...ofCopied].join(' and '))})`,
     );
@@ -168,35 +188,35 @@ function chosenBy(
 /** Where a condition holds. */
 type Source = (condition: string) => string;
 
-const ofAll: Source = (condition) => `
-    select d.* from scanwire.deliveries d
-    where ${condition} order by d.seq desc limit $1`;
+function ofAll({ columns, from, order }: ListedRows): Source {
+    return (condition) => `select ${columns} from ${from} where ${condition} order by ${order} limit $1`;
+}
 
 /**
  * Of each of several exporters as many as are asked for: who has few does not have those of all others read for it. In this order only indexes of
  * exporters will do, whatever is known of how many have how many. Of many exporters, no more than are asked for have the newest, and all of these from the last of their first ones on.
  */
-function ofEach(exporterIds: string, newest: boolean): Source {
+function ofEach({ columns: all, from, order }: ListedRows, exporterIds: string, newest: boolean): Source {
     const each = `unnest(${exporterIds}::uuid[]) x (id)`;
     const of = (columns: string, condition: string, limit: string): string => `
-        select ${columns} from scanwire.deliveries d
+        select ${columns} from ${from}
         where d.exporter_id >= x.id and d.exporter_id <= x.id and ${condition}
-        order by d.exporter_id desc, d.seq desc limit ${limit}`;
+        order by d.exporter_id desc, ${order} limit ${limit}`;
     return (condition) =>
         newest
             ? `
         with firsts as materialized (
             select x.id, f.seq from ${each} cross join lateral (${of('d.seq', condition, '1')}) f order by f.seq desc limit $1
         )
-        select o.* from firsts x cross join lateral (${of('d.*', `${condition} and d.seq >= (select case when count(*) = $1 then min(f.seq) else 0 end from firsts f)`, '$1')}) o`
-            : `select o.* from ${each} cross join lateral (${of('d.*', condition, '$1')}) o`;
+        select o.* from firsts x cross join lateral (${of(all, `${condition} and d.seq >= (select case when count(*) = $1 then min(f.seq) else 0 end from firsts f)`, '$1')}) o`
+            : `select o.* from ${each} cross join lateral (${of(all, condition, '$1')}) o`;
 }
 
 /** On what deliveries have for the sake of lists, and for old ones, which do not have it, on what it is copied from. */
 function copiedConditionsOf(
     { kind, state, since, until }: DeliveryFilter,
     lastOld: string | null,
-    parameter: (value: unknown) => string,
+    parameter: Parameter,
 ): readonly (readonly string[])[] {
     const asked = [
         ...(kind === undefined ? [] : [['kind', '=', parameter(kind)]]),
@@ -227,7 +247,7 @@ function copiedConditionsOf(
     ];
 }
 
-function conditionsOf(filter: DeliveryFilter, { first, end }: Span, parameter: (value: unknown) => string): readonly string[] {
+function conditionsOf(filter: DeliveryFilter, { first, end }: Span, parameter: Parameter): readonly string[] {
     const { state, exporterId, eventId, outcome, after } = filter;
     return [
         'true',

@@ -1,16 +1,17 @@
-import Joi from 'joi';
 import { ScanwireError } from '../../errors.ts';
 import { checked } from '../../schema-validation.ts';
 import { RESERVATION_TIMES } from '../dispatching/reservations.ts';
 import type { EventSummary } from '../events/new-event.ts';
 import { maskedBody, maskedMessage } from '../messages/formatted-message.ts';
 import type { HeaderPairs } from '../messages/message-headers.ts';
-import { OUTCOME_CODES, type OutcomeCode, type Timings } from '../outcomes/outcome.ts';
+import type { OutcomeCode, Timings } from '../outcomes/outcome.ts';
 import { type AnsweredAttempt, answeredAttempts } from '../outcomes/response-bodies.ts';
 import { storeRefusals } from '../store-refusals.ts';
 import type { WebhooksContext } from '../webhooks-context.ts';
 import { type Activity, type ActivityQuery, activityOf } from './activity.ts';
-import { DELIVERY_STATES, type Delivery, type DeliveryState, type DeliveryStore } from './delivery-store.ts';
+import { type AttemptLists, attemptListsOf } from './attempt-lists.ts';
+import { wholeFilterSchema, wholeQuerySchema } from './delivery-filter.ts';
+import type { Delivery, DeliveryState, DeliveryStore } from './delivery-store.ts';
 import { countIn, type DeliveryCount } from './kept-counts.ts';
 import { type Replays, replaysOf } from './replays.ts';
 
@@ -79,6 +80,8 @@ export interface Deliveries {
      *     `MISCONFIGURED` when the store does not show it.
      */
     message(id: string): Promise<DeliveryMessage>;
+    /** Attempts of many deliveries. */
+    readonly attempts: AttemptLists;
     /** Replays of many deliveries. */
     readonly replays: Replays;
     /**
@@ -99,7 +102,8 @@ export interface Deliveries {
 
 /** What of a filter can be asked for from outside. */
 export type AskedFilter = Omit<DeliveryFilter, 'exporterIds'>;
-type AskedQuery = Omit<DeliveryQuery, 'exporterIds'>;
+/** And of a query. */
+export type AskedQuery = Omit<DeliveryQuery, 'exporterIds'>;
 
 /** An event whose body was erased. */
 export interface ErasedEvent extends EventSummary {
@@ -117,34 +121,6 @@ export interface Events {
      */
     erase(id: string): Promise<ErasedEvent>;
 }
-
-/** What deliveries can be asked by; ids and kinds are texts, and one that names nothing finds nothing. */
-const filterSchemas = {
-    state: Joi.string().valid(...DELIVERY_STATES),
-    exporterId: Joi.string(),
-    kind: Joi.string(),
-    eventId: Joi.string(),
-    since: Joi.date().iso(),
-    until: Joi.date().iso(),
-    outcome: Joi.string().valid(...OUTCOME_CODES),
-    after: Joi.string(),
-};
-
-/** The rules of {@link DeliveryFilter}, but for that of several exporters. */
-export const deliveryFilterSchema: Joi.ObjectSchema<AskedFilter> = Joi.object<AskedFilter, true>(filterSchemas).label('query').default();
-
-/** The rules of {@link DeliveryQuery}, with their defaults, but for that of several exporters. */
-export const deliveryQuerySchema: Joi.ObjectSchema<AskedQuery> = Joi.object<AskedQuery, true>({
-    ...filterSchemas,
-    limit: Joi.number().integer().min(1).max(1000).default(100),
-})
-    .label('query')
-    .default();
-
-/** Asked for by what knows whose exporters they are, never from outside. */
-const several = Joi.object({ exporterIds: Joi.array().items(Joi.string()) });
-const wholeFilterSchema = deliveryFilterSchema.concat(several) as Joi.ObjectSchema<DeliveryFilter>;
-const wholeQuerySchema = deliveryQuerySchema.concat(several) as Joi.ObjectSchema<DeliveryQuery>;
 
 /** A store that does not know of it would answer with those of all. */
 function heeded<Filter extends DeliveryFilter>(filter: Filter, { filtersByExporters }: DeliveryStore): Filter {
@@ -182,6 +158,7 @@ export function deliveriesOf(context: WebhooksContext): Deliveries {
 
         message: (id) => messageOf(id, context),
         discards: store.discard !== undefined,
+        attempts: attemptListsOf(context),
         replays: replaysOf(context),
 
         async replay(id) {

@@ -10,6 +10,7 @@ import type { Outcome, OutcomeCode } from '../outcomes/outcome.ts';
 import type { ResponseStore } from '../outcomes/response-bodies.ts';
 import type { NextState } from '../outcomes/retry-schedule.ts';
 import type { SliceCounts, SliceOptions } from './activity.ts';
+import type { AttemptStore } from './attempt-lists.ts';
 import type { DeliveryFilter, DeliveryQuery } from './deliveries.ts';
 import type { ReplayStore } from './replays.ts';
 import type { RetentionStore } from './retention.ts';
@@ -323,6 +324,8 @@ export interface DeliveryStore {
 
     /** Replays of many deliveries. Absent in a store that keeps none, where they are refused. */
     readonly replays?: ReplayStore;
+    /** Attempts of many deliveries. Absent in a store that lists only those of one, where that is refused. */
+    readonly attemptLists?: AttemptStore;
     /** Removes what was kept long enough. Absent in a store that keeps everything, or removes by rules of its own. */
     readonly retention?: RetentionStore;
     /** In which traces events were published, for as long as an event without deliveries is kept. Absent: only what its publisher sends at once has spans. */

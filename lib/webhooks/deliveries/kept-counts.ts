@@ -21,7 +21,7 @@ export function hasEnded(state: DeliveryState): boolean {
     return ENDED.has(state);
 }
 
-/** A number of deliveries. */
+/** A number of deliveries, or of attempts. */
 export interface DeliveryCount {
     /** 10,000 where there are `more`. */
     readonly count: number;
@@ -31,12 +31,15 @@ export interface DeliveryCount {
 
 /** How many a store has. */
 export async function countIn(store: DeliveryStore, filter: DeliveryFilter): Promise<DeliveryCount> {
-    let max = MAX_COUNTED + 1;
-    let count = await store.count(filter, max);
-    if (count === max && store.keepsCounts === true && isCountKept(filter)) {
-        // either as many as that or more
-        max += 1;
-        count = await store.count(filter, max);
-    }
-    return count === max ? { count: MAX_COUNTED, more: true } : { count, more: false };
+    const counted = await countUpTo((max) => store.count(filter, max));
+    // Either as many as that or more.
+    return counted.more && store.keepsCounts === true && isCountKept(filter)
+        ? await countUpTo((max) => store.count(filter, max), MAX_COUNTED + 2)
+        : counted;
+}
+
+/** How many are counted by what counts up to a number. */
+export async function countUpTo(count: (max: number) => Promise<number>, max: number = MAX_COUNTED + 1): Promise<DeliveryCount> {
+    const counted = await count(max);
+    return counted === max ? { count: MAX_COUNTED, more: true } : { count: counted, more: false };
 }

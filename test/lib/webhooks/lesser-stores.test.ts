@@ -13,7 +13,7 @@ const URL = 'https://receiver.example/hook';
 function lesserStores() {
     const { exporters, deliveries, ...others } = memoryWebhooks();
     const { page: _, summaries: __, ...lists } = exporters;
-    const { discard: ___, ...lasting } = deliveries;
+    const { discard: ___, attemptLists: ____, ...lasting } = deliveries;
     return { ...others, exporters: lists, deliveries: lasting };
 }
 
@@ -62,4 +62,11 @@ t.test('says that a store discards nothing', async (t) => {
     const [id = ''] = (await publish('idr_investigation_created', investigation)).deliveries;
     t.equal(deliveries.discards, false);
     await t.rejects(deliveries.discard(id), { code: 'MISCONFIGURED', message: 'Cannot discard a delivery: the store does not' });
+});
+
+t.test('says that a store lists no attempts', async (t) => {
+    const { deliveries } = recordingProcess(t, lesserStores());
+    const refusal = { code: 'MISCONFIGURED', message: 'Cannot list attempts: the store does not' };
+    await t.rejects(deliveries.attempts.list(), refusal);
+    await t.rejects(deliveries.attempts.count(), refusal);
 });

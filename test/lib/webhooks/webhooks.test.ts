@@ -378,6 +378,7 @@ t.test('refuses to list deliveries by what cannot be', async (t) => {
     ]) {
         const [field] = Object.keys(query);
         await t.rejects(deliveries.list(query as never), { code: 'INVALID_INPUT', field }, JSON.stringify(query));
+        await t.rejects(deliveries.attempts.list(query as never), { code: 'INVALID_INPUT', field }, JSON.stringify(query));
     }
 
     t.strictSame(await deliveries.list({ exporterId: 'nobody', limit: 1000 }), []);

@@ -101,6 +101,11 @@ t.test('does every operation, and answers each as its route documents', async (t
     t.match(await as('listDeliveries', { outcome: 'connect_refused' }), { length: 0 });
     t.same(await as('countDeliveries', { kind: 'idr_investigation_created', exporterId: id }), { count: 1, more: false });
     t.match(await as('listDeliveries', { since: new Date(0), until: new Date(1) }), { length: 0 });
+    const attempts = await as('listAttempts', { exporterId: id, outcome: 'delivered', since: new Date(0), limit: 2 });
+    t.match(attempts, [{ id: `${deliveryId}:1`, deliveryId, kind: 'idr_investigation_created', code: 'delivered', status: Number }, {}]);
+    t.notOk('responseBody' in (attempts[0] ?? {}), 'what receivers answered is shown with the delivery');
+    t.match(await as('listAttempts', { deliveryId, after: `${deliveryId}:1` }), { length: 0 });
+    t.same(await as('countAttempts', { exporterId: id }), { count: 6, more: false });
     const { slices } = await as('showActivity', { span: 'day', exporterId: id });
     t.equal(slices.length, 24);
     t.equal(
@@ -252,6 +257,9 @@ t.test('refuses bad input with the field at fault, and never repeats it', async 
         ['listDeliveries', null, 'state', '?state=s3cret'],
         ['listDeliveries', null, 'outcome', '?outcome=s3cret'],
         ['listDeliveries', null, 'after', '?after=a&after=s3cret'],
+        ['listAttempts', null, 'limit', '?limit=s3cret'],
+        ['listAttempts', null, 'outcome', '?outcome=s3cret'],
+        ['countAttempts', null, 'since', '?since=s3cret'],
         ['listKeys', null, 'more', '?more=s3cret'],
         ['moveHosts', { ids: [], to: 'lab' }, 'ids'],
         ['moveHosts', { ids: ['s3cret'], to: 'lab' }, 'ids[0]'],

@@ -1,0 +1,66 @@
+import Joi from 'joi';
+import { OUTCOME_CODES } from '../outcomes/outcome.ts';
+import type { AttemptFilter, AttemptQuery } from './attempt-lists.ts';
+import type { AskedFilter, AskedQuery, DeliveryFilter, DeliveryQuery } from './deliveries.ts';
+import { DELIVERY_STATES } from './delivery-store.ts';
+
+/** What deliveries can be asked by; ids and kinds are texts, and one that names nothing finds nothing. */
+const FIELDS = {
+    state: Joi.string().valid(...DELIVERY_STATES),
+    exporterId: Joi.string(),
+    kind: Joi.string(),
+    eventId: Joi.string(),
+    since: Joi.date().iso(),
+    until: Joi.date().iso(),
+    outcome: Joi.string().valid(...OUTCOME_CODES),
+    after: Joi.string(),
+};
+
+/** And attempts, besides. */
+const ATTEMPT_FIELDS = { ...FIELDS, deliveryId: Joi.string() };
+
+const LIMIT = Joi.number().integer().min(1).max(1000).default(100);
+
+/** The rules of {@link DeliveryFilter}, but for that of several exporters. */
+export const deliveryFilterSchema: Joi.ObjectSchema<AskedFilter> = Joi.object<AskedFilter, true>(FIELDS).label('query').default();
+
+/** The rules of {@link DeliveryQuery}, with their defaults, but for that of several exporters. */
+export const deliveryQuerySchema: Joi.ObjectSchema<AskedQuery> = Joi.object<AskedQuery, true>({ ...FIELDS, limit: LIMIT })
+    .label('query')
+    .default();
+
+/** The rules of {@link AttemptFilter}, but for that of several exporters. */
+export const attemptFilterSchema: Joi.ObjectSchema<Omit<AttemptFilter, 'exporterIds'>> = Joi.object<
+    Omit<AttemptFilter, 'exporterIds'>,
+    true
+>(ATTEMPT_FIELDS)
+    .label('query')
+    .default();
+
+/** The rules of {@link AttemptQuery}, with their defaults, but for that of several exporters. */
+export const attemptQuerySchema: Joi.ObjectSchema<Omit<AttemptQuery, 'exporterIds'>> = Joi.object<Omit<AttemptQuery, 'exporterIds'>, true>({
+    ...ATTEMPT_FIELDS,
+    limit: LIMIT,
+})
+    .label('query')
+    .default();
+
+/*
+ * The same with several exporters: asked for by what knows whose these are, never from outside.
+ */
+
+/** The rules of {@link DeliveryFilter}. */
+export const wholeFilterSchema: Joi.ObjectSchema<DeliveryFilter> = ofSeveral(deliveryFilterSchema);
+
+/** The rules of {@link DeliveryQuery}. */
+export const wholeQuerySchema: Joi.ObjectSchema<DeliveryQuery> = ofSeveral(deliveryQuerySchema);
+
+/** The rules of {@link AttemptFilter}. */
+export const wholeAttemptFilterSchema: Joi.ObjectSchema<AttemptFilter> = ofSeveral(attemptFilterSchema);
+
+/** The rules of {@link AttemptQuery}. */
+export const wholeAttemptQuerySchema: Joi.ObjectSchema<AttemptQuery> = ofSeveral(attemptQuerySchema);
+
+function ofSeveral<Filter extends object>(schema: Joi.ObjectSchema<Omit<Filter, 'exporterIds'>>): Joi.ObjectSchema<Filter> {
+    return schema.concat(Joi.object({ exporterIds: Joi.array().items(Joi.string()) })) as unknown as Joi.ObjectSchema<Filter>;
+}

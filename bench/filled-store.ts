@@ -123,7 +123,7 @@ kept as (
 insert into scanwire.attempts (delivery_id, number, started_at, finished_at, token, lost, outcome)
 select
     k.id, 1, k.claimed_at, coalesce(k.finished_at, k.claimed_at), k.id::text, false,
-    json_build_object('code', k.last_code, 'detail', null, 'timings', json_build_object('total', 5))
+    ('{"code":' || to_json(k.last_code) || ',"detail":null,"timings":{"total":5}}')::json
 from kept k`;
 
 const KNOWN = `

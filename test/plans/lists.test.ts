@@ -5,9 +5,10 @@ import { failure, forAll, holderOf, sampleEvent, sampleExporter } from '../../ad
 import { migrate, postgresWebhooks } from '../../adapters/postgres/index.ts';
 import { type Migration, migrationFiles } from '../../adapters/postgres/migrate.ts';
 import { migrations } from '../../adapters/postgres/migrations/index.ts';
+import type { AttemptFilter, AttemptStore } from '../../lib/webhooks/deliveries/attempt-lists.ts';
 import type { DeliveryFilter } from '../../lib/webhooks/deliveries/deliveries.ts';
 import { testDatabase } from '../support/test-database.ts';
-import { explainedConnection } from './executed-plans.ts';
+import { type ExplainedConnection, explainedConnection } from './executed-plans.ts';
 import { keep, neverVacuum } from './kept-rows.ts';
 import { BREAKER, HAND_OUT } from './way.ts';
 
@@ -69,6 +70,14 @@ for (const analysed of [true, false]) {
                 t.ok(pages <= MAX_PAGES || run < 2, `${pages} pages for a number of ${JSON.stringify(filter)}`);
             }
         }
+        await executesLittle(t, connection, present(explained.attemptLists), [
+            { outcome: 'connect_refused' },
+            { outcome: 'connect_refused', exporterIds: [exporter.id] },
+            { outcome: 'connect_refused', since: begunAt },
+            { outcome: 'connect_refused', kind: 'rare' },
+            { kind: 'rare' },
+            { since: new Date(begunAt.getTime() - 1), until: new Date(begunAt.getTime() + 1), kind: 'rare' },
+        ]);
         for (const filter of filters) {
             t.equal((await deliveries.list({ ...filter, limit: 51 })).length, 10);
             for (let run = 0; run < 7; run += 1) {
@@ -83,6 +92,19 @@ for (const analysed of [true, false]) {
             }
         }
     });
+}
+
+/** Attempts of ten deliveries. */
+async function executesLittle(t: Test, connection: ExplainedConnection, lists: AttemptStore, filters: readonly AttemptFilter[]) {
+    for (const filter of filters) {
+        for (let run = 0; run < 7; run += 1) {
+            const listed = await connection.executed(async () => t.equal((await lists.list({ ...filter, limit: 51 })).length, 10));
+            const counted = await connection.executed(async () => t.equal(await lists.count(filter, 10_001), 10));
+            for (const { pages } of [listed, counted]) {
+                t.ok(pages <= MAX_PAGES || run < 2, `${pages} pages for attempts of ${JSON.stringify(filter)}`);
+            }
+        }
+    }
 }
 
 t.test('lists of several exporters have the newest of all, whoever has them', async (t) => {

@@ -50,6 +50,7 @@ import { turns } from './0075-turns.ts';
 import { counts } from './0076-counts.ts';
 import { exportersOfOwners } from './0077-exporters-of-owners.ts';
 import { lookedUpByKey } from './0078-looked-up-by-key.ts';
+import { attemptsListed } from './0079-attempts-listed.ts';
 
 /** All steps in order. A new one goes to the end. */
 export const migrations: readonly Migration[] = [
@@ -104,4 +105,5 @@ export const migrations: readonly Migration[] = [
     counts,
     exportersOfOwners,
     lookedUpByKey,
+    ...attemptsListed,
 ];

@@ -28,7 +28,7 @@ const STAGES: { readonly [State in DeliveryState]: string } = {
 export async function listDeliveries(db: Executor, { limit, ...filter }: DeliveryQuery): Promise<readonly Delivery[]> {
     const lastOld = await lastOldOf(db, filter);
     return await withinSpans(db, filter, async (span) => {
-        const { source, values } = chosenBy(filter, span, limit, { newest: true, lastOld, rows: DELIVERIES });
+        const { source, values } = chosenBy(filter, span, limit, { newest: true, lastOld });
         const { rows } = await db.query<Row<Delivery>>(
             `select ${DELIVERY_COLUMNS}
             from (select d.* from (${source}) d order by d.seq desc limit $1) d
@@ -50,7 +50,7 @@ export async function countDeliveries(db: Executor, filter: DeliveryFilter, max:
 async function countOneByOne(db: Executor, filter: DeliveryFilter, max: number): Promise<number> {
     const lastOld = await lastOldOf(db, filter);
     const [counted = 0] = await withinSpans(db, filter, async (span) => {
-        const { source, values } = chosenBy(filter, span, max, { newest: false, lastOld, rows: DELIVERIES });
+        const { source, values } = chosenBy(filter, span, max, { newest: false, lastOld });
         const sql = `select count(*)::integer as count from (select from (${source}) d limit $1) d`;
         const { rows } = await db.query<{ count: number }>(sql, values);
         return rows.flatMap(({ count }) => (count === 0 ? [] : [count]));
@@ -151,10 +151,10 @@ export interface ListedRows {
     readonly from: string;
     readonly order: string;
     /** What holds of them besides. */
-    readonly conditions?: (parameter: Parameter) => readonly string[];
+    readonly conditions: readonly string[];
 }
 
-const DELIVERIES: ListedRows = { columns: 'd.*', from: 'scanwire.deliveries d', order: 'd.seq desc' };
+const DELIVERIES: ListedRows = { columns: 'd.*', from: 'scanwire.deliveries d', order: 'd.seq desc', conditions: [] };
 
 /** Gives a value to a statement, and says by what it is named there. */
 export type Parameter = (value: unknown) => string;
@@ -164,7 +164,7 @@ interface Choice {
     readonly newest: boolean;
     /** As {@link lastOldOf} says. */
     readonly lastOld: string | null;
-    readonly rows: ListedRows;
+    readonly listed?: (parameter: Parameter) => ListedRows;
 }
 
 /** `$1` of `values` is `limit`. */
@@ -172,11 +172,12 @@ export function chosenBy(
     filter: DeliveryFilter,
     span: Span,
     limit: number,
-    { newest, lastOld, rows }: Choice,
+    { newest, lastOld, listed = () => DELIVERIES }: Choice,
 ): { readonly source: string; readonly values: unknown[] } {
     const values: unknown[] = [limit];
     const parameter: Parameter = (value) => `$${values.push(value)}`;
-    const conditions = [...conditionsOf(filter, span, parameter), ...(rows.conditions?.(parameter) ?? [])];
+    const rows = listed(parameter);
+    const conditions = [...conditionsOf(filter, span, parameter), ...rows.conditions];
     const { exporterIds } = filter;
     const source = exporterIds === undefined ? ofAll(rows) : ofEach(rows, parameter(exporterIds.filter(isUuid)), newest);
     const sources = copiedConditionsOf(filter, lastOld, parameter).map(

@@ -65,15 +65,17 @@ function isQuickSuccess({ state, health, took, pause, stop_reason }: ReturnType<
 function outcomeParameter(recorded: RecordedOutcome, index: number) {
     const { deliveryId, exporterId, token, begunAt, outcome, next, health, pause, stopReason } = recorded;
     const delay = next.state === 'pending' ? next.delay : null;
+    const { code, ...others } = outcome;
     return {
         index,
         id: deliveryId,
         exporter_id: exporterId,
         token,
         claimed_at: begunAt,
-        code: outcome.code,
-        outcome: JSON.stringify(outcome),
-        last_outcome: JSON.stringify({ code: outcome.code, detail: outcome.detail }),
+        code,
+        // First what it came to: see IN_VAIN of migration 0079-attempts-listed.
+        outcome: JSON.stringify({ code, ...others }),
+        last_outcome: JSON.stringify({ code, detail: outcome.detail }),
         state: next.state,
         delay: delay === 'fault' ? null : delay,
         fault: delay === 'fault',

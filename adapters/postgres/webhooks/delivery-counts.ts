@@ -1,6 +1,7 @@
 import type { Executor } from '../../../lib/transaction.ts';
 import type { DeliveryFilter } from '../../../lib/webhooks/deliveries/deliveries.ts';
 import { isUuid } from '../database.ts';
+import { ENDED } from '../migrations/0076-counting-functions.ts';
 import { prepared } from '../prepared.ts';
 
 /** In one of so many sweeps, and then in each until nothing is left, so many rows, which takes some milliseconds. */
@@ -46,11 +47,16 @@ const UNENDED: readonly (readonly [condition: string, order: string, byExporter:
     [`w.ended_as = 'held'`, 'w.ended_as, w.seq', false],
 ];
 
+/** Those that have ended and are no part of the numbers, for they are from before deliveries had the kind of their events. */
+const KINDLESS: (typeof UNENDED)[number] = [`w.kind is null and w.state in ${ENDED}`, 'w.kind, w.seq', false];
+
+const KIND = 'coalesce(w.kind, (select v.kind from scanwire.events v where v.id = w.event_id))';
+
 interface Counted {
     /** Null where those from before count was kept are not counted yet. */
     readonly ended: number | null;
     readonly unended: number;
-    /** Of those that wait, are in flight or are held, the most that were looked through. */
+    /** Of those that wait, are in flight, are held or have no kind, the most that were looked through. */
     readonly looked: number;
 }
 
@@ -62,9 +68,9 @@ interface Counted {
 export async function countKept(db: Executor, filter: DeliveryFilter, max: number): Promise<number | null> {
     const values: unknown[] = [max];
     const conditions = conditionsOf(filter, (value) => `$${values.push(value)}`);
-    const found = conditions.map(({ column, is }) => `w.${column}${is}`);
+    const found = conditions.map(({ column, is }) => `${column === 'kind' ? KIND : `w.${column}`}${is}`);
     const ofOne = conditions.filter(({ column }) => column === 'exporter_id').map(({ column, is }) => `w.${column}${is}`);
-    const looks = (filter.state === undefined ? UNENDED : []).map(
+    const looks = [...(filter.state === undefined ? UNENDED : []), KINDLESS].map(
         ([condition, order, byExporter]) => `
         union all
         select count(*) filter (where ${['true', ...found].join(' and ')})::integer, count(*)::integer
@@ -80,9 +86,7 @@ export async function countKept(db: Executor, filter: DeliveryFilter, max: numbe
     const { rows } = await db.query<Counted>(
         `select
             case
-                when
-                    (select c.whole from scanwire.delivery_counting c)
-                    and not exists (select from scanwire.deliveries d where d.kind is null order by d.kind, d.seq limit 1)
+                when (select c.whole from scanwire.delivery_counting c)
                 then ${sumOf('delivery_counts')} + ${sumOf('delivery_count_changes')}
             end as ended,
             sum(u.unended)::integer as unended,

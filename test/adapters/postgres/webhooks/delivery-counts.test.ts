@@ -169,4 +169,22 @@ for (const { name, open, openMigrated } of databases) {
         await fold();
         await numbersAreRight('and folded');
     });
+
+    t.test(`counts beside the numbers what has no kind of its own, on ${name}`, async (t) => {
+        const { pool, exporters, deliveries, send, fold, countsAsListed } = await deployed(t, open);
+        await migrate(pool, { steps: BEFORE });
+        await exporters.insert(sampleExporter());
+        const old = [...(await send(success)), ...(await send(success)), ...(await send(inVain))];
+        const [waiting] = await deliveries.accept([forAll(sampleEvent({ kind: 'ours' }))]);
+        const kindless = [old[0], old[4], waiting?.deliveries[0]];
+        await pool.query('update scanwire.deliveries set kind = null, accepted_at = null where id = any ($1)', [kindless]);
+        await migrate(pool);
+        while (await fold());
+        await countsAsListed(4);
+        t.equal(await deliveries.count({}, 4), 7);
+        t.equal(await deliveries.count({ state: 'delivered' }, 3), 4);
+        t.equal(await deliveries.count({ state: 'delivered' }, 2), 2, 'where those are as many, one by one');
+        await deliveries.replay(present(old[0]));
+        await countsAsListed(4);
+    });
 }

@@ -1,16 +1,35 @@
+import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 
+/**
+ * Where the system takes no port from by itself: one of those that it hands out could be taken again, by any connection or server of a test that runs
+ * meanwhile, before a program that is given it listens there.
+ */
+const [FIRST, END] = [10_000, 32_768];
+
 /** A loopback port that nobody listens on at this moment. */
 export async function freePort(): Promise<number> {
-    const server = createServer().listen(0, '127.0.0.1');
-    await once(server, 'listening');
-    const address = server.address();
-    server.close();
-    await once(server, 'close');
-    if (address === null || typeof address === 'string') {
-        throw new Error('Cannot find a free port');
+    for (;;) {
+        const port = randomInt(FIRST, END);
+        if (await isFree(port)) {
+            return port;
+        }
+    }
+}
+
+async function isFree(port: number): Promise<boolean> {
+    const server = createServer().listen(port, '127.0.0.1');
+    try {
+        await once(server, 'listening');
+    } catch (error) {
+        if ((error as NodeJS.ErrnoException).code === 'EADDRINUSE') {
+            return false;
+        }
+        throw error;
     }
 
-    return address.port;
+    server.close();
+    await once(server, 'close');
+    return true;
 }

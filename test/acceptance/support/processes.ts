@@ -84,7 +84,7 @@ export async function serve(
     data: string,
     { args = [], env = {} }: { args?: readonly string[]; env?: Environment } = {},
 ): Promise<Serving> {
-    const running = await start(t, ['serve', '--data', data, '--port', '0', ...args], /https:\/\/127\.0\.0\.1:\d+/, env);
+    const running = await start(t, ['serve', '--data', data, '--port', '0', ...args], /https:\/\/127\.0\.0\.1:\d+\D/, env);
     const [origin = ''] = /https:\/\/127\.0\.0\.1:\d+/.exec(running.output()) ?? [];
     return { ...running, origin };
 }

@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { setTimeout as wait } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { type Browser, type BrowserContext, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
 import { findOnPath } from './find-program.ts';
@@ -74,12 +75,22 @@ export async function watchedPage(browser: Browser, origin: string, options: Bro
     };
 }
 
-/** By as much as `SLOW_BROWSER` says: what passes with 6 does not depend on how quick this machine is. */
+/**
+ * By as much as `SLOW_BROWSER` says: what passes with 6 does not depend on how quick this machine is. Requests are held for `HELD_REQUESTS` milliseconds:
+ * what looks at a page too early still sees the one before.
+ */
 async function slowedDown(page: Page): Promise<void> {
     const rate = Number(process.env.SLOW_BROWSER ?? 1);
     if (rate > 1) {
         const client = await page.context().newCDPSession(page);
         await client.send('Emulation.setCPUThrottlingRate', { rate });
+    }
+    const held = Number(process.env.HELD_REQUESTS ?? 0);
+    if (held > 0) {
+        await page.context().route('**', async (route) => {
+            await wait(held);
+            await route.continue();
+        });
     }
 }
 

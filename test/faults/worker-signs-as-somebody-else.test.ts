@@ -3,6 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import Joi from 'joi';
 import t, { type Test } from 'tap';
+import { until } from '../../adapters/contract/assertions.ts';
 import { countingReceiver } from '../support/counting-receiver.ts';
 import { type Embedding, embedding } from '../support/embedding-host.ts';
 import { investigation } from '../support/investigation.ts';
@@ -140,6 +141,7 @@ t.test('a worker that begins again goes on trying while its store is away', asyn
     });
     await application.host({ vendor: 'Acme', kinds: [{ name: 'scan_finished', schema: Joi.object() }] });
     t.match(await nextJson(worker, lines), { generation: 2 });
-    t.match(said, /another process has changed the settings.*\n.*The store is away\n/);
+    // By another pipe than the line, which may be read first.
+    await until(() => /another process has changed the settings.*\n.*The store is away\n/.test(said));
     t.equal(await ended(worker, 'SIGTERM'), 0);
 });

@@ -168,3 +168,16 @@ export async function ended(child: ChildProcess, signal: NodeJS.Signals): Promis
     child.kill(signal);
     return (await exited)[0];
 }
+
+/**
+ * Signals it by SIGTERM, and answers with its exit code and how many seconds later it has ended than a process that does nothing but wait for so many
+ * seconds from the same moment on: a busy machine holds up both.
+ */
+export async function endedWithin(child: ChildProcess, seconds: number): Promise<{ readonly code: number | null; readonly late: number }> {
+    const waits = `process.on('SIGTERM', () => setTimeout(process.exit, ${seconds * 1000}, 0)); console.log(); setInterval(() => {}, 60_000)`;
+    const other = spawnNode(['--eval', waits], { stdio: ['ignore', 'pipe', 'inherit'], env: {} });
+    await once(other.stdout as NodeJS.ReadableStream, 'data');
+    const end = async (one: ChildProcess) => ({ code: await ended(one, 'SIGTERM'), at: performance.now() });
+    const [own, beside] = await Promise.all([end(child), end(other)]);
+    return { code: own.code, late: (own.at - beside.at) / 1000 };
+}

@@ -87,18 +87,12 @@ async function setting(t: Test, options: Partial<WebhooksOptions> = {}): Promise
 
 /** The deliveries once all of them are in one of these states. */
 async function settled(exporter: Webhooks, ...states: DeliveryState[]) {
-    for (const deadline = Date.now() + 10_000; ; ) {
-        const deliveries = (await exporter.deliveries.list()).filter(({ kind }) => kind !== 'test');
-        if (deliveries.length > 0 && deliveries.every(({ state }) => states.includes(state))) {
-            return deliveries;
-        }
-
-        if (Date.now() > deadline) {
-            throw new Error(`still ${deliveries.map(({ state }) => state).join(', ')}`);
-        }
-
-        await new Promise((resolve) => setTimeout(resolve, 5));
-    }
+    let deliveries: Awaited<ReturnType<Webhooks['deliveries']['list']>> = [];
+    await until(async () => {
+        deliveries = (await exporter.deliveries.list()).filter(({ kind }) => kind !== 'test');
+        return deliveries.length > 0 && deliveries.every(({ state }) => states.includes(state));
+    });
+    return deliveries;
 }
 
 t.test('tells of outcomes by a callback, and reports what it throws', async (t) => {
@@ -219,11 +213,7 @@ t.test('probes a failing receiver one delivery at a time and burns no attempt of
     to.received.length = 0;
     to.answer = (response) => response.writeHead(500).end();
     await Promise.all(Array.from({ length: 8 }, () => exporter.publish('idr_investigation_created', investigation)));
-    for (const deadline = Date.now() + 10_000; (await exporter.exporters.get(made.id)).consecutiveFailures < 3; ) {
-        t.ok(Date.now() < deadline);
-        await new Promise((resolve) => setTimeout(resolve, 10));
-    }
-
+    await until(async () => (await exporter.exporters.get(made.id)).consecutiveFailures >= 3);
     await settled(exporter, 'pending');
     t.equal(to.received.length, 3);
 

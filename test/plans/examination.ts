@@ -69,8 +69,9 @@ export type Analysed = 'freshly' | 'never' | 'with one row';
 
 export const ANALYSED: readonly Analysed[] = ['freshly', 'never', 'with one row'];
 
-export async function examination(analysed: Analysed): Promise<Examination> {
-    const { url, drop } = await testDatabase();
+/** @param server The URL of one that nobody else uses, see `quietServer`. */
+export async function examination(analysed: Analysed, server?: string): Promise<Examination> {
+    const { url, drop } = await testDatabase('template1', server);
     const pool = new pg.Pool({ connectionString: url });
     // The pool has ended before its connections have.
     pool.on('error', () => {});

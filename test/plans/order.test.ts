@@ -6,12 +6,10 @@ import { migrate, postgresWebhooks } from '../../adapters/postgres/index.ts';
 import type { Dispatched } from '../../lib/webhooks/deliveries/delivery-store.ts';
 import { testDatabase } from '../support/test-database.ts';
 import { explainedConnection } from './executed-plans.ts';
+import { quietServer } from './quiet-server.ts';
 import { BREAKER, HAND_OUT } from './way.ts';
 
-/**
- * The most pages that a statement may ask for, for one row. To look through all that waits takes 1,800; beside the transactions of other tests, on other
- * databases, up to 190 were seen in place of 100, since what is dead is passed by until it is sure that nobody there reads it.
- */
+/** The most pages that a statement may ask for, for one row. To look through all that waits takes 1,800. */
 const MAX_PAGES = 300;
 /** Deliveries that wait for one that fails. */
 const WAITING = 5_000;
@@ -21,7 +19,7 @@ const ROUNDS = 8;
 const DISPATCH = { ...HAND_OUT, limit: 500 };
 
 t.test('what waits for another of its key costs no dispatch anything', async (t) => {
-    const { url, drop } = await testDatabase();
+    const { url, drop } = await testDatabase('template1', await quietServer(t));
     const pool = new pg.Pool({ connectionString: url });
     pool.on('error', () => {}); // the pool has ended before its connections have
     t.teardown(async () => {

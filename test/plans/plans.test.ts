@@ -1,12 +1,15 @@
 import t from 'tap';
 import { ANALYSED, examination, type Finding, statesOf } from './examination.ts';
+import { quietServer } from './quiet-server.ts';
 
 /** `npm run plans` does the same with a million, 300,000 of them just sent. */
 const [MOST, SENT] = [30_000, 3_000];
 
+const server = await quietServer(t);
+
 for (const analysed of ANALYSED) {
     t.test(`no statement costs more for what is kept, analysed ${analysed}`, async (t) => {
-        const tables = await examination(analysed);
+        const tables = await examination(analysed, server);
         t.teardown(() => tables.end());
         for (const state of statesOf(MOST, SENT)) {
             t.strictSame(problems(await tables.findings(state)), [], state.name);

@@ -17,7 +17,7 @@ const TIMEOUT = 120_000;
 
 /** What begins first, so that the run does not end with one of them alone. */
 const LONGEST =
-    /\/(?:simulation|configurations|campaign|plans|webhook-laws|many-hosts|exporters-browser|socket|fuzz|backup|check-record|read-records|gunzip)\b/;
+    /\/(?:simulation|configurations|campaign|plans|webhook-laws|many-hosts|socket|fuzz|backup|check-record|read-records|gunzip)\b/;
 
 /**
  * What leaves nothing behind in its process, and so may share it: to start one and to load tap and what is tested takes half a second of the processor,
@@ -27,14 +27,13 @@ const SHARING = /\/test\/(?:adapters|attack|bench|cli|docs|examples|lib|plugins|
 
 /** What looks at its process as a whole, changes it, or is long. */
 const ALONE: readonly RegExp[] = [
-    /-browser\.test\.js$/,
     /\/(?:clocks-differ|commit-waits-for-a-poll|echoing-receivers|http-sender|linear-expressions|missing-packages|openapi|receiver-certificate|running-pages)\.test\.js$/,
     /\/(?:read-only-inventory|template|gunzip|check-record|decode-records|mend-record|read-records|read-scan|read-xml|vendors-xml)\.test\.js$/,
     /\/(?:backup|connections|embedding|many-hosts|pglite\/laws|postgres\/laws|receiver-tokens|serve|socket|webhook-laws)\.test\.js$/,
 ];
 
-/** So many files share a process at most, and of those that start servers or commands and wait for them. */
-const [SHARED_BY, WAITING_SHARED_BY] = [10, 5];
+/** So many files share a process at most, of those that start servers or commands and wait for them, and of those that share a browser. */
+const [SHARED_BY, WAITING_SHARED_BY, BROWSER_SHARED_BY] = [10, 5, 4];
 
 /** What mostly waits for what it has started. */
 const WAITING = /\/test\/(?:adapters\/(?!contract|memory)|attack|bench|cli|docs|examples)/;
@@ -42,8 +41,8 @@ const WAITING = /\/test\/(?:adapters\/(?!contract|memory)|attack|bench|cli|docs|
 /** More than the machine has processors for: many files wait for half of their time, for timers, servers and the processes they have started. */
 const JOBS = Math.min(3, availableParallelism() + 1);
 
-/** What reaches no lines that other tests do not; gathering what it reaches takes time. */
-const REACHES_NOTHING_NEW = /-browser\.test\.js$/;
+/** Tests in a browser. They reach no lines that other tests do not; gathering what they reach takes time. */
+const BROWSERS = /-browser\.test\.js$/;
 
 /** So many files are named at the end with what they took of the processor. */
 const COSTLIEST = 40;
@@ -100,7 +99,7 @@ for (const [index, files] of processes.entries()) {
 
 /** In place of the loader that tap puts there; what a test starts inherits it, unless it is given another environment. */
 function nodeOptionsFor(files: readonly string[]): string {
-    const gathers = process.env.COVERAGE_FOLDER !== undefined && !files.every((file) => REACHES_NOTHING_NEW.test(file));
+    const gathers = process.env.COVERAGE_FOLDER !== undefined && !files.every((file) => BROWSERS.test(file));
     return gathers ? `--import=${pathToFileURL(GATHERER).href}` : '';
 }
 
@@ -108,9 +107,10 @@ function nodeOptionsFor(files: readonly string[]): string {
 function dealt(files: readonly string[]): readonly (readonly string[])[] {
     const shares = (file: string): boolean => SHARING.test(file) && !ALONE.some((alone) => alone.test(file));
     const sharing = files.filter(shares);
-    const waits = (file: string): boolean => WAITING.test(file);
-    const quick = sharing.filter((file) => !waits(file));
-    const shared = [...inGroups(sharing.filter(waits), WAITING_SHARED_BY), ...inGroups(quick, SHARED_BY)];
+    const browsers = sharing.filter((file) => BROWSERS.test(file));
+    const waiting = sharing.filter((file) => WAITING.test(file) && !browsers.includes(file));
+    const quick = sharing.filter((file) => !(WAITING.test(file) || browsers.includes(file)));
+    const shared = [...inGroups(browsers, BROWSER_SHARED_BY), ...inGroups(waiting, WAITING_SHARED_BY), ...inGroups(quick, SHARED_BY)];
     const alone = files.filter((file) => !shares(file));
     const first = (file: string): boolean => LONGEST.test(file);
     return [...alone.filter(first).map((file) => [file]), ...shared, ...alone.filter((file) => !first(file)).map((file) => [file])];

@@ -71,5 +71,6 @@ async function firstRun(t: Test, page: Page): Promise<void> {
     await waited(page, page.getByRole('row', { name: /^idr_investigation_created .* delivered/ }));
     await page.getByRole('link', { name: 'Overview' }).click();
     await page.getByRole('heading', { name: 'What needs attention' }).waitFor();
+    await page.waitForLoadState();
     t.equal(await page.getByRole('heading', { name: 'First steps' }).count(), 0, 'they are done');
 }

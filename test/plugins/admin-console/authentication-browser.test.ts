@@ -18,6 +18,7 @@ inBrowsers('people enter what an exporter authenticates by, and no page gives a 
     t.equal(await page.getByLabel('Client secret').inputValue(), '');
     t.equal(await page.getByLabel('Client id').inputValue(), '"><b>me</b>');
     t.equal(await page.getByLabel('Authorities of the receiver').inputValue(), '</textarea><script>alert(1)</script>');
+    await page.waitForLoadState();
     t.equal(await page.getByText('hidden-word').count(), 0);
     for (const name of ['User and password', 'Client certificate', 'Proxy']) {
         await page.getByText(name, { exact: true }).click();
@@ -34,6 +35,7 @@ inBrowsers('people enter what an exporter authenticates by, and no page gives a 
     await page.getByRole('checkbox', { name: /^Dates from before/ }).check();
     await page.getByRole('button', { name: 'Save' }).click();
     await page.getByText('The exporter was saved').waitFor();
+    await page.waitForLoadState();
     t.equal(await page.getByText('OAuth 2').count(), 0);
 });
 
@@ -75,6 +77,7 @@ async function parts(t: Test, { page, check }: Opened): Promise<void> {
     for (const name of PARTS) {
         await page.getByText(`${name}, set`).click();
     }
+    await page.waitForLoadState();
     t.notMatch(await page.content(), /hidden-word|PRIVATE KEY-----|CERTIFICATE-----/);
     await check('Edit, what it authenticates by');
     for (const name of ['clientCertificate', 'ca', 'proxy']) {
@@ -83,6 +86,8 @@ async function parts(t: Test, { page, check }: Opened): Promise<void> {
     await page.getByRole('button', { name: 'Save' }).click();
     await page.getByText('The changes were saved').waitFor();
     await page.locator('#test').getByText('Answered 204').waitFor();
+    // What comes below, where the page is still coming.
+    await page.waitForLoadState();
     t.equal(await page.getByText('User and password', { exact: true }).count(), 1, 'what was left alone is still there');
     t.equal(await page.getByText(/Client certificate|Private authorities|Proxy/).count(), 0);
 }

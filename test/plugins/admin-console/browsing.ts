@@ -63,6 +63,8 @@ async function opened(t: Test, browser: Browser, options: BrowserContextOptions,
 
 /** Looks for what keeps people out of the page that is shown. What looks is a script itself, though not one of the page's. */
 export async function checked(t: Test, page: Page, title: string, { javaScriptEnabled, isMobile }: BrowserContextOptions): Promise<void> {
+    // Of what was waited for it may be the first half that has come.
+    await page.waitForLoadState();
     if (javaScriptEnabled !== false) {
         t.same(await barriers(page), [], title);
         t.ok(await fits(page), `${title}: fits the screen`);

@@ -47,5 +47,6 @@ async function held(t: Test, { page, check, see, server }: Opened): Promise<void
     await see(page.getByRole('cell', { name: /all were handed out to be sent$/ }));
     await page.getByRole('link', { name: 'Overview' }).click();
     await page.getByRole('heading', { name: 'What needs attention' }).waitFor();
+    await page.waitForLoadState();
     t.equal(await page.getByText(/Stopped by its receiver|in a row/).count(), 0, 'nothing is said of it any more');
 }

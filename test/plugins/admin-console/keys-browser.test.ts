@@ -43,7 +43,7 @@ async function keys(t: Test, { page, check, expect, scripts }: Opened): Promise<
     await check('API Keys, asked');
     await page.getByRole('button', { name: 'Revoke <b>nightly</b>' }).click();
     await page.getByText('The key was revoked').waitFor();
-    t.equal(new URL(page.url()).pathname, '/admin/keys');
+    await page.waitForURL(({ pathname }) => pathname === '/admin/keys');
     await check('API Keys, revoked');
 
     await page.getByRole('link', { name: 'Audit' }).click();
@@ -55,6 +55,7 @@ async function keys(t: Test, { page, check, expect, scripts }: Opened): Promise<
     await page.waitForURL(/[?&]operation=revokeKey\b/);
     await page.getByRole('cell', { name: 'createKey' }).first().waitFor({ state: 'detached' });
     await page.getByRole('cell', { name: 'revokeKey' }).waitFor();
+    await page.waitForLoadState();
     t.equal(await page.getByRole('rowheader').count(), 1, 'only what is asked for');
 }
 
@@ -72,7 +73,7 @@ inBrowsers('people are told when the server is at work, and when it is away', as
     await page.context().setOffline(false);
     await page.getByRole('link', { name: 'Audit' }).click();
     await page.getByRole('heading', { name: 'Audit' }).waitFor();
-    t.equal(await page.getByText('The server cannot be reached').isVisible(), false);
+    await page.getByText('The server cannot be reached').waitFor({ state: 'hidden' });
     complaints.splice(0, complaints.length, ...complaints.filter((text) => !/ERR_INTERNET_DISCONNECTED|Failed to fetch/.test(text)));
 });
 

@@ -1,3 +1,4 @@
+import { until } from '../../../adapters/contract/assertions.ts';
 import { inBrowsers } from './browsing.ts';
 import { receiver } from './host.ts';
 
@@ -14,7 +15,8 @@ inBrowsers('people see deliveries as they happen, and over time', async (t, { pa
         await link.focus();
         await exporters.test(exporter.id);
         await page.getByText('2 deliveries').waitFor();
-        t.equal(await page.evaluate('document.activeElement.closest("#listed") !== null'), true, 'focus stays in the list');
+        // Focus stays in the list.
+        await until(async () => (await page.evaluate('document.activeElement.closest("#listed") !== null')) === true);
         await page.getByRole('button', { name: 'Pause' }).click();
         await page.getByText('Changes are not shown until you go on').waitFor();
         await exporters.test(exporter.id);

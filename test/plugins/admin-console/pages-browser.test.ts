@@ -67,17 +67,18 @@ inBrowser('somebody without a mouse makes a key, and sees where on the page that
     await page.goto('/admin/keys');
     await page.keyboard.press('Tab');
     await page.keyboard.press('Enter');
-    t.equal(await page.evaluate('document.activeElement.id'), 'content', 'what all pages have was skipped');
+    // What all pages have was skipped.
+    await until(async () => (await page.evaluate('document.activeElement.id')) === 'content');
     await tabbedTo(page, 'name');
-    t.ok(await isOutlined(page));
+    await until(() => isOutlined(page));
     await page.keyboard.type('by hand');
     await tabbedTo(page, 'Scopes, workspaces, expiry');
-    t.ok(await isOutlined(page));
+    await until(() => isOutlined(page));
     await page.keyboard.press('Enter');
     await tabbedTo(page, 'admin');
     await page.keyboard.press('Space');
     await tabbedTo(page, 'Create an API Key');
-    t.ok(await isOutlined(page));
+    await until(() => isOutlined(page));
     await page.keyboard.press('Enter');
     await page.getByRole('status').getByText('The key by hand was made').waitFor();
     t.match((await server.plugins['token-auth'].list()).at(-1), { name: 'by hand', scopes: ['inventory:read', 'admin'] });
@@ -104,7 +105,7 @@ async function tabbedTo(page: Page, what: string): Promise<void> {
     throw new Error(`The key leads to no ${what}`);
 }
 
-/** Whether it can be seen what has the focus. */
+/** Whether it can be seen what has the focus, which may come by and by. */
 async function isOutlined(page: Page): Promise<boolean> {
     return (await page.evaluate(`(({ boxShadow, outlineStyle }) =>
         boxShadow !== 'none' || outlineStyle !== 'none')(getComputedStyle(document.activeElement))`)) as boolean;

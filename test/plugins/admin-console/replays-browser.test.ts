@@ -41,6 +41,8 @@ inBrowsers('people find out why deliveries fail, and replay them once that is me
     await counted('1000');
     await see(page.getByRole('cell', { name: /all were handed out to be sent$/ }));
     await check('Replays, done');
+    // What was handed out may be under way.
+    await until(async () => (await kept.list({ kind: KIND, state: 'delivered' })).length === 8);
     const received = receiver.received;
 
     await exporters.pause(exporter.id);

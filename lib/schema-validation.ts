@@ -85,6 +85,17 @@ export function objectWith<T extends object>(...methods: readonly (keyof T & str
         });
 }
 
+/** The same, of which these functions are there as well, or not at all: what may be missing is looked for, and called where there is something. */
+export function withAbilities<T extends object>(
+    schema: Joi.ObjectSchema<T>,
+    ...abilities: readonly (keyof T & string)[]
+): Joi.ObjectSchema<T> {
+    return schema.custom((value: T, helpers) => {
+        const wrong = abilities.find((ability) => value[ability] !== undefined && typeof value[ability] !== 'function');
+        return wrong === undefined ? value : helpers.message({ custom: `{{#label}} must have a function ${wrong}, or none` });
+    });
+}
+
 /** An option in milliseconds: 1 to an hour. */
 export const milliseconds = (byDefault: number): Joi.NumberSchema => Joi.number().integer().min(1).max(3_600_000).default(byDefault);
 

@@ -9,7 +9,7 @@ import { assertOpens, type KeyRing, type Resealed } from './key-ring.ts';
 import { assertKept, isOver, type NewKeyOptions, newKeySchema, workspacesOf } from './limits.ts';
 import { type ApiKeyScope, DEFAULT_SCOPES, scopesOf } from './scopes.ts';
 import { resealKeys, sealedKeys, sealingContext } from './sealed-keys.ts';
-import type { ApiKeyStore, StoredApiKey } from './store.ts';
+import { type ApiKeyStore, apiKeyStoreSchema, type StoredApiKey } from './store.ts';
 
 /** What {@link apiKeys} and its plugin (`plugins/token-auth`) have in common. */
 export interface ApiKeysSettings {
@@ -47,7 +47,7 @@ export const KEY_EVENTS = ['key.created', 'key.used', 'key.revoked'] as const;
 
 /** The rules of {@link ApiKeysSettings}, with their defaults. */
 export const apiKeysSettings: Joi.StrictSchemaMap<ApiKeysSettings> = {
-    store: objectWith<ApiKeyStore>('insert', 'findByDigest', 'get', 'list', 'revoke', 'touch').required(),
+    store: apiKeyStoreSchema.required(),
     keyRing: objectWith<KeyRing>('seal', 'open').when('revealable', { is: false, otherwise: Joi.required() }),
     revealable: Joi.boolean().default(true),
     acceptForeignKeys: Joi.boolean().default(false),

@@ -1,4 +1,6 @@
+import type Joi from 'joi';
 import { ScanwireError } from '../errors.ts';
+import { objectWith, withAbilities } from '../schema-validation.ts';
 import type { ApiKeyScope } from './scopes.ts';
 
 /** One API key at rest. The key itself is only in `sealed`. Times are UTC instants. */
@@ -65,3 +67,9 @@ export interface ApiKeyStore {
 export function apiKeyExists(cause?: unknown): ScanwireError {
     return new ScanwireError('CONFLICT', 'Cannot add an API key whose id or digest exists already', { cause });
 }
+
+/** The rules of a store: what it must have, and what it may have. */
+export const apiKeyStoreSchema: Joi.ObjectSchema<ApiKeyStore> = withAbilities(
+    objectWith<ApiKeyStore>('insert', 'findByDigest', 'get', 'list', 'revoke', 'touch'),
+    ...(['findByDigests', 'sealedSamples', 'sealedByOthers', 'reseal'] as const),
+);

@@ -4,7 +4,7 @@ import Joi from 'joi';
 import { applicationSchemaRules } from '../application-schema.ts';
 import type { EgressGuard } from '../egress/guard.ts';
 import type { KeyRing } from '../keys/key-ring.ts';
-import { objectWith } from '../schema-validation.ts';
+import { objectWith, withAbilities } from '../schema-validation.ts';
 import type { DeliveryStore } from './deliveries/delivery-store.ts';
 import { KEEP_FOR } from './deliveries/retention.ts';
 import type { Role, SettingsStore } from './deployment-settings.ts';
@@ -87,24 +87,30 @@ export interface WebhooksOptions extends WebhookStores, WebhooksSettings {
 
 /** The rules of {@link WebhookStores}. */
 export const webhookStoreSchemas: Readonly<Record<keyof WebhookStores, Joi.Schema>> = {
-    exporters: objectWith<ExporterStore>('insert', 'get', 'list', 'health', 'update', 'remove').required(),
-    deliveries: objectWith<DeliveryStore>(
-        'accept',
-        'now',
-        'dispatch',
-        'sweep',
-        'claim',
-        'keepAlive',
-        'sessions',
-        'endSessions',
-        'recordOutcomes',
-        'get',
-        'attempts',
-        'list',
-        'count',
-        'replay',
-        'event',
-        'erase',
+    exporters: withAbilities(
+        objectWith<ExporterStore>('insert', 'get', 'list', 'health', 'update', 'remove'),
+        ...(['summaries', 'page', 'overview', 'subscribers', 'notices', 'forgetNotices'] as const),
+    ).required(),
+    deliveries: withAbilities(
+        objectWith<DeliveryStore>(
+            'accept',
+            'now',
+            'dispatch',
+            'sweep',
+            'claim',
+            'keepAlive',
+            'sessions',
+            'endSessions',
+            'recordOutcomes',
+            'get',
+            'attempts',
+            'list',
+            'count',
+            'replay',
+            'event',
+            'erase',
+        ),
+        ...(['listen', 'content', 'activity', 'discard'] as const),
     ).required(),
     settings: objectWith<SettingsStore>('read', 'declare').required(),
 };
@@ -113,7 +119,7 @@ const MIB = 1024 * 1024;
 
 /** The rules of {@link WebhooksSettings}, with their defaults. */
 export const webhooksSettingSchemas: Readonly<Record<keyof WebhooksSettings, Joi.Schema>> = {
-    queue: objectWith<DeliveryQueue>('ready', 'add', 'work', 'close').required(),
+    queue: withAbilities(objectWith<DeliveryQueue>('ready', 'add', 'work', 'close'), 'address', 'hasLostJobs').required(),
     keyRing: objectWith<KeyRing>('seal', 'open').required(),
     vendor: Joi.string().default('Vendor'),
     window: Joi.number().integer().min(1).max(10_000).default(400),

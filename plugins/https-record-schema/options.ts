@@ -4,7 +4,7 @@ import { DEFAULT_WORKSPACE } from '../../lib/inventory/resources.ts';
 import type { LicenseSource } from '../../lib/license/license-source.ts';
 import type { Enrichment, RecordStore } from '../../lib/records/index.ts';
 import { MAX_LINE_BYTES } from '../../lib/records/record.ts';
-import { nameSchema, objectWith } from '../../lib/schema-validation.ts';
+import { nameSchema, objectWith, withAbilities } from '../../lib/schema-validation.ts';
 import { type InstanceOptions, instanceSchema } from '../instance.ts';
 
 /** Options of the plugin. */
@@ -54,7 +54,7 @@ export const optionsSchema: Joi.ObjectSchema<Settings> = Joi.object<Settings, tr
     maxDecodedBytes: size().default(512 * MIB),
     maxLineBytes: size().default(MAX_LINE_BYTES),
     maxReported: size().default(1000),
-    records: objectWith<RecordStore>('add', 'get', 'list'),
+    records: withAbilities(objectWith<RecordStore>('add', 'get', 'list'), 'count'),
     enrich: Joi.object({ workspace: nameSchema.trim().default(DEFAULT_WORKSPACE) }).custom(enrichable),
     instance: instanceSchema,
 });

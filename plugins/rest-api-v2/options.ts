@@ -2,7 +2,7 @@ import Joi from 'joi';
 import { type ApplicationSchema, applicationSchemaRules } from '../../lib/application-schema.ts';
 import { type Collection, type InventoryStore, inventorySchema } from '../../lib/inventory/store.ts';
 import type { LicenseSource } from '../../lib/license/license-source.ts';
-import { objectWith } from '../../lib/schema-validation.ts';
+import { objectWith, withAbilities } from '../../lib/schema-validation.ts';
 import { type InstanceOptions, instanceSchema } from '../instance.ts';
 import { type RequestLimit, requestLimitSchema } from './request-limits.ts';
 
@@ -61,7 +61,7 @@ const ownResourceSchema: Joi.ObjectSchema<OwnResource> = Joi.object<OwnResource>
         .message('{{#label}} must look like /workspaces/\\{workspace_id}/campaigns')
         .required(),
     ...applicationSchemaRules,
-    store: objectWith<Collection<ResourceRow>>('list', 'get').required(),
+    store: withAbilities(objectWith<Collection<ResourceRow>>('list', 'get'), 'select', 'count', 'listText').required(),
 });
 
 /** Checks the options and fills in their defaults. */

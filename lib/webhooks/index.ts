@@ -98,6 +98,8 @@ export {
     type DeliveryEvent,
     EXPORTER_EVENTS,
     type ExporterEvent,
+    type LogLine,
+    logLines,
     type WebhookEvent,
 } from './observing/emitted-events.ts';
 export { type MetricsOptions, type MetricsRegistry, type WebhookMetrics, webhookMetrics } from './observing/metrics.ts';

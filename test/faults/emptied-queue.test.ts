@@ -5,6 +5,7 @@ import { until } from '../../adapters/contract/assertions.ts';
 import { memoryWebhooks } from '../../adapters/memory/index.ts';
 import { egressGuard } from '../../lib/egress/guard.ts';
 import { keyRing } from '../../lib/keys/key-ring.ts';
+import { RESERVATION_TIMES } from '../../lib/webhooks/dispatching/reservations.ts';
 import { newProgress, outcomeOf } from '../../lib/webhooks/outcomes/outcome.ts';
 import { webhooks } from '../../lib/webhooks/webhooks.ts';
 import { redisServer } from '../support/redis-server.ts';
@@ -50,10 +51,10 @@ t.test('what was in a queue that is emptied is sent without waiting for the time
         },
         close: async () => {},
     };
-    // In the time of the store hardly any passes: there no job ever counts as lost for its age.
-    let moments = 0;
+    // The time of the store, in which hardly any passes by itself: there no job ever counts as lost for its age.
+    let time = 0;
     const exporter = webhooks({
-        ...memoryWebhooks({ clock: () => new Date(moments++) }),
+        ...memoryWebhooks({ clock: () => new Date(time++) }),
         queue,
         keyRing: keyRing({ current: 'k', keys: { k: randomBytes(32) } }),
         guard: egressGuard({ allow: ['127.0.0.0/8'] }),
@@ -73,8 +74,10 @@ t.test('what was in a queue that is emptied is sent without waiting for the time
 
     await redis.command('FLUSHALL');
     await exporter.work(['default']);
+    // What was handed out may be begun by whoever has its job until then.
+    time += 2 * RESERVATION_TIMES.beginWithin;
     await until(() => sent.length === 2);
-    t.ok(moments < 10_000, 'the event and the test, before the 10 s');
+    t.ok(time < 10_000, 'the event and the test, before the 10 s');
 });
 
 t.test('a collector that nobody can have holds nobody up', async (t) => {

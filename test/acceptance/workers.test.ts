@@ -1,7 +1,7 @@
 import t, { type Test } from 'tap';
 import { until } from '../../adapters/contract/assertions.ts';
+import { migratedDatabase } from '../support/migrated-database.ts';
 import { type RedisServer, redisServer } from '../support/redis-server.ts';
-import { testDatabase } from '../support/test-database.ts';
 import { assertSameDuplicates } from './support/duplicates.ts';
 import { publishMany } from './support/investigations.ts';
 import { json, type ReceiverProcess, type Running, receiver, serve, start } from './support/processes.ts';
@@ -22,7 +22,7 @@ interface Deployment {
 async function deployment(t: Test, answered?: number): Promise<Deployment> {
     const folder = temporaryFolder(t);
     const data = `${folder}/data`;
-    const database = await testDatabase();
+    const database = await migratedDatabase();
     const redis = await redisServer(folder);
     t.teardown(async () => {
         await redis.kill();

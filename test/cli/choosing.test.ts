@@ -1,8 +1,8 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
-import { linesOf, nextJson, scanwire, startScanwire } from '../support/scanwire.ts';
-import { fixture, json, usedDataOf } from '../support/served.ts';
+import { linesOf, nextJson, startScanwire } from '../support/scanwire.ts';
+import { fixture, json, said, usedDataOf } from '../support/served.ts';
 
 const KIND = 'idr_investigation_created';
 const BODY = fixture('events/investigation.json');
@@ -17,12 +17,12 @@ t.test('says who gets an event and why not, and what would be sent, with nothing
     const { id } = await json<{ id: string }>(data, 'exporters', 'create', ...url, '--kinds', 'idr_*', '--owner', 'ann', '--start');
     const question = [id, '--kind', KIND, '--body', BODY];
     t.same(await json(data, 'exporters', 'explain', ...question, '--owner', 'ann'), { wanted: true });
-    t.match(await scanwire(['exporters', 'explain', ...question, '--data', data]), { code: 0, stdout: /owner/ });
+    t.match(await said(['exporters', 'explain', ...question, '--data', data]), { code: 0, stdout: /owner/ });
 
     t.match(await json(data, 'exporters', 'update', id, '--filter', filter), { filter: { all: [{ path: 'title' }] } });
-    t.match(await scanwire(['exporters', 'explain', ...question, '--owner', 'ann', '--data', data]), { code: 0, stdout: /title/ });
+    t.match(await said(['exporters', 'explain', ...question, '--owner', 'ann', '--data', data]), { code: 0, stdout: /title/ });
 
-    const previewed = await scanwire(['exporters', 'preview', ...question, '--data', data]);
+    const previewed = await said(['exporters', 'preview', ...question, '--data', data]);
     t.match(previewed, { code: 0, stdout: /^Authorization: \*+$[\s\S]*^\{"/m });
     t.notMatch(previewed.stdout, /hunter2/);
     await json(data, 'exporters', 'update', id, '--format', 'cloudevents');
@@ -36,13 +36,13 @@ t.test('accepts an event once under a key of the caller, and lists and counts de
     const publish = ['events', 'publish', KIND, BODY, '--idempotency-key', 'one'];
     const first = await json<{ eventId: string }>(data, ...publish);
     t.strictSame(await json(data, ...publish), first);
-    t.match(await scanwire([...publish, '--owner', 'ann', '--data', data]), { code: 0 }, 'keys of owners are apart');
+    t.match(await said([...publish, '--owner', 'ann', '--data', data]), { code: 0 }, 'keys of owners are apart');
     const other = join(t.testdir({}), 'other.json');
     await writeFile(other, JSON.stringify({ title: 'another' }));
-    t.match(await scanwire(['events', 'publish', 'test', other, '--idempotency-key', 'one', '--data', data]), { code: 1 });
+    t.match(await said(['events', 'publish', 'test', other, '--idempotency-key', 'one', '--data', data]), { code: 1 });
 
     const { id } = await json<{ id: string }>(data, 'exporters', 'create', '--url', `http://${RECEIVER}/in`);
-    const test = await scanwire(['exporters', 'test', id, '--data', data, '--json']);
+    const test = await said(['exporters', 'test', id, '--data', data, '--json']);
     const { deliveryId } = JSON.parse(test.stdout) as { deliveryId: string };
     const { eventId, state, lastCode } = await json<Record<string, string>>(data, 'deliveries', 'show', deliveryId);
     const filters = [
@@ -85,15 +85,15 @@ t.test('takes a template, the secret of a format and a rate, and looks at the re
     t.match(await json(data, 'exporters', 'update', one.id, '--no-rate'), { rate: null });
 
     const other = await json<{ id: string }>(data, ...create, '--format', 'pagerduty', '--format-secret-file', join(folder, 'secret'));
-    const previewed = await scanwire(['exporters', 'preview', other.id, ...question, '--data', data]);
+    const previewed = await said(['exporters', 'preview', other.id, ...question, '--data', data]);
     t.match(previewed, { code: 0, stdout: /"routing_key":"\*+"/ });
-    const shown = await scanwire(['exporters', 'show', other.id, '--data', data, '--json']);
+    const shown = await said(['exporters', 'show', other.id, '--data', data, '--json']);
     t.notMatch(`${previewed.stdout}${shown.stdout}`, /0123456789abcdef/);
 
-    const diagnosed = await scanwire(['doctor', '--exporter', one.id, '--data', data]);
+    const diagnosed = await said(['doctor', '--exporter', one.id, '--data', data]);
     t.match(diagnosed, { code: 1, stdout: /^PART +STATE +FOUND\n(.+\n)+\S+ +wrong / });
     t.match(await json(data, 'deliveries', 'list', '--exporter', one.id), [{ kind: 'test', lastCode: 'connect_refused' }]);
-    t.match(await scanwire(['doctor', '--exporter', 'unknown', '--data', data]), { code: 1, stderr: /^scanwire: Unknown exporter/ });
+    t.match(await said(['doctor', '--exporter', 'unknown', '--data', data]), { code: 1, stderr: /^scanwire: Unknown exporter/ });
 });
 
 /** The data folder of a server that may call the receiver. */

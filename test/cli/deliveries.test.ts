@@ -2,8 +2,8 @@ import t from 'tap';
 import { forAll, sampleEvent } from '../../adapters/contract/webhooks/fixture.ts';
 import { dataFolder } from '../../cli/data-folder.ts';
 import { openStores } from '../../cli/stores.ts';
-import { ended, linesOf, nextJson, scanwire, startScanwire } from '../support/scanwire.ts';
-import { fixture, json, serve, usedDataOf } from '../support/served.ts';
+import { ended, linesOf, nextJson, startScanwire } from '../support/scanwire.ts';
+import { fixture, json, said, serve, usedDataOf } from '../support/served.ts';
 
 t.test('delivers to a receiver that verifies, and opens loopback to nothing else', async (t) => {
     const data = await usedDataOf(t);
@@ -18,7 +18,7 @@ t.test('delivers to a receiver that verifies, and opens loopback to nothing else
     t.teardown(() => server.kill('SIGKILL'));
     await nextJson(server, linesOf(server));
 
-    const refused = await scanwire(['exporters', 'create', '--url', 'http://127.0.0.1:9/', '--data', data]);
+    const refused = await said(['exporters', 'create', '--url', 'http://127.0.0.1:9/', '--data', data]);
     t.match(refused, { code: 1, stderr: /^scanwire: URL points to a loopback address/ });
 
     const settings = [
@@ -56,38 +56,28 @@ t.test('delivers to a receiver that verifies, and opens loopback to nothing else
         history: [{ number: 1, startedAt: String, finishedAt: String, status: 204, code: 'delivered', timings: { total: Number } }],
     });
     t.match(await json(data, 'deliveries', 'show', delivery, '--message'), { id: delivery, message: { bytes: Number, failure: null } });
-    const shown = await scanwire(['deliveries', 'show', delivery, '--message', '--data', data]);
+    const shown = await said(['deliveries', 'show', delivery, '--message', '--data', data]);
     t.match(shown, { code: 0, stdout: /Content-Type: application\/json[\s\S]*\n\{"[\s\S]*\d+ bytes/ });
     t.match(await json(data, 'exporters', 'show', exporter.id), {
         health: { breaker: 'closed', lastOutcome: { code: 'delivered', detail: 'Answered 204' }, backlog: { waiting: 0, more: false } },
     });
-    t.match(await scanwire(['deliveries', 'discard', delivery, '--data', data]), { code: 1, stderr: /Cannot discard a delivery that/ });
+    t.match(await said(['deliveries', 'discard', delivery, '--data', data]), { code: 1, stderr: /Cannot discard a delivery that/ });
     await json(data, 'deliveries', 'replay', delivery);
     const failed = ['--exporter', exporter.id, '--failed-since', '1h'];
     t.same(await json(data, 'deliveries', 'replay', ...failed, '--dry-run'), { total: 0 });
     const planned = await json<{ id: string }>(data, 'deliveries', 'replay', '--exporter', exporter.id, '--held', '--rate', '5/s');
     t.match(planned, { failedSince: null, rate: 5, total: 0 });
-    t.match(await scanwire(['deliveries', 'replays', '--data', data]), { code: 0, stdout: / held +5\/s +0 of 0 / });
+    t.match(await said(['deliveries', 'replays', '--data', data]), { code: 0, stdout: / held +5\/s +0 of 0 / });
     t.match(await json(data, 'deliveries', 'replay', '--cancel', planned.id), { id: planned.id });
-    t.match(await scanwire(['deliveries', 'replay', delivery, ...failed, '--data', data]), { code: 1, stderr: /Replay needs one of/ });
+    t.match(await said(['deliveries', 'replay', delivery, ...failed, '--data', data]), { code: 1, stderr: /Replay needs one of/ });
     t.match(await nextJson(receiver, messages), { event: 'idr_investigation_created', verified: true });
 
-    const wrong = await scanwire([
-        'exporters',
-        'update',
-        exporter.id,
-        '--secret',
-        'another secret',
-        '--no-header',
-        '--data',
-        data,
-        '--json',
-    ]);
+    const wrong = await said(['exporters', 'update', exporter.id, '--secret', 'another secret', '--no-header', '--data', data, '--json']);
     t.match(JSON.parse(wrong.stdout), { headerNames: [], test: { attempt: { code: 'client_error', status: 401 } } });
     t.match(await nextJson(receiver, messages), { event: 'test', verified: false, forms: [], reason: String });
-    t.match(await scanwire(['exporters', 'test', exporter.id, '--data', data]), { code: 1, stdout: /^Test failed: client_error 401/ });
+    t.match(await said(['exporters', 'test', exporter.id, '--data', data]), { code: 1, stdout: /^Test failed: client_error 401/ });
 
-    const { stdout } = await scanwire([
+    const { stdout } = await said([
         'deliveries',
         'list',
         '--kind',
@@ -104,13 +94,13 @@ t.test('delivers to a receiver that verifies, and opens loopback to nothing else
     t.same(await json(data, 'deliveries', 'list', '--until', '1h', '--count'), { count: 0, more: false });
 
     t.match(await json(data, 'exporters', 'pause', exporter.id), { state: 'running', pausedAt: String });
-    t.match(await scanwire(['exporters', 'list', '--data', data]), { stdout: / running, paused / });
+    t.match(await said(['exporters', 'list', '--data', data]), { stdout: / running, paused / });
     t.match(await json(data, 'exporters', 'resume', exporter.id), { pausedAt: null });
 
     t.match(await json(data, 'exporters', 'stop', exporter.id), { state: 'stopped', test: { deliveryId: String } });
     t.match(await json(data, 'exporters', 'show', exporter.id), { name: 'Ours' });
     t.match(await json(data, 'exporters', 'remove', exporter.id), { removed: true });
-    t.match(await scanwire(['exporters', 'show', exporter.id, '--data', data]), { code: 1, stderr: /^scanwire: Unknown exporter/ });
+    t.match(await said(['exporters', 'show', exporter.id, '--data', data]), { code: 1, stderr: /^scanwire: Unknown exporter/ });
     t.equal(await ended(server, 'SIGINT'), 0);
     t.equal(await ended(receiver, 'SIGINT'), 0);
 });
@@ -121,13 +111,13 @@ t.test('shows no path and no query of a URL, but where the URL is asked for', as
     const url = 'https://example.com/T0KEN/in?token=hunter2';
     const { id } = await json<{ id: string }>(data, 'exporters', 'create', '--url', url);
     for (const command of [['list'], ['show', id]]) {
-        const { code, stdout } = await scanwire(['exporters', ...command, '--data', data]);
+        const { code, stdout } = await said(['exporters', ...command, '--data', data]);
         t.equal(code, 0);
         t.match(stdout, 'https://example.com/…');
         t.notMatch(stdout, /hunter2|T0KEN/);
     }
 
-    t.match(await scanwire(['exporters', 'show', id, '--show-url', '--data', data]), { code: 0, stdout: url });
+    t.match(await said(['exporters', 'show', id, '--show-url', '--data', data]), { code: 0, stdout: url });
 
     t.match(await json(data, 'exporters', 'show', id, '--show-url'), { url });
     t.match(await json(data, 'exporters', 'show', id), { url: 'https://example.com/…' });
@@ -138,7 +128,7 @@ t.test('orders what goes to an exporter, and says so', async (t) => {
     await serve(t, data);
     const url = ['--url', 'https://example.com/in'];
     const { id } = await json<{ id: string }>(data, 'exporters', 'create', ...url, '--ordered', '--after-exhausted', 'hold');
-    const { stdout } = await scanwire(['exporters', 'show', id, '--data', data]);
+    const { stdout } = await said(['exporters', 'show', id, '--data', data]);
     t.match(stdout, /^Ordered +by order key; after one that failed for good: hold$/m);
     const event = ['events', 'publish', 'idr_investigation_created', fixture('events/investigation.json'), '--order-key', 'a'];
     t.match(await json(data, ...event), { eventId: String, deliveries: [] });
@@ -163,7 +153,7 @@ t.test('shows how an exporter fares, in UTC', async (t) => {
     await pool.query("update scanwire.deliveries set due_at = due_at - interval '2 hours' where seq <= 7");
     await pool.end();
 
-    const { stdout, stderr } = await scanwire(['exporters', 'show', exporter.id, '--data', data]);
+    const { stdout, stderr } = await said(['exporters', 'show', exporter.id, '--data', data]);
     t.equal(stderr, '');
     const time = (when: Date): string => when.toISOString().slice(0, 19).replace('T', ' ');
     t.match(stdout, /^Breaker {7}open$/m);

@@ -4,7 +4,7 @@ import { until } from '../../adapters/contract/assertions.ts';
 import { inBrowser, WAYS } from '../plugins/admin-console/browsing.ts';
 import { receiver } from '../plugins/admin-console/host.ts';
 import { watchedPage } from '../support/browser.ts';
-import { dataOf, json, serveIn } from '../support/served.ts';
+import { json, serveIn, usedDataOf } from '../support/served.ts';
 
 /*
  * The first minutes of somebody who has nothing but the address: each next step is said, or linked, by the page that is shown.
@@ -12,7 +12,7 @@ import { dataOf, json, serveIn } from '../support/served.ts';
 
 inBrowser('somebody new makes a key, adds an exporter, finds out why a delivery fails, mends that and replays it', async (t, browser) => {
     for (const way of ['with scripts', 'without scripts']) {
-        const data = dataOf(t);
+        const data = await usedDataOf(t);
         const { served, server } = await serveIn(t, { SCANWIRE_EGRESS_ALLOW: '127.0.0.0/8' }, data);
         const origin = new URL(served.url).origin;
         const { page, complaints, close } = await watchedPage(browser, origin, { baseURL: origin, ...WAYS[way] });

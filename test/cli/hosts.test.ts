@@ -1,6 +1,6 @@
 import t from 'tap';
-import { ended, scanwire } from '../support/scanwire.ts';
-import { json, serve, usedDataOf } from '../support/served.ts';
+import { ended } from '../support/scanwire.ts';
+import { json, said, serve, usedDataOf } from '../support/served.ts';
 
 const HOST = {
     address: '192.0.2.1',
@@ -19,10 +19,10 @@ const HOST = {
 t.test('shows hosts with all that is known, moves them, and limits workspaces', async (t) => {
     const data = await usedDataOf(t);
     const { server } = await serve(t, data);
-    const run = (...args: string[]) => scanwire([...args, '--data', data]);
+    const run = (...args: string[]) => said([...args, '--data', data]);
     const input = `${JSON.stringify(HOST)}\n{"address":"192.0.2.2"}\n`;
-    await scanwire(['import', '-', '--data', data], { input });
-    await scanwire(['import', '-', '--workspace', 'lab', '--data', data], { input: '{"address":"192.0.2.2"}' });
+    await said(['import', '-', '--data', data], { input });
+    await said(['import', '-', '--workspace', 'lab', '--data', data], { input: '{"address":"192.0.2.2"}' });
 
     t.match(await run('hosts', 'list', '--limit', '1'), {
         stdout: /^ID {2}ADDRESS +NAME +STATE .*\n1 {3}192\.0\.2\.1 +printer\ufffd\[31m +alive .*\n\nMore with --after 1\n$/,
@@ -63,7 +63,7 @@ t.test('shows hosts with all that is known, moves them, and limits workspaces', 
         code: 1,
         stderr: 'scanwire: The workspace "lab" holds 192.0.2.2 already\n',
     });
-    t.match(await scanwire(['import', '-', '--workspace', 'lab', '--data', data], { input }), { stdout: /hosts 2 refused/ });
+    t.match(await said(['import', '-', '--workspace', 'lab', '--data', data], { input }), { stdout: /hosts 2 refused/ });
     t.match(await update('--boundary', 'the cellar'), {
         code: 1,
         stderr: /^scanwire: Boundary must be a list of addresses, blocks and ranges/,

@@ -4,7 +4,7 @@ import t from 'tap';
 import { assertOnlyRead, openScanSource } from '../../cli/scan-source.ts';
 import { scanDatabase } from '../adapters/scan-database/scan-database.ts';
 import { scanwire } from '../support/scanwire.ts';
-import { fixture, get, json, serve, serveIn, usedDataOf } from '../support/served.ts';
+import { fixture, get, json, said, serve, serveIn, usedDataOf } from '../support/served.ts';
 
 t.test('serves the inventory of a scan database that a file names, and imports nothing', async (t) => {
     const database = await scanDatabase(500);
@@ -32,16 +32,16 @@ t.test('serves the inventory of a scan database that a file names, and imports n
         [1],
     );
 
-    const refused = await scanwire(['import', fixture('scans/hosts.jsonl'), '--workspace', 'lab', '--data', data]);
+    const refused = await said(['import', fixture('scans/hosts.jsonl'), '--workspace', 'lab', '--data', data]);
     t.equal(refused.code, 1);
     t.match(refused.stderr, /Cannot import: the REST API reads from a scan database/);
-    const kept = await scanwire(['hosts', 'expire', '--not-seen', '1d', '--data', data]);
+    const kept = await said(['hosts', 'expire', '--not-seen', '1d', '--data', data]);
     t.match(kept, { code: 1, stderr: /Cannot expire hosts: the REST API reads from a scan database/ });
-    const moved = await scanwire(['hosts', 'move', '1', '--to', 'lab', '--data', data]);
+    const moved = await said(['hosts', 'move', '1', '--to', 'lab', '--data', data]);
     t.match(moved, { code: 1, stderr: /Cannot move hosts: the REST API reads from a scan database/ });
-    const limited = await scanwire(['workspaces', 'update', 'default', '--no-boundary', '--data', data]);
+    const limited = await said(['workspaces', 'update', 'default', '--no-boundary', '--data', data]);
     t.match(limited, { code: 1, stderr: /Cannot change a workspace: the REST API reads from a scan database/ });
-    const exported = await scanwire(['export', '--data', data]);
+    const exported = await said(['export', '--data', data]);
     t.equal(exported.stderr, '');
     t.equal(exported.stdout.split('\n').length, 501);
     t.match(JSON.parse(exported.stdout.split('\n')[0] ?? ''), { id: 1, address: 'fe80::1', services: [{}] });

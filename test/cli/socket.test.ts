@@ -4,7 +4,7 @@ import { request } from 'node:http';
 import { join } from 'node:path';
 import t from 'tap';
 import { ended, scanwire } from '../support/scanwire.ts';
-import { dataOf, fixture, get, json, serve, usedDataOf } from '../support/served.ts';
+import { dataOf, fixture, get, json, said, serve, usedDataOf } from '../support/served.ts';
 
 t.test('answers commands through its socket', async (t) => {
     const data = dataOf(t);
@@ -31,13 +31,13 @@ t.test('answers commands through its socket', async (t) => {
 
     const expire = ['hosts', 'expire', '--workspace', 'lab', '--not-seen'];
     t.same(await json(data, ...expire, '1d'), { hosts: 0 });
-    t.match(await scanwire([...expire, '2999-01-31', '--dry-run', '--data', data]), { code: 0, stdout: 'Would remove 10 hosts of lab\n' });
+    t.match(await said([...expire, '2999-01-31', '--dry-run', '--data', data]), { code: 0, stdout: 'Would remove 10 hosts of lab\n' });
 
     const limited = ['--workspace', '2', '--workspace', '7', '--expires', '90d'];
     const { key: partner } = await json<{ key: string }>(data, 'keys', 'create', 'partner', ...limited);
     t.match(JSON.parse((await get(served, '/rest_api/v2/workspaces', partner)).body), [{ id: 2 }]);
     t.equal((await get(served, '/rest_api/v2/workspaces/1', partner)).status, 404);
-    t.match(await scanwire(['keys', 'list', '--data', data]), { code: 0, stdout: / 2 7 .*in (?:2|3) months/ });
+    t.match(await said(['keys', 'list', '--data', data]), { code: 0, stdout: / 2 7 .*in (?:2|3) months/ });
     await json(data, 'keys', 'create', 'until', '--expires', '2999-01-31T00:00Z');
     t.match((await json<object[]>(data, 'keys', 'list')).at(-1), {
         workspaces: null,
@@ -45,21 +45,17 @@ t.test('answers commands through its socket', async (t) => {
         expired: false,
     });
     for (const wrong of ['90', '2999-01-31 00:00']) {
-        t.match(
-            await scanwire(['keys', 'create', 'a', '--expires', wrong, '--data', data]),
-            { code: 2, stderr: /It must be a span/ },
-            wrong,
-        );
+        t.match(await said(['keys', 'create', 'a', '--expires', wrong, '--data', data]), { code: 2, stderr: /It must be a span/ }, wrong);
     }
-    const past = await scanwire(['keys', 'create', 'a', '--expires', '2020-01-31', '--data', data]);
+    const past = await said(['keys', 'create', 'a', '--expires', '2020-01-31', '--data', data]);
     t.match(past, { code: 1, stderr: 'scanwire: expiresAt must be in the future\n' });
 
     await json(data, 'keys', 'revoke', key.id);
     t.equal((await get(served, '/rest_api/v2/base', key.key)).status, 403);
-    t.match(await scanwire(['keys', 'revoke', key.id, '--data', data]), { code: 1, stderr: /^scanwire: .*revoked already.*\n$/ });
-    t.match(await scanwire(['keys', 'reveal', 'nonsense', '--data', data]), { code: 1, stderr: /^scanwire: Unknown API key.*\n$/ });
+    t.match(await said(['keys', 'revoke', key.id, '--data', data]), { code: 1, stderr: /^scanwire: .*revoked already.*\n$/ });
+    t.match(await said(['keys', 'reveal', 'nonsense', '--data', data]), { code: 1, stderr: /^scanwire: Unknown API key.*\n$/ });
 
-    const found = await scanwire(['doctor', '--data', data]);
+    const found = await said(['doctor', '--data', data]);
     t.match(found, {
         code: 0,
         stdout: /^PART +STATE +FOUND\nstore +ok +The embedded database answers\n(.+\n)+disk +(?:ok|warning) +[\d.]+ GiB are free at/,
@@ -77,13 +73,13 @@ t.test('changes nothing for a file that is bad somewhere, and names line and rea
     const { server, served } = await serve(t, data);
     const { key } = await json<{ key: string }>(data, 'keys', 'create', 'ci');
     const good = '{"address":"192.0.2.1"}\n'.repeat(3000);
-    const bad = await scanwire(['import', '-', '--data', data], { input: `${good}{"address":"nowhere"}\n${good}` });
+    const bad = await said(['import', '-', '--data', data], { input: `${good}{"address":"nowhere"}\n${good}` });
     t.match(bad, { code: 1, stdout: '', stderr: /^scanwire: Line 3001: address .*\n$/ });
-    t.match(await scanwire(['import', fixture('scans/interrupted.xml'), '--data', data]), {
+    t.match(await said(['import', fixture('scans/interrupted.xml'), '--data', data]), {
         code: 1,
         stderr: /^scanwire: Line 19, column 0: /,
     });
-    t.match(await scanwire(['import', fixture('scans/hosts.jsonl'), '--workspace', ' ', '--data', data]), {
+    t.match(await said(['import', fixture('scans/hosts.jsonl'), '--workspace', ' ', '--data', data]), {
         code: 1,
         stderr: 'scanwire: workspace is not allowed to be empty\n',
     });
@@ -135,14 +131,14 @@ t.test('seals everything again with another key, with and without a server', asy
     writeFileSync(file, JSON.stringify({ current: 'another', keys: { another: added } }));
     t.match(await json(data, 'keys', 'reveal', id), { key });
     const secret = ['--overlap', '2h', '--secret-env', 'HOME', '--data', data];
-    t.match(await scanwire(['exporters', 'update', id, ...secret]), { code: 1, stderr: 'scanwire: Unknown exporter (id)\n' });
-    t.match(await scanwire(['exporters', 'update', id, '--overlap', '2 h']), {
+    t.match(await said(['exporters', 'update', id, ...secret]), { code: 1, stderr: 'scanwire: Unknown exporter (id)\n' });
+    t.match(await said(['exporters', 'update', id, '--overlap', '2 h']), {
         code: 2,
         stderr: /It must be a span such as 30m, 2h or 7d, or 0/,
     });
     writeFileSync(file, JSON.stringify({ current, keys: { ...keys, another: added } }));
     await serve(t, data);
-    t.match(await scanwire(['keyring', 'rotate', '--data', data]), {
+    t.match(await said(['keyring', 'rotate', '--data', data]), {
         code: 0,
         stdout: 'Sealed again: 1. The current key is the only one that is needed\n',
     });

@@ -4,10 +4,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { countingReceiver } from '../support/counting-receiver.ts';
+import { migratedDatabase } from '../support/migrated-database.ts';
 import { redisServer } from '../support/redis-server.ts';
 import { ended, scanwire } from '../support/scanwire.ts';
 import { dataOf, fixture, get, json, serveIn } from '../support/served.ts';
-import { testDatabase } from '../support/test-database.ts';
 
 const KIND = 'idr_investigation_created';
 
@@ -19,7 +19,7 @@ async function withoutRedis(t: Test, policy: string, ...more: string[]) {
     t.teardown(() => redis.kill());
     const data = dataOf(t);
     const receiver = await countingReceiver(t, (response) => response.writeHead(204).end());
-    const database = await testDatabase();
+    const database = await migratedDatabase();
     t.teardown(() => database.drop());
     const env = { DATABASE_URL: database.url, SCANWIRE_EGRESS_ALLOW: '127.0.0.0/8' };
     const before = await serveIn(t, env, data);

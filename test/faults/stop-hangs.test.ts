@@ -5,11 +5,11 @@ import pg from 'pg';
 import t, { type Test } from 'tap';
 import { until } from '../../adapters/contract/assertions.ts';
 import { countingReceiver } from '../support/counting-receiver.ts';
+import { migratedDatabase } from '../support/migrated-database.ts';
 import { redisServer } from '../support/redis-server.ts';
 import { ended, endedWithin, linesOf, nextJson, startScanwire } from '../support/scanwire.ts';
 import { dataOf, fixture, json, serveIn } from '../support/served.ts';
 import { type TcpProxy, tcpProxy } from '../support/tcp-proxy.ts';
-import { testDatabase } from '../support/test-database.ts';
 
 const KIND = 'idr_investigation_created';
 const DRAIN_TIMEOUT = 4;
@@ -26,7 +26,7 @@ async function proxied(t: Test, text: string): Promise<{ readonly url: string; r
 async function surroundings(t: Test) {
     const folder = mkdtempSync(join(tmpdir(), 'scanwire-test-'));
     t.teardown(() => rmSync(folder, { recursive: true, force: true }));
-    const own = await testDatabase();
+    const own = await migratedDatabase();
     t.teardown(() => own.drop());
     const server = await redisServer(folder, ['--maxmemory-policy', 'noeviction']);
     t.teardown(() => server.kill());

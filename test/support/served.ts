@@ -7,7 +7,17 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import type { Test } from 'tap';
 import { migratedAt } from './migrated-database.ts';
-import { type Commands, commandsInOneProcess, linesOf, nextJson, QUICK_NODE, scanwire, startScanwire } from './scanwire.ts';
+import {
+    type Commands,
+    commandsInOneProcess,
+    linesOf,
+    nextJson,
+    QUICK_NODE,
+    type Ran,
+    type RunOptions,
+    scanwire,
+    startScanwire,
+} from './scanwire.ts';
 
 /** Path of a file in `fixtures/`. */
 export function fixture(path: string): string {
@@ -105,7 +115,7 @@ export async function get(
     });
 }
 
-/** Runs what {@link json} is asked for: all tests of a process by one. */
+/** Runs what {@link said} and {@link json} are asked for: all tests of a process by one. */
 let commands: Promise<Pick<Commands, 'run'>> | undefined;
 
 async function commandsOfTests(): Promise<Pick<Commands, 'run'>> {
@@ -120,10 +130,15 @@ async function commandsOfTests(): Promise<Pick<Commands, 'run'>> {
     return started;
 }
 
+/** What a command says that prints something or refuses, and ends: by the process of all such commands. */
+export async function said(args: readonly string[], options?: RunOptions): Promise<Ran> {
+    commands ??= commandsOfTests();
+    return await (await commands).run(args, options);
+}
+
 /** What a command prints with `--json`. */
 export async function json<T = Record<string, unknown>>(data: string, ...args: string[]): Promise<T> {
-    commands ??= commandsOfTests();
-    const { code, stdout, stderr } = await (await commands).run([...args, '--data', data, '--json']);
+    const { code, stdout, stderr } = await said([...args, '--data', data, '--json']);
     if (code !== 0) {
         throw new Error(stderr);
     }

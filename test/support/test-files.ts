@@ -23,7 +23,7 @@ const LONGEST =
  * What leaves nothing behind in its process, and so may share it: to start one and to load tap and what is tested takes half a second of the processor,
  * and longer than most of these tests.
  */
-const SHARING = /\/test\/(?:adapters|attack|bench|cli|docs|examples|faults|lib|plugins|support)\//;
+const SHARING = /\/test\/(?:acceptance|adapters|attack|bench|cli|docs|examples|faults|lib|plugins|support)\//;
 
 /** What looks at its process as a whole, changes it, or is long. */
 const ALONE: readonly RegExp[] = [
@@ -36,7 +36,7 @@ const ALONE: readonly RegExp[] = [
 const [SHARED_BY, WAITING_SHARED_BY, BROWSER_SHARED_BY] = [10, 5, 4];
 
 /** What mostly waits for what it has started. */
-const WAITING = /\/test\/(?:adapters\/(?!contract|memory)|attack|bench|cli|docs|examples|faults)/;
+const WAITING = /\/test\/(?:acceptance|adapters\/(?!contract|memory)|attack|bench|cli|docs|examples|faults)/;
 
 /** More than the machine has processors for: many files wait for half of their time, for timers, servers and the processes they have started. */
 const JOBS = Math.min(3, availableParallelism() + 1);

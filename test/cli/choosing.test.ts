@@ -1,6 +1,8 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
+import { until } from '../../adapters/contract/assertions.ts';
+import { countingReceiver } from '../support/counting-receiver.ts';
 import { linesOf, nextJson, startScanwire } from '../support/scanwire.ts';
 import { fixture, json, said, usedDataOf } from '../support/served.ts';
 
@@ -96,10 +98,48 @@ t.test('takes a template, the secret of a format and a rate, and looks at the re
     t.match(await said(['doctor', '--exporter', 'unknown', '--data', data]), { code: 1, stderr: /^scanwire: Unknown exporter/ });
 });
 
+t.test('sends once more what failed, and what was held while its receiver had stopped an exporter', async (t) => {
+    let status = 204;
+    const receiver = await countingReceiver(t, (response) => response.writeHead(status).end());
+    const data = await served(t, new URL(receiver.url).host);
+    const { id } = await json<{ id: string }>(data, 'exporters', 'create', '--url', receiver.url, '--start');
+    const publish = async (): Promise<string> => {
+        const { deliveries } = await json<{ deliveries: string[] }>(data, 'events', 'publish', KIND, BODY);
+        return String(deliveries[0]);
+    };
+    const isIn = async (delivery: string, outcome: string) =>
+        (await json<{ lastCode: string | null }>(data, 'deliveries', 'show', delivery)).lastCode === outcome;
+    const replayed = async (total: number) => {
+        const [last] = await json<{ state: string; done: number; total: number }[]>(data, 'deliveries', 'replays');
+        return last?.state === 'done' && last.done === total && last.total === total;
+    };
+    status = 400;
+    const failed = await publish();
+    await until(() => isIn(failed, 'client_error'));
+    const replay = ['deliveries', 'replay', '--exporter', id];
+    t.same(await json(data, ...replay, '--failed-since', '1h', '--dry-run'), { total: 1 });
+    status = 204;
+    t.match(await json(data, ...replay, '--failed-since', '1h', '--rate', '5/s'), { rate: 5, total: 1 });
+    await until(() => replayed(1));
+    await until(() => isIn(failed, 'delivered'));
+    t.match(await json(data, 'attempts', 'list', '--delivery', failed, '--outcome', 'client_error'), [{ status: 400 }]);
+
+    status = 410;
+    const gone = await publish();
+    await until(() => isIn(gone, 'gone'));
+    const held = await publish();
+    t.match(await json(data, 'deliveries', 'show', held), { state: 'held' });
+    status = 204;
+    const started = await said(['exporters', 'start', id, '--data', data]);
+    t.match(started, { code: 0, stdout: `1; to send them: scanwire deliveries replay --exporter ${id} --held` });
+    t.match(await json(data, ...replay, '--held'), { failedSince: null, total: 1 });
+    await until(() => isIn(held, 'delivered'));
+});
+
 /** The data folder of a server that may call the receiver. */
-async function served(t: Test): Promise<string> {
+async function served(t: Test, receiver: string = RECEIVER): Promise<string> {
     const data = await usedDataOf(t);
-    const server = startScanwire(['serve', '--data', data, '--port', '0', '--json'], { env: { SCANWIRE_EGRESS_ALLOW: RECEIVER } });
+    const server = startScanwire(['serve', '--data', data, '--port', '0', '--json'], { env: { SCANWIRE_EGRESS_ALLOW: receiver } });
     t.teardown(() => server.kill('SIGKILL'));
     await nextJson(server, linesOf(server));
     return data;

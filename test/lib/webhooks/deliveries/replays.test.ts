@@ -1,7 +1,10 @@
+import fc from 'fast-check';
 import t from 'tap';
-import { until } from '../../../../adapters/contract/assertions.ts';
+import { present, until } from '../../../../adapters/contract/assertions.ts';
 import { memoryWebhooks } from '../../../../adapters/memory/index.ts';
 import { newProgress, outcomeOf } from '../../../../lib/webhooks/outcomes/outcome.ts';
+import type { Message } from '../../../../lib/webhooks/sending/http-sender.ts';
+import { FORMATS } from '../../../../lib/webhooks/setting-values.ts';
 import { recordingProcess, taken } from '../../../support/recording-process.ts';
 import { INVESTIGATION } from '../../../support/simulated-deployment.ts';
 
@@ -13,7 +16,7 @@ t.test('sends what failed once more, the same bytes under the same id, in a proc
     const first = recordingProcess(t, stores, {}, async () => answer);
     await first.start();
     await first.work(['default']);
-    const { exporter } = await first.exporters.create({ url: 'https://receiver.example/' });
+    const { exporter } = await first.exporters.create({ url: 'https://receiver.example/', signatures: ['standard-webhooks'] });
     const { id } = exporter;
     await first.exporters.start(id);
     answer = refused;
@@ -32,8 +35,7 @@ t.test('sends what failed once more, the same bytes under the same id, in a proc
     await second.work(['default']);
     await until(async () => (await second.deliveries.list({ state: 'delivered' })).length === 4);
     t.match(await second.deliveries.replays.list(), [{ id: replay.id, done: 3, state: 'done' }]);
-    const bodies = (messages: typeof first.sent) => messages.map(({ body }) => String(body)).sort();
-    t.same(bodies(second.sent), bodies(first.sent.slice(1)));
+    t.same(idsAndBodies(second.sent), idsAndBodies(first.sent.slice(1)));
     t.match(await second.deliveries.replays.cancel(replay.id), { state: 'done' });
     await t.rejects(second.deliveries.replays.cancel('unknown'), { code: 'NOT_FOUND' });
     await t.rejects(second.deliveries.replays.begin({ ...options, rate: 0 }), { code: 'INVALID_INPUT', field: 'rate' });
@@ -41,6 +43,43 @@ t.test('sends what failed once more, the same bytes under the same id, in a proc
     await t.rejects(second.deliveries.replays.begin({ ...options, held: true }), { code: 'INVALID_INPUT' });
     t.match(await second.deliveries.replays.begin({ exporterId: id, held: true }), { failedSince: null, total: 0 });
 });
+
+t.test('never changes what is sent, whatever it is and in whatever format', async (t) => {
+    let answer = taken;
+    const process = recordingProcess(t, memoryWebhooks(), {}, async () => answer);
+    await process.start();
+    await process.work(['default']);
+    const needs = { pagerduty: { formatSecret: 'r'.repeat(32) }, template: { template: { text: '{{ id }} {{ time }} {{ body.title }}' } } };
+    for (const format of FORMATS) {
+        const more = needs[format as keyof typeof needs];
+        const { exporter } = await process.exporters.create({
+            url: `https://${format}.example/`,
+            format,
+            signatures: ['standard-webhooks'],
+            ...more,
+        });
+        await process.exporters.start(exporter.id);
+    }
+    const finished = async (ids: readonly string[]) =>
+        (await Promise.all(ids.map((id) => process.deliveries.show(id)))).every(({ finishedAt }) => finishedAt !== null);
+    const property = fc.asyncProperty(fc.string({ unit: 'grapheme', minLength: 1 }), async (title) => {
+        process.sent.length = 0;
+        answer = taken;
+        const { deliveries } = await process.publish('idr_investigation_created', { ...INVESTIGATION, title });
+        await until(() => finished(deliveries));
+        const before = idsAndBodies(process.sent.splice(0));
+        await Promise.all(deliveries.map((id) => process.deliveries.replay(id)));
+        await until(() => finished(deliveries));
+        t.same(idsAndBodies(process.sent), before);
+        t.equal(before.length, FORMATS.length);
+    });
+    await fc.assert(property, { numRuns: 25 });
+});
+
+function idsAndBodies(messages: readonly Message[]): readonly string[] {
+    const idOf = ({ headers }: Message) => headers.find(([name]) => name.toLowerCase() === 'webhook-id')?.[1];
+    return messages.map((message) => JSON.stringify([message.exporterId, present(idOf(message)), String(message.body)])).toSorted();
+}
 
 t.test('says that a store keeps no replays', async (t) => {
     const { deliveries, ...stores } = memoryWebhooks();

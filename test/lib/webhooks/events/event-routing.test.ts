@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto';
+import { createHmac, randomBytes } from 'node:crypto';
 import Joi from 'joi';
 import t, { type Test } from 'tap';
 import { present, until } from '../../../../adapters/contract/assertions.ts';
@@ -11,6 +11,7 @@ import type { Format } from '../../../../lib/webhooks/formats/format.ts';
 import type { WebhookStores } from '../../../../lib/webhooks/options.ts';
 import { newProgress, outcomeOf } from '../../../../lib/webhooks/outcomes/outcome.ts';
 import type { Message } from '../../../../lib/webhooks/sending/http-sender.ts';
+import { FORMATS } from '../../../../lib/webhooks/setting-values.ts';
 import { type Webhooks, webhooks } from '../../../../lib/webhooks/webhooks.ts';
 import { migratedMemory } from '../../../support/migrated-database.ts';
 
@@ -154,6 +155,23 @@ t.test('sends what the format makes of an event, signed', async (t) => {
     t.match(header(formatted, 'Content-Type'), /^application\/cloudevents\+json/);
     t.equal(header(formatted, 'X-Vendor-Event'), KIND);
     t.not(header(formatted, 'X-Vendor-Signature'), header(plain, 'X-Vendor-Signature'));
+});
+
+t.test('names the event and signs what is sent, in every format', async (t) => {
+    const { exporters, add, receivers, sent } = await setting(t);
+    const needs = { pagerduty: { formatSecret: 'r'.repeat(32) }, template: { template: { text: '{{ kind }}' } } };
+    const ids = new Map<string, string>();
+    for (const format of FORMATS) {
+        ids.set(await add({ format, ...needs[format as keyof typeof needs] }), format);
+    }
+    await receivers();
+    await until(() => sent.length === FORMATS.length);
+    for (const message of sent) {
+        const format = String(ids.get(message.exporterId));
+        const key = await exporters.secret(message.exporterId);
+        t.equal(header(message, 'X-Vendor-Event'), KIND, format);
+        t.equal(header(message, 'X-Vendor-Signature'), createHmac('sha256', key).update(message.body).digest('base64'), format);
+    }
 });
 
 t.test('answers a repeated idempotency key with what was accepted, and refuses it for another event', async (t) => {

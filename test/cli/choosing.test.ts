@@ -2,6 +2,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { until } from '../../adapters/contract/assertions.ts';
+import { authority, certificate } from '../support/certificates.ts';
 import { countingReceiver } from '../support/counting-receiver.ts';
 import { linesOf, nextJson, startScanwire } from '../support/scanwire.ts';
 import { fixture, json, said, usedDataOf } from '../support/served.ts';
@@ -96,6 +97,38 @@ t.test('takes a template, the secret of a format and a rate, and looks at the re
     t.match(diagnosed, { code: 1, stdout: /^PART +STATE +FOUND\n(.+\n)+\S+ +wrong / });
     t.match(await json(data, 'deliveries', 'list', '--exporter', one.id), [{ kind: 'test', lastCode: 'connect_refused' }]);
     t.match(await said(['doctor', '--exporter', 'unknown', '--data', data]), { code: 1, stderr: /^scanwire: Unknown exporter/ });
+});
+
+t.test('takes what an exporter authenticates by out of files, and shows none of it', async (t) => {
+    const data = await served(t);
+    const root = await authority('Private root');
+    const identity = await certificate({ authority: root });
+    const folder = t.testdir({
+        basic: 'siem:hunter2\n',
+        proxy: 'http://siem:hunter2@proxy.example.com:3128\n',
+        ca: root.cert,
+        cert: identity.cert,
+        key: identity.key,
+        oauth: JSON.stringify({ tokenUrl: 'https://tokens.example.com/', clientId: 'id', clientSecret: 'hunter2' }),
+    });
+    const from = (name: string): string => join(folder, name);
+    const create = ['exporters', 'create', '--url', 'https://receiver.example.com/in'];
+    const files = ['--ca', from('ca'), '--client-cert', from('cert'), '--client-key', from('key'), '--proxy-file', from('proxy')];
+    for (const [more, authentication] of [
+        [
+            ['--basic-file', from('basic')],
+            ['basic', 'ca', 'clientCertificate', 'proxy'],
+        ],
+        [
+            ['--oauth', from('oauth')],
+            ['oauth', 'ca', 'clientCertificate', 'proxy'],
+        ],
+    ] as const) {
+        const { id } = await json<{ id: string }>(data, ...create, ...files, ...more);
+        const shown = await scanwire(['exporters', 'show', id, '--data', data, '--json']);
+        t.strictSame((JSON.parse(shown.stdout) as { authentication: string[] }).authentication.toSorted(), [...authentication].toSorted());
+        t.notMatch(shown.stdout, /hunter2|PRIVATE KEY/);
+    }
 });
 
 t.test('sends once more what failed, and what was held while its receiver had stopped an exporter', async (t) => {

@@ -1,5 +1,6 @@
 import t from 'tap';
-import { at, RULES, WebhookBench } from '../../../../adapters/contract/webhooks/fixture.ts';
+import { at, forAll, RULES, sampleEvent, sampleExporter, WebhookBench } from '../../../../adapters/contract/webhooks/fixture.ts';
+import type { Executor } from '../../../../lib/transaction.ts';
 import { SHARES } from '../../../../lib/webhooks/dispatching/slot-shares.ts';
 import { migratedPool } from '../../../support/migrated-database.ts';
 import { seeded } from '../../../support/seeded.ts';
@@ -79,4 +80,31 @@ t.test('is not handed out before what has waited for longer, nor at the last pla
         const [accepted] = await bench.acceptAtOnce(1, { window });
         t.strictSame([accepted?.deliveries.length, accepted?.handedOut], [1, []]);
     }
+});
+
+t.test('accepts many events in one statement of a transaction of the application, and makes its commit heard by another', async (t) => {
+    const empty = emptyWebhookStores(pool);
+    await empty.start();
+    const { exporters, deliveries } = empty;
+    await exporters.insert(sampleExporter());
+    const client = await pool.connect();
+    t.teardown(() => client.release());
+    await client.query('begin');
+    for (const count of [1, 100]) {
+        const asked: string[] = [];
+        const tx: Executor = {
+            query(text, values) {
+                asked.push(text);
+                return client.query(text, values as unknown[]) as never;
+            },
+        };
+        const accepted = await deliveries.accept(
+            Array.from({ length: count }, () => forAll(sampleEvent())),
+            { tx },
+        );
+        t.equal(accepted.flatMap((one) => one.deliveries).length, count);
+        t.match(asked, [/from scanwire\.accept_events\(/, /^\s*select pg_notify\(/], 'however many there are');
+        t.equal(asked.length, 2);
+    }
+    await client.query('commit');
 });

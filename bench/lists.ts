@@ -40,8 +40,25 @@ const FILTERS: Readonly<Record<string, (known: Known) => Readonly<Record<string,
     }),
 };
 
+/** What their attempts are asked for by. */
+const OF_ATTEMPTS: typeof FILTERS = {
+    'attempts, the newest': () => ({}),
+    'attempts of an exporter': ({ exporter }) => ({ exporterId: exporter }),
+    'attempts of an outcome': () => ({ outcome: 'server_error' }),
+    'attempts of a rare outcome': () => ({ outcome: 'gone' }),
+    'attempts of a rare kind': () => ({ kind: 'test' }),
+    'attempts of an event': ({ event }) => ({ eventId: event }),
+    'attempts since yesterday': () => ({ since: daysAgo(1) }),
+    'attempts of a minute': () => ({ since: daysAgo(10), until: daysAgo(10 - 1 / 1440) }),
+    'attempts of an outcome, of an exporter, since yesterday': ({ exporter }) => ({
+        exporterId: exporter,
+        outcome: 'server_error',
+        since: daysAgo(1),
+    }),
+};
+
 const FIGURES: Readonly<Record<string, Figure>> = Object.fromEntries(
-    Object.keys(FILTERS).flatMap((name) =>
+    Object.keys({ ...FILTERS, ...OF_ATTEMPTS }).flatMap((name) =>
         ['page', 'count'].map((what) => [`${what} ${name}`, { label: `${name}: ${what} p95, ms`, digits: 1, bar: '≤ 10' }]),
     ),
 );
@@ -70,6 +87,8 @@ export const lists: Section = {
 };
 
 function listed(checkout: Checkout, { url, known }: FilledStore): Promise<Figures> {
-    const filters = Object.fromEntries(Object.entries(FILTERS).map(([name, filterOf]) => [name, filterOf(known)]));
-    return child(checkout, 'delivery-lists', { args: [url, String(LOOKS), JSON.stringify(filters)] });
+    const [filters, ofAttempts] = [FILTERS, OF_ATTEMPTS].map((all) =>
+        JSON.stringify(Object.fromEntries(Object.entries(all).map(([name, filterOf]) => [name, filterOf(known)]))),
+    );
+    return child(checkout, 'delivery-lists', { args: [url, String(LOOKS), String(filters), String(ofAttempts)] });
 }

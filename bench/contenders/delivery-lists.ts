@@ -6,8 +6,8 @@ import { postgresWebhooks } from 'scanwire/postgres';
 import { egressGuard, httpSender, webhooks } from 'scanwire/webhooks';
 import { p95Of } from '../steady.ts';
 
-/** Prints how long a page of deliveries and their count take by each of some filters, given by their names as JSON. Nothing is sent. */
-const [url = '', looks = '', filters = '{}'] = process.argv.slice(2);
+/** Prints how long a page of deliveries and their count take by each of some filters, given by their names as JSON, and of attempts by others. Nothing is sent. */
+const [url = '', looks = '', filters = '{}', ofAttempts = '{}'] = process.argv.slice(2);
 const pool = new pg.Pool({ connectionString: url, max: 1 });
 const guard = egressGuard({ allow: [] });
 const { deliveries } = webhooks({
@@ -18,9 +18,19 @@ const { deliveries } = webhooks({
     sender: httpSender({ guard }),
 });
 const figures: Record<string, number> = {};
-for (const [name, filter] of Object.entries(JSON.parse(filters) as Record<string, object>)) {
-    figures[`page ${name}`] = await p95Of(Number(looks), () => deliveries.list(filter));
-    figures[`count ${name}`] = await p95Of(Number(looks), () => deliveries.count(filter));
+type Lists = Pick<typeof deliveries, 'list' | 'count'> | typeof deliveries.attempts;
+
+async function measure(lists: Lists, asked: string): Promise<void> {
+    for (const [name, filter] of Object.entries(JSON.parse(asked) as Record<string, object>)) {
+        figures[`page ${name}`] = await p95Of(Number(looks), () => lists.list(filter));
+        figures[`count ${name}`] = await p95Of(Number(looks), () => lists.count(filter));
+    }
+}
+
+await measure(deliveries, filters);
+// Another checkout may list no attempts.
+if ('attempts' in deliveries) {
+    await measure(deliveries.attempts, ofAttempts);
 }
 process.stdout.write(`${JSON.stringify(figures)}\n`);
 process.exit(0);

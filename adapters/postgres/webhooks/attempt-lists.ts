@@ -32,7 +32,7 @@ export function attemptLists(db: Executor): AttemptStore {
         },
 
         async count(filter, max) {
-            if (Object.keys(filter).every((field) => OWN.has(field))) {
+            if (Object.keys(filter).every((field) => OWN.has(field)) && (isInVain(filter.outcome) || !isTimed(filter))) {
                 return await countOwn(db, filter, max);
             }
             let counted = 0;
@@ -117,11 +117,14 @@ function fewOf({ exporterIds }: AttemptFilter): number {
     return exporterIds === undefined ? FEW.ofAll : FEW.ofSeveral;
 }
 
-/** Whether few attempts have begun in the time, or come to the outcome, that is asked for: then all of them are read, else deliveries in their order. */
+/** Whether few attempts have come to the outcome that is asked for: then all of them are read, else deliveries in their order. */
 async function areFew(db: Executor, asked: AttemptFilter): Promise<boolean> {
-    const isLookedFor = asked.since !== undefined || isInVain(asked.outcome);
     const ofFewDeliveries = asked.deliveryId !== undefined || asked.eventId !== undefined;
-    return isLookedFor && !ofFewDeliveries && (await countOwn(db, asked, fewOf(asked) + 1)) <= fewOf(asked);
+    return isInVain(asked.outcome) && !ofFewDeliveries && (await countOwn(db, asked, fewOf(asked) + 1)) <= fewOf(asked);
+}
+
+function isTimed({ since, until }: AttemptFilter): boolean {
+    return since !== undefined || until !== undefined;
 }
 
 function isInVain(outcome: AttemptFilter['outcome']): boolean {

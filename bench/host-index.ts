@@ -5,12 +5,15 @@ import { scanDatabase } from '../test/adapters/scan-database/scan-database.ts';
 import type { Checkout } from './checkout.ts';
 import { median } from './comparison.ts';
 import { serverProcesses, withCpu } from './cpu-time.ts';
+import { readBesideShows, SHOWS_BESIDE } from './host-million.ts';
 import { filled, hostDatabase, type IndexServer, indexServer } from './index-server.ts';
 import { memoryMiB } from './processes.ts';
 import { type IndexRead, readIndex } from './read-index.ts';
 import { type Figure, ofEach, type Peer, type Run, type Section, withBars } from './section.ts';
 
 const HOSTS = 100_000;
+/** As many indexes as are sent at once where nobody says otherwise. */
+const READERS = 32;
 /** In a run after one that warms up; several, since CPU time is counted in coarse steps. */
 const READINGS = 3;
 
@@ -72,6 +75,22 @@ export const hostIndex: Section = {
                     },
 
                     peers: async () => [{ name: 'PostgreSQL', run: (await ownTables.of(own)).run }],
+                },
+                {
+                    title: `shows of a host beside ${READERS} who read the ${title}`,
+                    figures: withBars(SHOWS_BESIDE, { times: '≤ 3' }),
+
+                    async scanwire(checkout) {
+                        const { url } = (await ownTables.of(checkout)).database;
+                        return async () => {
+                            const server = await indexServer(checkout, 'scanwire-hosts', { args: ['postgres', url] });
+                            try {
+                                return await readBesideShows(checkout, server, hosts, READERS);
+                            } finally {
+                                await server.process.stop();
+                            }
+                        };
+                    },
                 },
             ],
 

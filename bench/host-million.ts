@@ -5,7 +5,7 @@ import { serverProcesses, withCpu } from './cpu-time.ts';
 import { type HostDatabase, hostDatabase, type IndexServer, indexServer } from './index-server.ts';
 import { child, memoryMiB } from './processes.ts';
 import type { IndexRead } from './read-index.ts';
-import { type Figure, type Figures, ofEach, type Run, type Section } from './section.ts';
+import { type Figure, type Figures, ofEach, type Run, type Section, withBars } from './section.ts';
 import { shows, showsDuring } from './shows.ts';
 import { percentilesOf } from './steady.ts';
 
@@ -18,14 +18,20 @@ const DAYS = 30;
 const RATE = 100;
 const ALONE_SECONDS = 3;
 
+/** Of shows of one host, alone and while an index is read. */
+export const SHOWS_BESIDE: Readonly<Record<'alone' | 'p99' | 'times' | 'longest' | 'failed', Figure>> = {
+    alone: { label: 'show of a host p99 before, ms', digits: 1 },
+    p99: { label: 'show of a host p99 meanwhile, ms', digits: 1 },
+    times: { label: 'meanwhile, times before', digits: 2 },
+    longest: { label: 'the longest, ms', digits: 1 },
+    failed: { label: 'shows that failed', bar: '0' },
+};
+
 const INDEX: Readonly<Record<string, Figure>> = {
     seconds: { label: 's', digits: 2 },
     firstByteMs: { label: 'first byte, ms', digits: 1, bar: '≤ 20' },
     overIdleMiB: { label: 'peak memory of the server over idle, MiB', bar: '≤ 100' },
-    alone: { label: 'show of a host p99 before, ms', digits: 1 },
-    p99: { label: 'show of a host p99 meanwhile, ms', digits: 1, bar: '≤ 20' },
-    longest: { label: 'the longest, ms', digits: 1 },
-    failed: { label: 'shows that failed', bar: '0' },
+    ...withBars(SHOWS_BESIDE, { p99: '≤ 20' }),
     server: { label: 'CPU of the server, µs a host', digits: 1 },
     postgres: { label: 'CPU of PostgreSQL, µs a host', digits: 1 },
     mebibytes: { label: 'body, MiB', digits: 1 },
@@ -134,7 +140,13 @@ from (select ceil($1::float8 / $2::integer)::bigint as size) n
 cross join generate_series(1, $1::bigint) g (i)
 order by g.i`;
 
-async function readBesideShows(checkout: Checkout, { process: server, url, token }: IndexServer, hosts: number): Promise<Figures> {
+/** @param readers How many read it at once. */
+export async function readBesideShows(
+    checkout: Checkout,
+    { process: server, url, token }: IndexServer,
+    hosts: number,
+    readers = 1,
+): Promise<Figures> {
     const host = { url: `${url}/1`, key: token };
     // The first ones make connections and code.
     await shows(host, RATE, RATE);
@@ -142,15 +154,17 @@ async function readBesideShows(checkout: Checkout, { process: server, url, token
     const idleMiB = await memoryMiB(server.pid, 'VmRSS');
     await server.resetPeak();
     const processes = { server: server.pid, ...(await serverProcesses(process.env)) };
-    const reading = (): Promise<IndexRead> => child(checkout, 'read-index', { args: [url, token] });
-    const { result: made, cpu } = await withCpu(processes, hosts, () => showsDuring(host, RATE, reading));
+    const reading = (): Promise<IndexRead> => child(checkout, 'read-index', { args: [url, token, String(readers)] });
+    const { result: made, cpu } = await withCpu(processes, hosts * readers, () => showsDuring(host, RATE, reading));
     const { result, latencies, failed } = made;
+    const [before = Number.NaN, meanwhile = Number.NaN] = [alone.p99, percentilesOf(latencies).p99];
     return {
         ...result,
         ...cpu,
         overIdleMiB: (await server.peakMiB()) - idleMiB,
-        alone: alone.p99 ?? Number.NaN,
-        p99: percentilesOf(latencies).p99 ?? Number.NaN,
+        alone: before,
+        p99: meanwhile,
+        times: meanwhile / before,
         longest: Math.max(...latencies),
         failed,
     };

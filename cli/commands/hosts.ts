@@ -62,7 +62,8 @@ function removedAnswer(removed: RemovedHosts, workspace: string, dryRun: boolean
     return { json: removed, text: () => `${dryRun ? 'Would remove' : 'Removed'} ${hostsText(removed)} of ${printable(workspace)}` };
 }
 
-function hostsText({ hosts }: RemovedHosts): string {
+/** How many hosts, in words. */
+export function hostsText({ hosts }: RemovedHosts): string {
     return hosts === 1 ? '1 host' : `${hosts.toLocaleString('en')} hosts`;
 }
 

@@ -4,6 +4,7 @@ import type { WorkspaceChanges } from '../../lib/inventory/store.ts';
 import { printable } from '../../lib/printable.ts';
 import { type Answer, type Call, command, definedFields } from '../command.ts';
 import { aligned, relativeTime, table } from '../output/table.ts';
+import { hostsText } from './hosts.ts';
 
 export function define(workspaces: Command): void {
     command(workspaces, 'list', 'list workspaces', async ({ perform }) => {
@@ -31,7 +32,7 @@ export function define(workspaces: Command): void {
 
     command(workspaces, 'remove <name>', 'remove a workspace with all that is in it', async ({ args: [name = ''], perform }) => {
         const removed = await perform('removeWorkspace', { name });
-        return { json: removed, text: () => `Removed ${printable(name)} with ${removed.hosts.toLocaleString('en')} hosts` };
+        return { json: removed, text: () => `Removed ${printable(name)} with ${hostsText(removed)}` };
     });
 }
 

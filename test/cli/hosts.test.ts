@@ -84,7 +84,7 @@ t.test('shows hosts with all that is known, moves them, and limits workspaces', 
         ['198.51.100.7'],
     );
     t.match(await run('hosts', 'remove', 'the cellar'), { code: 1, stderr: /^scanwire: address must be/ });
-    t.match(await run('workspaces', 'remove', 'lab'), { code: 0, stdout: 'Removed lab with 1 hosts\n' });
+    t.match(await run('workspaces', 'remove', 'lab'), { code: 0, stdout: 'Removed lab with 1 host\n' });
     t.match(await run('workspaces', 'remove', 'lab'), { code: 1, stderr: /Unknown workspace/ });
     t.notMatch((await run('workspaces', 'list')).stdout, /\blab\b/);
     t.equal(await ended(server, 'SIGTERM'), 0);

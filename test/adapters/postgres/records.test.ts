@@ -35,3 +35,25 @@ t.test('takes the lock of the table before that of the workspace, as processes o
     other.release();
     t.equal((await adding).length, 2);
 });
+
+t.test('goes on beyond 32 bits, as nothing that clients read as an id of the specification does', async (t) => {
+    const last = 2 ** 32;
+    await pool.query(`select setval('scanwire.records_id_seq', $1)`, [last]);
+    const store = postgresRecords({ pool });
+    const added = await store.add(manyRecords(402).slice(400));
+    t.same(
+        added.map(({ id, isNew }) => [id, isNew]),
+        [
+            [last + 1, true],
+            [last + 2, true],
+        ],
+    );
+    t.match(await store.list({ after: last, limit: 10 }), [{ id: last + 1 }, { id: last + 2 }]);
+    const { rows } = await pool.query(
+        `select sequencename from pg_sequences where schemaname = 'scanwire' and data_type <> 'bigint'::regtype`,
+    );
+    t.same(
+        rows.map(({ sequencename }) => sequencename).toSorted(),
+        ['hosts', 'notes', 'services', 'sessions', 'vulns', 'workspaces'].map((table) => `${table}_id_seq`),
+    );
+});

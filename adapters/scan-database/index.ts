@@ -12,7 +12,7 @@ import { type CollectionSource, collection, type GivenRow } from '../postgres/in
 import { copying } from '../postgres/inventory/copy-out.ts';
 import { type Readers, readersOf } from '../postgres/inventory/readers.ts';
 import { rowText } from '../postgres/inventory/row-text.ts';
-import { idsWithin, textBatches } from '../postgres/inventory/text-batches.ts';
+import { fromWithin, idsWithin, textBatches } from '../postgres/inventory/text-batches.ts';
 import { type HostPool, isHostPool, ownPool } from '../postgres/own-pool.ts';
 import {
     type Columns,
@@ -53,8 +53,9 @@ function texts<Row extends { readonly id: number }>(
     const page = (
         after: string,
         until?: string,
+        within?: (name: string) => string,
     ): string => `select least(rows.id, ${MAX_ID})::integer as id, case when rows.id <= ${MAX_ID} then ${written} end as text
-        from ${from} where ${[...below(parents), idsWithin(after, until)].join(' and ')} order by rows.id`;
+        from ${fromWithin(from, within)} where ${[...below(parents), idsWithin(after, until)].join(' and ')} order by rows.id`;
     const read = select as NonNullable<typeof select>;
     const pages = textBatches<Row>(readers, { parents: parents.length, page, atOnce: AT_ONCE }, read);
     return (path, options) => (path.every(isRowId) ? pages(path, options) : read(path, {}, options));

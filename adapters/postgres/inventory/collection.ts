@@ -3,7 +3,7 @@ import type { ExtraField, FilterName, Filters, SEARCHED, Selection } from '../..
 import type { Collection, ReadOptions, SelectableCollection } from '../../../lib/inventory/store.ts';
 import { idsByAddress } from './hosts-by-address.ts';
 import type { Readers } from './readers.ts';
-import { idsWithin, textBatches } from './text-batches.ts';
+import { fromWithin, idsWithin, textBatches } from './text-batches.ts';
 import { type BuriedTable, deletions } from './tombstones.ts';
 
 /** How the rows of a resource are found. `rows` stands for the resource's own table in these texts. */
@@ -138,8 +138,8 @@ function textOf<Row extends { readonly id: number }>(
     { row, from, isKept }: NonNullable<CollectionSource['text']>,
     select: Required<Collection<Row>>['select'],
 ): NonNullable<Collection<Row>['listText']> {
-    const page = (after: string, until?: string): string => `select rows.id, ${row} as text from ${from}
-        where ${[...belowOf(source), listed, idsWithin(after, until)].join(' and ')} order by rows.id`;
+    const page = (after: string, until?: string, within?: (name: string) => string): string => `select rows.id, ${row} as text
+        from ${fromWithin(from, within)} where ${[...belowOf(source), listed, idsWithin(after, until)].join(' and ')} order by rows.id`;
     const usable = '(select not staged_shown from scanwire.workspaces where id = $1)';
     const pages = textBatches(readers, { parents: source.parents.length, page, usable, ...(isKept && { isKept }) }, select);
     return (path, options) => (path.every(isRowId) ? pages(path, options) : select(path, {}, options));

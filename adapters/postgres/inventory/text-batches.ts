@@ -12,6 +12,9 @@ const LONG_BATCH = 2000;
 /** Rows whose texts are made into one, as much as is received at once. */
 const PART = 100;
 
+/** Ids to a row, at most, that lie close together. */
+const CLOSE = 4;
+
 /** Rows whose batches' bounds are looked up at once, in a walk along ids that takes a few milliseconds. */
 const BOUNDED = 16_000;
 /** Batches of a long listing that are read at once where the database makes their text: it does so on as many of its processors. */
@@ -21,8 +24,12 @@ const AT_ONCE = 2;
 export interface TextSource {
     /** The columns that hold the ids of the path, by number. */
     readonly parents: number;
-    /** Selects `id` and `text` of the rows behind an id and up to another, both expressions, in their order; the path is the first parameters. */
-    page(after: string, until?: string): string;
+    /**
+     * Selects `id` and `text` of the rows behind an id and up to another, both expressions, in their order; the path is the first parameters.
+     *
+     * @param within Makes of the table's name something else that has some of its rows.
+     */
+    page(after: string, until?: string, within?: (name: string) => string): string;
     /** Whether rows may be read so now. */
     readonly usable?: string;
     /** Whether the text is kept, and not made: it is read sooner than it is looked up where a batch ends. */
@@ -34,6 +41,11 @@ export interface TextSource {
 /** The condition that rows are behind an id and, where there is one, up to another. */
 export function idsWithin(after: string, until?: string): string {
     return `rows.id > ${after}${until === undefined ? '' : ` and rows.id <= ${until}`}`;
+}
+
+/** A `from` that begins with a table called `rows`, with something else in its place. */
+export function fromWithin(from: string, within?: (name: string) => string): string {
+    return within === undefined ? from : from.replace(/^\S+ rows/, within);
 }
 
 /** Texts of rows that were read at once, in the order of the rows. */
@@ -117,13 +129,21 @@ function textReading(
             count(*)::integer as rows, count(page.text)::integer as texts from (${behind} limit ${most}) page`);
     const [first, second] = [reading(FIRST_BATCH), reading(BATCH)];
     const long = `select page.id, case when ${usable} then page.text end as text from (${behind} limit ${LONG_BATCH}) page`;
-    // Row by row, text that is made would come in drops, each of which wakes this process up, and without an order part by part. The parts are
-    // found by ranges of ids: to hash the rows holds all their texts at once. The limit, which no range reaches, tells the planner how few they are.
+    // Row by row, text that is made would come in drops, each of which wakes this process up, and without an order part by part. Parts by ids
+    // are hashed as the rows come; by the numbers of rows they would be put aside and sorted, with their texts.
     const [after, until, width] = [1, 2, 3].map((place) => `$${parents + place}`) as [string, string, string];
-    const between = `select starts.id::integer as id, part.text from generate_series(${after}::bigint, ${until} - 1, ${width}) starts (id)
+    const parts = Math.ceil(atOnce / PART);
+    const between = `select max(page.id) as id, case when ${usable} and count(page.text) = count(*) then string_agg(page.text, ',') end as text
+        from (${page(after, until)}) page
+        group by (page.id::bigint - ${after} - 1) / ${width} order by 1`;
+    // Where ids lie close together each part is looked for by itself, so that no more than its texts are held. The limit, which no range
+    // reaches, tells the planner how few rows that are: of ranges that it does not know it takes each for a share of the table.
+    const [start, end] = ['starts.id', `least(starts.id + ${width}, ${until})`];
+    const few = (name: string): string => `(select * from ${name} where ${idsWithin(start, end)} order by rows.id limit ${width}) rows`;
+    const close = `select starts.id::integer as id, part.text from generate_series(${after}::bigint, ${until} - 1, ${width}) starts (id)
         cross join lateral (
             select case when ${usable} and count(page.text) = count(*) then string_agg(page.text, ',') end as text
-            from (${page('starts.id', `least(starts.id + ${width}, ${until})`)} limit ${width}) page
+            from (${page('0', undefined, few)}) page
             having count(*) > 0
         ) part
         order by 1`;
@@ -167,11 +187,9 @@ function textReading(
             until,
             // Of parts it is not known how many rows they have; where some have no text, as many are read as there were.
             page: ask(
-                asEach(between, [...path, from, until, Math.ceil((until - from) / (atOnce / PART))]).then((batch) => ({
-                    ...batch,
-                    last: until,
-                    rows: Math.min(batch.rows, 1) * atOnce,
-                })),
+                asEach(until - from > CLOSE * atOnce ? between : close, [...path, from, until, Math.ceil((until - from) / parts)]).then(
+                    (batch) => ({ ...batch, last: until, rows: Math.min(batch.rows, 1) * atOnce }),
+                ),
             ),
         }),
 

@@ -146,6 +146,22 @@ t.test('writes as text what it reads as rows, whatever they hold', async (t) => 
     await t.rejects(bothForms(await opened()), { code: 'MISCONFIGURED', field: /^hosts\[\d+\]\.id$/ });
 });
 
+t.test('writes long listings as it reads them, whether ids lie close together or far apart', async (t) => {
+    const { pool, stop } = await scanDatabase(2);
+    t.after(stop);
+    const { inventory, close } = await openScanDatabase({ pool });
+    t.after(close);
+    await pool.query(`insert into hosts (id, workspace_id, address, name)
+        select 1000 + n + greatest(0, n - 11000) * 6, case when n % 3 = 0 then 2 else 1 end, '10.0.0.0'::inet + n, 'host "' || n || '"'
+        from generate_series(1, 24000) n`);
+    const [text, expected] = await bothForms(inventory.hosts);
+    t.ok(text === expected, `${text.length} and ${expected.length} characters`);
+    // A year that the database cannot write makes rows of its batch, and of no other.
+    await pool.query(`update hosts set created_at = '12000-01-01' where id in (6001, 120001)`);
+    const [mixed, read] = await bothForms(inventory.hosts);
+    t.ok(mixed === read, `${mixed.length} and ${read.length} characters`);
+});
+
 t.test('finds hosts by what goes out, whatever they hold', async (t) => {
     const { pool, stop } = await scanDatabase(2);
     t.after(stop);

@@ -71,7 +71,8 @@ function listing(ids: readonly number[], { change = (seen) => seen, hasText = ()
 
 /** What is copied out takes no parameters. */
 function namedIn(statement: string): readonly [number, number | undefined] {
-    const [, from, until] = /generate_series\((\d+)::bigint, (\d+) - 1, \d+\)/.exec(statement) ?? /rows\.id > (\d+)/.exec(statement) ?? [];
+    const ranges = [/generate_series\((\d+)::bigint, (\d+) - 1, \d+\)/, /rows\.id > (\d+) and rows\.id <= (\d+)/, /rows\.id > (\d+)/];
+    const [, from, until] = ranges.map((range) => range.exec(statement)).find((found) => found !== null) ?? [];
     return [Number(from), until === undefined ? undefined : Number(until)];
 }
 
@@ -87,6 +88,16 @@ t.test('reads two batches of a long listing whose text is made at once, and writ
         [37_250, 39_250],
     ];
     t.strictSame(statements.slice(-5), [...rest, [39_250], [39_250]], 'what is left, as far as its batches are whole, then the rest');
+});
+
+t.test('reads the same of rows whose ids lie far apart', async (t) => {
+    const ids = idsUpTo(9_000).map((id) => id * 9);
+    const { written, statements } = listing(ids);
+    t.strictSame(await written(), ids);
+    t.strictSame(statements.slice(3, 5), [
+        [11_250, 29_250],
+        [29_250, 47_250],
+    ]);
 });
 
 t.test('reads a long listing whose text is kept batch by batch, the next while one is written', async (t) => {

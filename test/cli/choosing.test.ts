@@ -65,11 +65,11 @@ t.test('accepts an event once under a key of the caller, and lists and counts de
     t.match(await json(data, 'attempts', 'list', ...attempts), [{ id: `${deliveryId}:1`, deliveryId, code: lastCode }]);
     t.same(await json(data, 'attempts', 'list', ...attempts, '--count'), { count: 1, more: false });
     t.same(await json(data, 'attempts', 'list', '--after', `${deliveryId}:1`, '--limit', '1'), []);
-    t.match(await scanwire(['attempts', 'list', '--data', data]), {
+    t.match(await said(['attempts', 'list', '--data', data]), {
         code: 0,
         stdout: /^ID +KIND +EXPORTER +STARTED +STATUS +OUTCOME +TOOK +DETAIL\n[-0-9a-f]{36}:1 +test /,
     });
-    t.match(await scanwire(['attempts', 'list', '--outcome', 'none', '--data', data]), { code: 1, stderr: /outcome/ });
+    t.match(await said(['attempts', 'list', '--outcome', 'none', '--data', data]), { code: 1, stderr: /outcome/ });
 });
 
 t.test('takes a template, the secret of a format and a rate, and looks at the receiver', async (t) => {
@@ -125,7 +125,7 @@ t.test('takes what an exporter authenticates by out of files, and shows none of 
         ],
     ] as const) {
         const { id } = await json<{ id: string }>(data, ...create, ...files, ...more);
-        const shown = await scanwire(['exporters', 'show', id, '--data', data, '--json']);
+        const shown = await said(['exporters', 'show', id, '--data', data, '--json']);
         t.strictSame((JSON.parse(shown.stdout) as { authentication: string[] }).authentication.toSorted(), [...authentication].toSorted());
         t.notMatch(shown.stdout, /hunter2|PRIVATE KEY/);
     }

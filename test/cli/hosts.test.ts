@@ -1,5 +1,5 @@
 import t from 'tap';
-import { ended } from '../support/scanwire.ts';
+import { ended, scanwire } from '../support/scanwire.ts';
 import { json, said, serve, usedDataOf } from '../support/served.ts';
 
 const HOST = {

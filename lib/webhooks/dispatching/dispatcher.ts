@@ -51,6 +51,12 @@ const REQUEUE_AFTER = 10_000;
 /** Deliveries moved per statement. */
 const BATCH = 500;
 
+/**
+ * What has been tried before goes out one after the other, so many milliseconds apart, and all of it within so many: what begins together ends together,
+ * each time again, and the new events of that moment have to wait for it.
+ */
+const TRIED = { apart: 4, within: 600 } as const;
+
 /** A dispatcher that is stopped. What fails is reported and tried again at the next poll. */
 export function dispatcher(context: DispatcherContext): Dispatcher {
     const { start, handOut, sweepNext, replayNext, add, added, isBehind, noteAttemptEnd } = handingOut(context);
@@ -260,8 +266,12 @@ function handingOut(context: DispatcherContext): HandingOut {
                 await sweep();
             }
             const advanced = await fromStore(replays.advance());
-            const dispatched = await dispatch(advanced);
-            return sooner(replays.goOnAfter(advanced, dispatched), dispatched.again);
+            const hasSteps = replays.areUnfinished();
+            const { again, ...dispatched } = await dispatch(advanced || !hasSteps);
+            if (!hasSteps && dispatched.inTurns.length > 0) {
+                addInTurns(dispatched.inTurns, Math.min(dispatched.inTurns.length * TRIED.apart, TRIED.within));
+            }
+            return sooner(replays.goOnAfter(advanced, dispatched), again);
         },
     };
 }

@@ -34,6 +34,9 @@ export function replaySteps(
             next = Number.NEGATIVE_INFINITY;
         },
 
+        /** Whether any goes on, by the last step. */
+        areUnfinished: (): boolean => isUnfinished,
+
         /** @returns Whether it was time, and any goes on. */
         async advance(): Promise<boolean> {
             if (replays === undefined || monotonic() < next) {

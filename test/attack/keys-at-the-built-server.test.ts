@@ -81,7 +81,7 @@ t.test('a stranger with a key, and without one', async (t) => {
         }
     });
 
-    t.test('a flood of wrong keys is answered so often a second and no more, and a good key does not wait with it', async (t) => {
+    t.test('a flood of wrong keys is answered so often a second and no more, and a good key meanwhile', async (t) => {
         const key = await keyWith();
         let refused = 0;
         const startedAt = performance.now();

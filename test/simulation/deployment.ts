@@ -362,6 +362,11 @@ export class Deployment {
         return [...this.ledger.exporters.values()].every((model) => model.removed || model.room(this.timeline.now, 1) > 0);
     }
 
+    /** Whether nothing more is handed out by itself. */
+    isDone(): boolean {
+        return !this.replays.anyGoesOn();
+    }
+
     /** Who looks at the rows without a process. */
     async audit(): Promise<void> {
         await this.ledger.audit(this.stores);

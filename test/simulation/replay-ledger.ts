@@ -126,6 +126,11 @@ export class ReplayLedger {
         return entry === undefined ? [] : [[entry, entry.replays]];
     }
 
+    /** Whether any goes on: between two of its deliveries there is none on its way. */
+    anyGoesOn(): boolean {
+        return this.open().length > 0;
+    }
+
     private open(): readonly Planned[] {
         return [...this.planned.values()].filter(({ open }) => open);
     }

@@ -115,7 +115,7 @@ async function recover(deployment: Deployment, { places }: Commanded): Promise<v
     await timeline.until(noneDeadly(), POISONED_WITHIN, 1_000);
     const allEnded = (): boolean => {
         deployment.startExporters();
-        return failed() || (nothingOpen()() && deployment.hasRoom());
+        return failed() || (nothingOpen()() && deployment.isDone() && deployment.hasRoom());
     };
     if (!(await timeline.until(allEnded, RECOVERED_WITHIN, 500))) {
         ledger.violate(`not all that was open has ended: ${ledger.describe()}`);

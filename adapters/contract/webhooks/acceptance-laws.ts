@@ -187,7 +187,7 @@ export const notificationLaws: Laws<WebhookBench> = {
         const { heard, close } = await bench.listen();
         try {
             await bench.publishIn('commit', 1, () => assert.equal(heard(), 0, 'before the commit'));
-            await until(() => heard() > 0);
+            await until(() => heard() > 0, 5_000);
         } finally {
             await close();
         }
@@ -199,7 +199,7 @@ export const notificationLaws: Laws<WebhookBench> = {
         try {
             await bench.publishIn('rollback');
             await bench.publishIn('commit');
-            await until(() => heard() > 0);
+            await until(() => heard() > 0, 5_000);
         } finally {
             await close();
         }
@@ -212,7 +212,7 @@ export const notificationLaws: Laws<WebhookBench> = {
         try {
             await bench.publishIn('commit', 5);
             await bench.publishIn('commit');
-            await until(() => heard() > 1);
+            await until(() => heard() > 1, 5_000);
             assert.equal(heard(), 2);
         } finally {
             await close();
@@ -227,7 +227,7 @@ export const notificationLaws: Laws<WebhookBench> = {
             await first.close();
             const before = first.heard();
             await bench.publishIn('commit');
-            await until(() => second.heard() > 0);
+            await until(() => second.heard() > 0, 5_000);
             assert.equal(first.heard(), before, 'one that is closed hears nothing');
         } finally {
             await second.close();

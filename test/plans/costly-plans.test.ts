@@ -3,7 +3,7 @@ import t from 'tap';
 import { examination, type Finding } from './examination.ts';
 import { LOOK_THROUGH } from './way.ts';
 
-/* That what `plans.test.ts` looks for is seen where it is. */
+/* That what `every-state.ts` looks for is seen where it is. */
 
 const RAISE_WAITING_MARKS = 'raise_waiting_marks(at timestamptz, through boolean)';
 

@@ -1,15 +1,14 @@
 import t from 'tap';
-import { ANALYSED, examination, type Finding, statesOf } from './examination.ts';
+import { type Analysed, examination, type Finding, statesOf } from './examination.ts';
 import { quietServer } from './quiet-server.ts';
 
 /** `npm run plans` does the same with a million, 300,000 of them just sent. */
 const [MOST, SENT] = [30_000, 3_000];
 
-const server = await quietServer(t);
-
-for (const analysed of ANALYSED) {
+/** Tests the statements of a delivery's way in tables of every size; of each kind of analysis in a file of its own, since it takes its time. */
+export function testEveryState(analysed: Analysed): void {
     t.test(`no statement costs more for what is kept, analysed ${analysed}`, async (t) => {
-        const tables = await examination(analysed, server);
+        const tables = await examination(analysed, await quietServer(t));
         t.teardown(() => tables.end());
         for (const state of statesOf(MOST, SENT)) {
             t.strictSame(problems(await tables.findings(state)), [], state.name);

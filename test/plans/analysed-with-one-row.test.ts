@@ -1,0 +1,3 @@
+import { testEveryState } from './every-state.ts';
+
+testEveryState('with one row');

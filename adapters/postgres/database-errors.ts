@@ -76,6 +76,21 @@ export function storeError(error: unknown): unknown {
         : (refusal(code, error) ?? error);
 }
 
+/** What the server says of each statement after one that has failed. */
+export const IN_FAILED_TRANSACTION = '25P02';
+
+/**
+ * Of a transaction whose function has resolved although a statement had failed.
+ *
+ * @param failed Why the last one that had a reason of its own did.
+ */
+export function rolledBack(failed: unknown): ScanwireError {
+    const code = sqlState(failed);
+    const message = `The transaction was rolled back, since one of its statements had failed${code === '' ? '' : ` (${code})`}: nothing of it is stored`;
+    const remedy = 'let its error reject the transaction, or set a savepoint before it and roll back to that';
+    return new ScanwireError('MISCONFIGURED', `${message}; ${remedy}`, { cause: failed });
+}
+
 /** What a deadlock, a conflict, a lock that is held or a time-out of the statement's own comes to. */
 const OF_STATEMENT = /^40...$|^55P03$|^57014$/;
 

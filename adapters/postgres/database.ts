@@ -4,7 +4,16 @@ import { ScanwireError } from '../../lib/errors.ts';
 import { checked, clockSchema } from '../../lib/schema-validation.ts';
 import type { Executor } from '../../lib/transaction.ts';
 import { within } from '../../lib/within.ts';
-import { applicationError, isRolledBack, losesConnection, silent, sqlState, storeError } from './database-errors.ts';
+import {
+    applicationError,
+    IN_FAILED_TRANSACTION,
+    isRolledBack,
+    losesConnection,
+    rolledBack,
+    silent,
+    sqlState,
+    storeError,
+} from './database-errors.ts';
 import { isHostPool } from './own-pool.ts';
 import { forgot, preparing } from './prepared.ts';
 
@@ -106,7 +115,8 @@ export const IMPATIENT_OF_SILENCE: Patience = { probe: IMPATIENT.statement as nu
  * Runs statements in one transaction: committed when `run` resolves, rolled back when it rejects. A connection that does not even
  * take the rollback is dropped. After a deadlock it is the caller's to run again: `run` may have done more than statements.
  *
- * @throws What `run` throws; ScanwireError `UNAVAILABLE` when the database cannot be used, `MISCONFIGURED` when it lacks a right or `migrate`.
+ * @throws What `run` throws; ScanwireError `UNAVAILABLE` when the database cannot be used, `MISCONFIGURED` when it lacks a right or `migrate`, or
+ *     when `run` resolved although a statement had failed, by which all of them were rolled back.
  */
 export async function transaction<T>(pool: PoolLike, run: (client: Executor) => Promise<T>, patience: Patience = {}): Promise<T> {
     return await withClient(pool, patience, (client, drop) => inTransaction(client, drop, run, patience));
@@ -116,7 +126,8 @@ export async function transaction<T>(pool: PoolLike, run: (client: Executor) => 
  * The same for an application: what its own statements get, and its commit, comes through as the database said it, but for `UNAVAILABLE`. Stores
  * and `publish` that are given the client as `tx` say what is theirs.
  *
- * @throws What `run` throws; ScanwireError `UNAVAILABLE` when the database cannot be used.
+ * @throws What `run` throws; ScanwireError `UNAVAILABLE` when the database cannot be used, with which the answer of a commit may have been lost;
+ *     `MISCONFIGURED` when `run` resolved although a statement had failed, by which all of them were rolled back.
  */
 export async function applicationTransaction<T>(
     pool: PoolLike,
@@ -135,6 +146,11 @@ async function inTransaction<T>(
 ): Promise<T> {
     const { onServer, statement } = patience;
     const startedAt = performance.now();
+    let failed: unknown;
+    const noting = (error: unknown): unknown => {
+        failed = sqlState(error) === IN_FAILED_TRANSACTION ? failed : error;
+        return said(error);
+    };
     // What the server ends is waited for as one, however slow each answer is.
     const statements = (): Executor =>
         guarded(
@@ -142,15 +158,16 @@ async function inTransaction<T>(
             onServer === undefined || statement === undefined
                 ? patience
                 : { ...patience, statement: Math.max(1, Math.round(statement - (performance.now() - startedAt))) },
-            said,
+            noting,
         );
+    let result: T;
+    let ended: object;
     try {
         // A statement that waited for a lock must see what the one before committed, whatever the application's database starts with.
         const begin = 'begin isolation level read committed';
         await statements().query(onServer === undefined ? begin : `${begin}; set local statement_timeout = ${onServer}`);
-        const result = await run(statements());
-        await statements().query('commit');
-        return result;
+        result = await run(statements());
+        ended = await statements().query('commit');
     } catch (error) {
         // A connection that is silent would be so once more.
         if (losesConnection(error)) {
@@ -160,6 +177,11 @@ async function inTransaction<T>(
         }
         throw error;
     }
+    // What `run` has caught has failed all the same: the server then takes the commit for a rollback, and says so by its tag only.
+    if ((ended as { readonly command?: unknown }).command === 'ROLLBACK') {
+        throw rolledBack(failed);
+    }
+    return result;
 }
 
 /** Times that a statement is run that the database rolls back for the sake of another one. */

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import { sql } from 'drizzle-orm';
 import { drizzle } from 'drizzle-orm/node-postgres';
 import { pgTable, serial, text } from 'drizzle-orm/pg-core';
 import knex from 'knex';
@@ -11,7 +12,7 @@ import postgres from 'postgres';
 import t, { type Test } from 'tap';
 import { present, until } from '../../adapters/contract/assertions.ts';
 import { memoryQueue } from '../../adapters/memory/index.ts';
-import { migrate, postgresWebhooks } from '../../adapters/postgres/index.ts';
+import { migrate, postgresWebhooks, transaction } from '../../adapters/postgres/index.ts';
 import { egressGuard } from '../../lib/egress/guard.ts';
 import { keyRing } from '../../lib/keys/key-ring.ts';
 import type { Publish } from '../../lib/webhooks/events/publisher.ts';
@@ -163,6 +164,18 @@ t.test('tells a host whose transaction must be run again so, in the words of the
     await t.rejects(refused, { code: '40001' });
     await client.query('rollback');
     client.release();
+    t.same(await counts(pool), { findings: 0, events: 0, deliveries: 0 });
+});
+
+t.test("says that an event is gone with what the host's query builder was refused, where the host has caught that", async (t) => {
+    const { pool, publish } = await surroundings(t);
+    const caught = transaction(pool, async (client) => {
+        const built = drizzle({ client: client as unknown as pg.PoolClient });
+        await publish('idr_investigation_created', investigation, { tx: client });
+        await built.insert(findings).values({ title: 'x' });
+        await built.execute(sql`insert into findings values (null, null)`).catch(() => {});
+    });
+    await t.rejects(caught, { code: 'MISCONFIGURED', message: /was rolled back, since one of its statements had failed \(23502\)/ });
     t.same(await counts(pool), { findings: 0, events: 0, deliveries: 0 });
 });
 

@@ -1,5 +1,6 @@
 import pg from 'pg';
 import t from 'tap';
+import { transaction as ofStores } from '../../../adapters/postgres/database.ts';
 import { isUniqueViolation, storeError } from '../../../adapters/postgres/database-errors.ts';
 import { transaction } from '../../../adapters/postgres/index.ts';
 import { ScanwireError } from '../../../lib/errors.ts';
@@ -69,6 +70,34 @@ for (const { name, open } of databases) {
             });
             await t.rejects(failing, { code: '22012' });
             t.same(await numbers(), [1]);
+        });
+
+        for (const [whose, begin] of Object.entries({ 'of the application': transaction, 'of the stores': ofStores })) {
+            t.test(`reject when the function has caught what a statement failed at, ${whose}`, async (t) => {
+                const caught = begin(pool, async (client) => {
+                    await client.query('insert into counted values (4)');
+                    await client.query('select 1 / 0').catch(() => {});
+                    await client.query('select').catch(() => {});
+                    return 'done';
+                });
+                await t.rejects(caught, {
+                    name: 'ScanwireError',
+                    code: 'MISCONFIGURED',
+                    message: /was rolled back, since one of its statements had failed \(22012\): nothing of it is stored; .* savepoint/,
+                    cause: { code: '22012' },
+                });
+                t.same(await numbers(), [1]);
+            });
+        }
+
+        t.test('keep what was done beside what failed behind a savepoint', async (t) => {
+            const result = await transaction(pool, async (client) => {
+                await client.query('insert into counted values (5)');
+                await client.query('savepoint before');
+                await client.query('select 1 / 0').catch(() => client.query('rollback to savepoint before'));
+                return 'done';
+            });
+            t.same([result, await numbers()], ['done', [1, 5]]);
         });
     });
 }

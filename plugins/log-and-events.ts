@@ -27,6 +27,31 @@ function instanceOf({ route: { realm } }: Request, plugin: string): string | und
     return realm.plugin === plugin ? (realm.pluginOptions as Registration).instance : undefined;
 }
 
+/** Writes to the log of a server. */
+type Log = (level: 'error' | 'warn' | 'info', said: Error | string) => void;
+
+/**
+ * What an instance writes to the log of its server. Nothing of ours ends by a listener of the log that throws, which may take text for an error:
+ * the process warns of the first time.
+ */
+export function logging(server: Server, plugin: string, { instance }: Registration): Log {
+    let isWarned = false;
+    return (level, said) => {
+        try {
+            server.log([...logTags(plugin, instance), level], said);
+        } catch (error) {
+            if (!isWarned) {
+                isWarned = true;
+                const detail = error instanceof Error ? (error.stack ?? error.message) : String(error);
+                process.emitWarning(`A listener of the log of the server throws at what ${plugin} writes`, {
+                    type: 'ScanwireWarning',
+                    detail,
+                });
+            }
+        }
+    };
+}
+
 /** What is told of an answer that broke off because its rows could not be read to their end. */
 export interface StreamEvent {
     readonly type: 'stream.cut';
@@ -53,13 +78,18 @@ export type HostEvent = WebhookEvent | KeyEvent | StreamEvent;
 export type ScanwireEvent = HostEvent & { readonly plugin: string; readonly instance?: string };
 
 /** Lets a server tell what happens in an instance of the plugin. What a listener throws goes to the log, and to nobody else. */
-export function announcing(server: Server, plugin: string, { instance }: Registration): (event: HostEvent) => void {
+export function announcing(
+    server: Server,
+    plugin: string,
+    { instance }: Registration,
+    log: Log = logging(server, plugin, { instance }),
+): (event: HostEvent) => void {
     return (event) => {
         try {
             const told: ScanwireEvent = { ...event, plugin, ...(instance !== undefined && { instance }) };
             server.events.emit({ name: EVENT, channel: event.type }, told);
         } catch (error) {
-            server.log([...logTags(plugin, instance), 'error'], error as Error);
+            log('error', error as Error);
         }
     };
 }

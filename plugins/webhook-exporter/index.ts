@@ -5,7 +5,7 @@ import type { Webhooks } from '../../lib/webhooks/webhooks.ts';
 import { mapErrors } from '../errors.ts';
 import { healthRoutes } from '../health.ts';
 import { claimInstance, exposeInstance, type Instances } from '../instance.ts';
-import { announcing, logTags } from '../log-and-events.ts';
+import { announcing, logging } from '../log-and-events.ts';
 import { atFreePaths, withStrategy } from '../route-authorization.ts';
 import { type WebhookExporterOptions, webhooksOf } from './options.ts';
 import { exporterRoutes, UNKNOWN_STRATEGY } from './routes.ts';
@@ -36,16 +36,17 @@ export const plugin: Plugin<WebhookExporterOptions> = {
     multiple: true,
 
     register(server, options) {
-        const announce = announcing(server, 'webhook-exporter', options);
+        const log = logging(server, 'webhook-exporter', options);
+        const announce = announcing(server, 'webhook-exporter', options, log);
         const lineOf = logLines();
         const { webhooks, collectors, concurrency, drainTimeout, ...settings } = webhooksOf(options, {
-            onError: (error) => server.log([...logTags('webhook-exporter', options.instance), 'error'], error),
+            onError: (error) => log('error', error),
             onEvent(event) {
+                announce(event);
                 const line = lineOf(event);
                 if (line !== null) {
-                    server.log([...logTags('webhook-exporter', options.instance), line.level], line.text);
+                    log(line.level, line.text);
                 }
-                announce(event);
             },
         });
         const { publish, publishAll, exporters, deliveries, events, kinds, readiness, overview, doctor, start, work, close } = webhooks;

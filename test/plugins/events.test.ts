@@ -176,6 +176,33 @@ t.test('goes on sending whatever a listener throws, and writes it to the log', a
     t.same(logged, [[['scanwire', 'webhook-exporter', 'error'], 'in the listener']]);
 });
 
+t.test('tells and goes on, whatever a listener of the log throws at, and has the process warn of it once', async (t) => {
+    const warnings: (Error & { readonly detail?: string })[] = [];
+    const note = (warning: Error): void => void warnings.push(warning);
+    process.on('warning', note);
+    t.teardown(() => process.removeListener('warning', note));
+    const server = await exporting(t);
+    const messages: string[] = [];
+    server.events.on('log', ({ error }) => messages.push((error as Error).message));
+    server.events.on('log', () => {
+        throw new Error('at whatever is written');
+    });
+    server.events.on({ name: 'scanwire', channels: ['event.accepted'] }, () => {
+        throw new Error('in the listener');
+    });
+    const heard = heardBy(server, ['delivery.exhausted', 'exporter.stopped']);
+    const { exporters, publish } = server.plugins['webhook-exporter'];
+    const { exporter } = await exporters.create({ url: await receiver(t, 410) });
+    await exporters.start(exporter.id);
+    const { eventId } = await publish('scan_finished', { workspace: 'one' });
+    const isHeard = (type: string): boolean =>
+        heard.some((event) => event.type === type && !('eventId' in event && event.eventId !== eventId));
+    await until(() => isHeard('delivery.exhausted') && isHeard('exporter.stopped') && warnings.length > 0);
+    t.same(messages, ['in the listener']);
+    t.equal(warnings.length, 1);
+    t.match(warnings, [{ message: 'A listener of the log of the server throws at what webhook-exporter writes', detail: /at whatever/ }]);
+});
+
 /** What the log of a server gets of us, as its tags and what stands beside them. */
 function loggedBy(server: Server): [readonly string[], unknown][] {
     const logged: [readonly string[], unknown][] = [];

@@ -91,8 +91,11 @@ export function rolledBack(failed: unknown): ScanwireError {
     return new ScanwireError('MISCONFIGURED', `${message}; ${remedy}`, { cause: failed });
 }
 
-/** What a deadlock, a conflict, a lock that is held or a time-out of the statement's own comes to. */
-const OF_STATEMENT = /^40...$|^55P03$|^57014$/;
+/** What a deadlock, a conflict, a lock that is held, a time-out or a file of the statement's own comes to. */
+const OF_STATEMENT = /^40...$|^55P03$|^57014$|^58P01$/;
+
+/** Where in the server a number of parameters is refused that is not the statement's; other violations of the protocol (08P01) are a pooler's. */
+const BINDING = 'exec_bind_message';
 
 /**
  * The error of a statement of the application's own: as the database said it, for the application knows what its statements mean. But
@@ -100,8 +103,9 @@ const OF_STATEMENT = /^40...$|^55P03$|^57014$/;
  */
 export function applicationError(error: unknown): unknown {
     const said = storeError(error);
-    const isAway = said instanceof ScanwireError && said.code === 'UNAVAILABLE' && !OF_STATEMENT.test(sqlState(error));
-    return isAway ? said : error;
+    const isAway = said instanceof ScanwireError && said.code === 'UNAVAILABLE';
+    const isOfStatement = OF_STATEMENT.test(sqlState(error)) || (error as { readonly routine?: unknown } | null)?.routine === BINDING;
+    return isAway && !isOfStatement ? said : error;
 }
 
 /** What is no fault of the statement but of how the database was set up, and stays so until somebody does something. */

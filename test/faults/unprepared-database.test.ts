@@ -146,8 +146,8 @@ t.test("leaves what an application's own statements got in a transaction as the 
     const role = `scanwire_own_${randomBytes(4).toString('hex')}`;
     await owner.query(`create role ${role}; create table findings (id integer primary key); insert into findings values (1)`);
     t.teardown(() => owner.query(`drop role ${role}`));
-    const refusedTo = async (pool: pg.Pool, sql: string, code: string) => {
-        const error: unknown = await transaction(pool, (client) => client.query(sql)).catch((thrown: unknown) => thrown);
+    const refusedTo = async (pool: pg.Pool, sql: string, code: string, values?: unknown[]) => {
+        const error: unknown = await transaction(pool, (client) => client.query(sql, values)).catch((thrown: unknown) => thrown);
         t.ok(error instanceof pg.DatabaseError, sql);
         t.match(error, { code });
     };
@@ -157,6 +157,12 @@ t.test("leaves what an application's own statements got in a transaction as the 
     await refusedTo(as(role), 'select * from findings', '42501');
     await refusedTo(owner, 'set local statement_timeout = 1; select pg_sleep(9)', '57014');
     await refusedTo(owner, "do $$ begin raise exception sqlstate '40001'; end $$", '40001');
+    await refusedTo(owner, "load 'no_such_library'", '58P01');
+    const idle = owner.totalCount;
+    await refusedTo(owner, 'select $1::integer', '08P01', [1, 2]);
+    t.equal(owner.totalCount, idle, 'the connection is sound');
+    const ofPooler = transaction(owner, (client) => client.query("do $$ begin raise exception sqlstate '08P01'; end $$"));
+    await t.rejects(ofPooler, { code: 'UNAVAILABLE', cause: { code: '08P01' } });
     const locked = await owner.connect();
     await locked.query('begin; lock table findings');
     await refusedTo(owner, 'lock table findings nowait', '55P03');

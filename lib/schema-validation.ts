@@ -85,13 +85,13 @@ export function objectWith<T extends object>(...methods: readonly (keyof T & str
         });
 }
 
-/** The same, of which these functions are there as well, or not at all: what may be missing is looked for, and called where there is something. */
+/** The same, of which these functions are there as well, or not at all, also as null: what may be missing is looked for, and called where there is something. */
 export function withAbilities<T extends object>(
     schema: Joi.ObjectSchema<T>,
     ...abilities: readonly (keyof T & string)[]
 ): Joi.ObjectSchema<T> {
     return schema.custom((value: T, helpers) => {
-        const wrong = abilities.find((ability) => value[ability] !== undefined && typeof value[ability] !== 'function');
+        const wrong = abilities.find((ability) => (value[ability] ?? null) !== null && typeof value[ability] !== 'function');
         return wrong === undefined ? value : helpers.message({ custom: `{{#label}} must have a function ${wrong}, or none` });
     });
 }

@@ -248,9 +248,9 @@ const MAX_FOUND = 500;
 
 /** Nothing is remembered: a key that was made or revoked a moment ago is one from then on. */
 function finding(store: ApiKeyStore): (digest: string) => Promise<StoredApiKey | null> {
-    return store.findByDigests === undefined
-        ? (digest) => store.findByDigest(digest)
-        : batched(async (digests) => (await store.findByDigests?.(digests)) ?? [], MAX_FOUND);
+    return store.findByDigests
+        ? batched(async (digests) => (await store.findByDigests?.(digests)) ?? [], MAX_FOUND)
+        : (digest) => store.findByDigest(digest);
 }
 
 /** Records the use of a key at most once a minute, in the background: a request neither waits for it nor fails with it. */

@@ -178,7 +178,7 @@ export const CONCURRENCY: { readonly byDefault: number; readonly max: number } =
 
 /** The rules of what `Webhooks.work` takes, with their defaults. */
 export const workerSettingSchemas: Readonly<Record<'collectors' | 'concurrency', Joi.Schema>> = {
-    collectors: Joi.array().items(collectorSchema).unique().default([DEFAULT_COLLECTOR]),
+    collectors: Joi.array().items(collectorSchema).default([DEFAULT_COLLECTOR]),
     concurrency: Joi.number().integer().min(1).max(CONCURRENCY.max).default(CONCURRENCY.byDefault),
 };
 

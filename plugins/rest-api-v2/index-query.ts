@@ -55,7 +55,7 @@ export function askedOf({ url, headers }: Request, rows: Collection<ResourceRow>
             selection: selectionOf(query, rows, forms(), fields),
             deleted,
             form: forms().form(format, fields),
-            counts: rows.count !== undefined && prefersCount(textOf(headers.prefer)),
+            counts: Boolean(rows.count) && prefersCount(textOf(headers.prefer)),
         };
     });
 }
@@ -123,7 +123,7 @@ function selectionOf(query: Values, rows: Collection<ResourceRow>, forms: RowFor
     const [limit, after] = [limitOf(query.get('limit')), positionOf(query.get('after'), byTime('updated_since', where?.updated_since))];
     const asks = limit !== undefined || after !== undefined || where !== undefined || extras.length > 0;
     const [first = 'fields'] = ['limit', 'after'].filter((name) => query.has(name));
-    refuseUnless(!asks || rows.select !== undefined, first, 'cannot be met: the store of this index cannot be read page by page');
+    refuseUnless(!asks || Boolean(rows.select), first, 'cannot be met: the store of this index cannot be read page by page');
     return asks
         ? {
               ...(limit !== undefined && { limit }),
@@ -154,7 +154,7 @@ function filtersOf(query: Values, { select, filters = [] }: Collection<ResourceR
     for (const [name, parse] of Object.entries(FILTER_PARSERS)) {
         const value = query.get(name);
         if (value !== undefined) {
-            const known = select === undefined ? [] : filters;
+            const known = select ? filters : [];
             refuseUnless(known.includes(name as FilterName), name, `is no filter of this index; it has ${known.join(', ') || 'none'}`);
             where = { ...where, ...parse(value, fields.get(name)) };
         }

@@ -37,9 +37,9 @@ export function limitedTo(ids: ReadonlySet<number>, rows: Collection<ResourceRow
     return {
         ...parts,
         list: (path, options) => only(ids, rows.list(path, options)),
-        ...(rows.select !== undefined && { select }),
+        ...(rows.select && { select }),
         ...(rows.deletions !== undefined && { deletions: deletionsOf(ids, rows.deletions) }),
-        ...(rows.count !== undefined && {
+        ...(rows.count && {
             async count(path: readonly number[], where: NonNullable<Selection['where']>) {
                 let total = 0;
                 for await (const batch of select(path, { where }, {})) {

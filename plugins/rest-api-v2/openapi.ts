@@ -147,8 +147,8 @@ function resourcePaths(resource: Resource, name: string, base: string): [string,
     const row = { $ref: `#/components/schemas/${name}` };
     const ids = pathParameters(path);
     const common = { tags: [TAGS.inventory.name] };
-    const filters = rows.select === undefined ? [] : (rows.filters ?? []);
-    const read = rows.select === undefined ? [] : PAGING;
+    const filters = rows.select ? (rows.filters ?? []) : [];
+    const read = rows.select ? PAGING : [];
     const index = {
         ...common,
         operationId: `list${words}`,
@@ -160,7 +160,7 @@ function resourcePaths(resource: Resource, name: string, base: string): [string,
             fieldsParameter([...forms.fields.keys(), ...forms.extras.keys()]),
             ...filters.map((filter) => filterParameter(filter, resource)),
             ...(rows.deletions === undefined ? [] : [query('deleted_since', DELETED_SINCE, { type: 'string', format: 'date-time' })]),
-            ...(rows.count === undefined ? [] : [PREFER]),
+            ...(rows.count ? [PREFER] : []),
         ],
         responses: { 200: indexAnswer(row), 400: of('BadRequest'), ...NOT_SHOWN, ...(rows.deletions !== undefined && { 410: of('Gone') }) },
     };

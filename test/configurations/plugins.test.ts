@@ -191,7 +191,6 @@ const WEBHOOK_EXPORTER = tableOf(untyped(webhookExporter), exporter.options, [
     ['health.prefix', /must look like \/webhooks/, { health: { prefix: 'webhooks' } }],
     ['routes.prefix', TAKEN, { ...asAnother, routes: {} }, [auth, { ...exporter, options: { ...exporter.options, routes: {} } }]],
     ['health.prefix', TAKEN, { ...asAnother, health: {} }, [{ ...exporter, options: { ...exporter.options, health: {} } }]],
-    ['collectors[1]', /contains a duplicate value/, { collectors: ['edge', 'edge'] }],
     ['stores', /must be of type object/, { stores: memoryWebhooks }],
     ['queue', /must have the function ready/, { queue: Promise.resolve(memoryQueue()) }],
     ['tracing', /must have the function publishing/, { tracing: Promise.resolve({}) }],
@@ -351,3 +350,25 @@ const WEBHOOK_AUTH = tableOf(untyped(webhookAuth), { secrets: ['x'.repeat(32)] }
 for (const [name, table] of Object.entries({ TOKEN_AUTH, REST_API, WEBHOOK_EXPORTER, RECORDS, READERS, CONSOLE, WEBHOOK_AUTH })) {
     t.test(`refuses ${table.length} wrong configurations: ${name}`, (t) => refusesAll(t, table));
 }
+
+t.test('starts with abilities of stores that are null, as with none, and with a collector that is named twice', async (t) => {
+    const { exporters, ...stores } = memoryWebhooks();
+    Object.assign(exporters, { notices: null, subscribers: null });
+    Object.assign(stores.deliveries, { listen: null, activity: null, discard: null, content: null });
+    const { select: __, count: ___, listText: ____, ...rows } = memoryInventory().hosts;
+    const server = hapiServer({ debug: false });
+    await server.register(untyped(auth));
+    await server.register(
+        untyped({ ...restApi, options: { ...api, ...own({ store: { ...rows, select: null, count: null, listText: null } }) } }),
+    );
+    const options = { ...exporter.options, stores: { exporters, ...stores }, collectors: ['edge', 'edge'] };
+    await server.register(untyped({ ...exporter, options }));
+    await server.initialize();
+    t.teardown(() => server.stop());
+    const { deliveries } = server.plugins['webhook-exporter'];
+    t.equal(deliveries.discards, false);
+    await t.rejects(deliveries.activity(), { code: 'MISCONFIGURED' });
+    const { key } = await server.plugins['token-auth'].create('ci');
+    const { statusCode } = await server.inject({ url: '/rest_api/v2/workspaces/1/campaigns?limit=1', headers: { token: key } });
+    t.equal(statusCode, 400, 'it has no pages');
+});

@@ -88,7 +88,7 @@ const wholeQuerySchema = (activityQuerySchema as Joi.ObjectSchema<ActivityQuery 
 export function activityOf({ deliveries: store }: WebhooksContext): (query?: ActivityQuery) => Promise<Activity> {
     return async (query) => {
         const { span, ...options } = checked(wholeQuerySchema, query);
-        if (store.activity === undefined || (options.exporterIds !== undefined && store.filtersByExporters !== true)) {
+        if (!store.activity || (options.exporterIds !== undefined && store.filtersByExporters !== true)) {
             throw new ScanwireError('MISCONFIGURED', 'Cannot show what became of deliveries: the store does not count them');
         }
 

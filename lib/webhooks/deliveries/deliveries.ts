@@ -157,7 +157,7 @@ export function deliveriesOf(context: WebhooksContext): Deliveries {
         },
 
         message: (id) => messageOf(id, context),
-        discards: store.discard !== undefined,
+        discards: Boolean(store.discard),
         attempts: attemptListsOf(context),
         replays: replaysOf(context),
 
@@ -168,7 +168,7 @@ export function deliveriesOf(context: WebhooksContext): Deliveries {
         },
 
         async discard(id) {
-            if (store.discard === undefined) {
+            if (!store.discard) {
                 throw new ScanwireError('MISCONFIGURED', 'Cannot discard a delivery: the store does not');
             }
             const delivery = await store.discard(id);
@@ -180,7 +180,7 @@ export function deliveriesOf(context: WebhooksContext): Deliveries {
 
 async function messageOf(id: string, context: WebhooksContext): Promise<DeliveryMessage> {
     const { deliveries: store, exporters } = context;
-    if (store.content === undefined) {
+    if (!store.content) {
         throw new ScanwireError('MISCONFIGURED', 'Cannot show what a delivery sends: the store does not show it');
     }
     const [content, attempts] = await Promise.all([store.content(id), store.attempts(id)]);

@@ -90,7 +90,7 @@ export function noticesOf(context: NoticesContext): Notices {
 
     return {
         start() {
-            if (poll === undefined && exporters.notices !== undefined) {
+            if (poll === undefined && exporters.notices) {
                 poll = setInterval(readSoon, POLL_EVERY);
                 poll.unref();
                 readSoon();

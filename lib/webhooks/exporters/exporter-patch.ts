@@ -235,7 +235,7 @@ function checkedChoices(choices: StoredExporter, context: WebhooksContext): Subs
     }
     const chosen = { owner, kinds: names, filter, format: name === native.name ? null : name };
     const [field] = Object.entries(chosen).find(([, value]) => value !== null) ?? [];
-    if (field !== undefined && exporters.subscribers === undefined) {
+    if (field !== undefined && !exporters.subscribers) {
         throw new ScanwireError('MISCONFIGURED', `The store keeps no ${field} of an exporter`, { field });
     }
 

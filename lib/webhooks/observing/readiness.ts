@@ -55,7 +55,7 @@ export function watchedQueue(queue: DeliveryQueue): WatchedQueue {
             ...(queue.name !== undefined && { name: queue.name }),
             ready: () => noted(queue.ready()),
             // It may have gone to a worker of this process, past the server: `hasLostJobs` asks that.
-            add: (jobs) => noted(queue.add(jobs), queue.hasLostJobs === undefined),
+            add: (jobs) => noted(queue.add(jobs), !queue.hasLostJobs),
             ...(queue.hasLostJobs && { hasLostJobs: () => noted((queue.hasLostJobs as () => Promise<boolean>)()) }),
             work: (collector, handler, options) => queue.work(collector, handler, options),
             close: () => queue.close(),

@@ -138,67 +138,112 @@ export interface LogLine {
 /** Between two lines of the same exporter that deliveries to it have failed for good, in milliseconds: a receiver may refuse a thousand a second. */
 const QUIET = 60_000;
 
-/** What a line has of a delivery that will not be tried again. */
-const ENDINGS = { 'delivery.exhausted': 'has failed for good', 'delivery.poisoned': 'is set aside as poisoned' } as const;
+/** Exporters with a line in the last minute. Of more, the one whose line is the longest ago is forgotten, with what was not told since. */
+const MOST = 10_000;
+
+/** What a line has of a delivery that will not be tried again, and of several. */
+const ENDINGS = {
+    'delivery.exhausted': { one: 'has failed for good', several: 'have failed for good' },
+    'delivery.poisoned': { one: 'is set aside as poisoned', several: 'are set aside as poisoned' },
+} as const;
+
+type Ending = keyof typeof ENDINGS;
+
+/** How many deliveries to an exporter have ended since its last line. */
+type Untold = Map<Ending, number>;
 
 /**
  * What of all that is emitted belongs into a log: what becomes of an exporter, and of a delivery that is not tried again. Nothing of a try that is repeated,
- * or of a test, whose caller is told. Ids and codes only: no URL, and nothing that a receiver wrote.
+ * or of a test, whose caller is told. Ids and codes only: no URL, and nothing that a receiver wrote. Of deliveries that have ended within a minute of a line
+ * of their exporter the next one says how many; without one, a line of its own, made of whatever is emitted after that minute.
  *
  * @param now A clock that does not jump, in milliseconds.
  */
 export function logLines(now: () => number = () => performance.now()): (event: WebhookEvent) => LogLine | null {
-    const told = new Map<string, { readonly at: number; untold: number }>();
+    // The line that is the longest ago comes first.
+    const told = new Map<string, { readonly at: number; readonly untold: Untold }>();
 
-    /** How many of the exporter were not told since one was; null when this one is not to be told either. */
-    function untold(exporterId: string): number | null {
+    function ended(event: DeliveryEvent, type: Ending): LogLine | null {
+        const { exporterId } = event;
         const last = told.get(exporterId);
         if (last !== undefined && now() - last.at < QUIET) {
-            last.untold += 1;
+            last.untold.set(type, (last.untold.get(type) ?? 0) + 1);
             return null;
         }
-        told.set(exporterId, { at: now(), untold: 0 });
-        return last?.untold ?? 0;
+
+        told.delete(exporterId);
+        told.set(exporterId, { at: now(), untold: new Map() });
+        const [oldest] = told.keys();
+        if (told.size > MOST && oldest !== undefined) {
+            told.delete(oldest);
+        }
+        return endedLine(event, type, last?.untold);
+    }
+
+    /** Of an exporter of which nothing has been said for a minute, and forgets those of which there is nothing to say. */
+    function overdue(): LogLine | null {
+        for (const [exporterId, { at, untold }] of told) {
+            if (now() - at < QUIET) {
+                return null;
+            }
+            told.delete(exporterId);
+            if (untold.size > 0) {
+                return { level: 'warn', text: `Of deliveries to exporter ${exporterId} ${countsOf(untold)}` };
+            }
+        }
+        return null;
     }
 
     return (event) => {
         switch (event.type) {
             case 'exporter.failing':
             case 'exporter.stopped':
-            case 'exporter.recovered':
-                return exporterLine(event);
-            case 'delivery.exhausted':
-            case 'delivery.poisoned': {
-                const more = event.singleAttempt ? null : untold(event.exporterId);
-                return more === null ? null : endedLine(event, event.type, more);
+            case 'exporter.recovered': {
+                const { untold } = told.get(event.exporterId) ?? {};
+                const line = exporterLine(event, untold);
+                untold?.clear();
+                return line;
             }
+            case 'delivery.exhausted':
+            case 'delivery.poisoned':
+                return (event.singleAttempt ? null : ended(event, event.type)) ?? overdue();
             default:
-                return null;
+                return overdue();
         }
     };
 }
 
-function exporterLine({ type, exporterId, collector, failures, failingSince, reason, code }: ExporterEvent): LogLine {
-    const exporter = `Exporter ${exporterId} of collector ${collector}`;
-    if (type === 'exporter.recovered') {
-        return { level: 'info', text: `${exporter} has recovered: its receiver takes deliveries again` };
-    }
-    if (type === 'exporter.stopped') {
-        return { level: 'warn', text: `${exporter} was stopped: ${reason}` };
-    }
-    const since = failingSince === null ? '' : ` since ${failingSince.toISOString()}`;
-    const last = code === null ? '' : `, the last one ${code}`;
+function exporterLine(event: ExporterEvent, untold: Untold = new Map()): LogLine {
+    const { exporterId, collector } = event;
+    const others = untold.size === 0 ? '' : `; of deliveries to it ${countsOf(untold)}`;
     return {
-        level: 'warn',
-        text: `${exporter} is failing: ${failures} ${failures === 1 ? 'failure' : 'failures'} in a row${since}${last}`,
+        level: event.type === 'exporter.recovered' ? 'info' : 'warn',
+        text: `Exporter ${exporterId} of collector ${collector} ${stateOf(event)}${others}`,
     };
 }
 
-function endedLine({ deliveryId, exporterId, attempt, code, status }: DeliveryEvent, type: keyof typeof ENDINGS, more: number): LogLine {
+function stateOf({ type, failures, failingSince, reason, code }: ExporterEvent): string {
+    if (type === 'exporter.recovered') {
+        return 'has recovered: its receiver takes deliveries again';
+    }
+    if (type === 'exporter.stopped') {
+        return `was stopped: ${reason}`;
+    }
+    const since = failingSince === null ? '' : ` since ${failingSince.toISOString()}`;
+    const last = code === null ? '' : `, the last one ${code}`;
+    return `is failing: ${failures} ${failures === 1 ? 'failure' : 'failures'} in a row${since}${last}`;
+}
+
+function endedLine({ deliveryId, exporterId, attempt, code, status }: DeliveryEvent, type: Ending, untold: Untold = new Map()): LogLine {
     const came = `${code}${status === null ? '' : `, status ${status}`}`;
-    const others = more === 0 ? '' : `; so did ${more} more to this exporter since it was last said`;
+    const others = untold.size === 0 ? '' : `; of others to this exporter ${countsOf(untold)}`;
     return {
         level: 'warn',
-        text: `Delivery ${deliveryId} to exporter ${exporterId} ${ENDINGS[type]} after attempt ${attempt}: ${came}; it is kept for replay${others}`,
+        text: `Delivery ${deliveryId} to exporter ${exporterId} ${ENDINGS[type].one} after attempt ${attempt}: ${came}; it is kept for replay${others}`,
     };
+}
+
+function countsOf(untold: Untold): string {
+    const counts = Array.from(untold, ([type, count]) => `${count} more ${ENDINGS[type][count === 1 ? 'one' : 'several']}`);
+    return `${counts.join(' and ')} since its last line`;
 }

@@ -8,7 +8,7 @@ import { unsniffed } from '../route-parts.ts';
 import { base, type Resource, read, UNREADABLE, unknownRoute } from './handlers.ts';
 import { MAX_STREAMS, optionsSchema, type RestApiV2Options } from './options.ts';
 import { type RequestLimiting, requestLimiting, streamsUpTo } from './request-limits.ts';
-import { BASE, resources } from './resources.ts';
+import { BASE, PREFIX, resources } from './resources.ts';
 
 export { ScanwireError, type ScanwireErrorCode } from '../../lib/errors.ts';
 export { type ErrorDetails, toBoom } from '../errors.ts';
@@ -49,10 +49,11 @@ export const plugin: NamedPlugin<RestApiV2Options> = {
         const streams = streamsUpTo(maxStreams ?? MAX_STREAMS);
         const routeOptions = optionsOfEveryRoute(settings, limiting);
 
-        withStrategy(UNKNOWN_STRATEGY, 'rest-api-v2 registration: routes.prefix', () => {
+        withStrategy(UNKNOWN_STRATEGY, PREFIX, () => {
             addGetRoute(server, routeOptions, BASE, base);
             for (const resource of table) {
-                addGetRoute(server, routeOptions, `${resource.path}/{${resource.idName}?}`, read(resource, streams));
+                const path = `${resource.path}/{${resource.idName}?}`;
+                atFreePaths(resource.place, () => addGetRoute(server, routeOptions, path, read(resource, streams)));
             }
             // Whatever is no route is refused or unknown like a row: without a key nobody learns which.
             server.route({ method: '*', path: UNKNOWN_PATH, handler: unknownRoute, options: { ...routeOptions, payload: UNREAD } });
@@ -80,7 +81,8 @@ async function describeApi(
         text ??= JSON.stringify(openApiDocument({ server, resources: table, base, auth: settings.auth ?? 'token' }));
         return h.response(text).type('application/json; charset=utf-8');
     };
-    addGetRoute(server, isPublic ? { ...routeOptions, auth: false, ext: { onPreResponse: unsniffed } } : routeOptions, DOCUMENT, handler);
+    const options = isPublic ? { ...routeOptions, auth: false as const, ext: { onPreResponse: unsniffed } } : routeOptions;
+    atFreePaths(PREFIX, () => addGetRoute(server, options, DOCUMENT, handler));
     if (page !== undefined) {
         const { addDocsPage } = await import('./api-docs.ts');
         atFreePaths('rest-api-v2 options: openapi.page', () => addDocsPage(server, page, `${base}${DOCUMENT}`));

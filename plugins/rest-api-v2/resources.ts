@@ -28,6 +28,9 @@ interface ResourceEntry extends Omit<OwnResource, 'store'> {
     readonly isStandard?: true;
 }
 
+/** What says where all of them are. */
+export const PREFIX = 'rest-api-v2 registration: routes.prefix';
+
 /** Where there is no resource, but a page with the time. */
 export const BASE = '/base';
 
@@ -39,7 +42,8 @@ export const BASE = '/base';
 export function resources({ store, timeZone, resources: own = [] }: RestApiV2Options): readonly Resource[] {
     const timestamp = timestampFormat(timeZone);
     const byShape = new Map<string, Collection<ResourceRow>>();
-    const entries: readonly ResourceEntry[] = [...storeEntries(store).map((entry) => ({ ...entry, isStandard: true }) as const), ...own];
+    const ofStore = storeEntries(store).map((entry) => ({ ...entry, isStandard: true }) as const);
+    const entries: readonly ResourceEntry[] = [...ofStore, ...own];
 
     const first = entries.length - own.length;
     const ofDeletions = once(() => deletionForms(timestamp));
@@ -65,7 +69,8 @@ export function resources({ store, timeZone, resources: own = [] }: RestApiV2Opt
             forms();
         }
         const takesText = isStandard && timeZone === 'UTC';
-        return { path, idName: idName(path), schema, rows, parents, forms, deletionForms: ofDeletions, takesText };
+        const place = isStandard ? PREFIX : `rest-api-v2 options: ${pathField(index - first)}`;
+        return { path, place, idName: idName(path), schema, rows, parents, forms, deletionForms: ofDeletions, takesText };
     });
 }
 
@@ -105,8 +110,12 @@ function storeEntries(inventory: InventoryStore): readonly ResourceEntry[] {
     ];
 }
 
+function pathField(index: number): string {
+    return `resources[${index}].path`;
+}
+
 function wrongPath(index: number, rule: string): ScanwireError {
-    const field = `resources[${index}].path`;
+    const field = pathField(index);
     return new ScanwireError('MISCONFIGURED', `rest-api-v2 options: ${field} ${rule}`, { field });
 }
 

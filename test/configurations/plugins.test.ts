@@ -30,6 +30,12 @@ const api = { store: memoryInventory(), license };
 const restApi = { plugin: restApiV2, options: api };
 const asAnother = { instance: 'b' };
 
+/** A plugin of the host's own, with a route at the path. */
+const hostWith = (path: string): object => ({
+    name: 'host',
+    register: (server: Server) => server.route({ method: 'GET', path, handler: () => 'taken' }),
+});
+
 /** Registers and starts, as a host does. */
 async function started(plugin: object, options: unknown, before: readonly object[] = []): Promise<void> {
     const server: Server = hapiServer({ autoListen: false, debug: false });
@@ -116,6 +122,8 @@ const REST_API = tableOf(
         ['openapi.public', /must be a boolean/, { openapi: { public: 'yes' } }],
         ['openapi.page', TAKEN, { openapi: { page: '/rest_api/v2/workspaces' } }],
         ['routes.prefix', TAKEN, asAnother, [auth, restApi]],
+        ['routes.prefix', TAKEN, {}, [auth, hostWith('/rest_api/v2/openapi.json')]],
+        ['resources[0].path', TAKEN, own({}), [auth, hostWith('/rest_api/v2/workspaces/{id}/campaigns/{campaign?}')]],
         ['resources[0].path', /is there twice/, own({ path: '/base' })],
         ['resources[0].path', /must call each id otherwise/, own({ path: '/workspaces/{id}/hosts/{id}/scans' })],
         ['resources[0].path', /must call each id otherwise/, own({ path: '/workspaces/{campaign_id}/campaigns' })],

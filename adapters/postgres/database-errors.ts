@@ -108,6 +108,11 @@ export function applicationError(error: unknown): unknown {
     return isAway && !isOfStatement ? said : error;
 }
 
+/** The error of a statement of ours in a transaction of the application: as {@link storeError}, but that it must be run again is said to who can do so. */
+export function joinedError(error: unknown): unknown {
+    return sqlState(error).startsWith('40') ? error : storeError(error);
+}
+
 /** What is no fault of the statement but of how the database was set up, and stays so until somebody does something. */
 function refusal(code: string, cause: Error): ScanwireError | null {
     const isOurs = cause.message.includes('scanwire');

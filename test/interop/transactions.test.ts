@@ -167,6 +167,16 @@ t.test('tells a host whose transaction must be run again so, in the words of the
     t.same(await counts(pool), { findings: 0, events: 0, deliveries: 0 });
 });
 
+t.test('tells so too where only who wants the event was asked', async (t) => {
+    const { pool, publish } = await surroundings(t);
+    await pool.query(`
+        create function conflicts() returns boolean language plpgsql as $$ begin raise exception sqlstate '40001'; end $$;
+        alter table scanwire.subscriptions rename to subscriptions_behind;
+        create view scanwire.subscriptions as select * from scanwire.subscriptions_behind where conflicts()`);
+    const refused = transaction(pool, (client) => publish('idr_investigation_created', investigation, { tx: client }));
+    await t.rejects(refused, { code: '40001' });
+});
+
 t.test("says that an event is gone with what the host's query builder was refused, where the host has caught that", async (t) => {
     const { pool, publish } = await surroundings(t);
     const caught = transaction(pool, async (client) => {

@@ -4,7 +4,7 @@ import { SHARES } from '../../../lib/webhooks/dispatching/slot-shares.ts';
 import type { AcceptOptions, NewEvent, Recipient, Recipients } from '../../../lib/webhooks/events/new-event.ts';
 import { storeRefusals } from '../../../lib/webhooks/store-refusals.ts';
 import { guarded, isUuid } from '../database.ts';
-import { isUniqueViolation, sqlState } from '../database-errors.ts';
+import { isUniqueViolation, joinedError } from '../database-errors.ts';
 import { prepared } from '../prepared.ts';
 import { DISPATCH, dispatchedFromRow } from './dispatch.ts';
 import type { Notifications } from './notifications.ts';
@@ -164,24 +164,19 @@ function handedOutAtOnce({ id: deliveryId, exporterId, collector, token, beginBy
     });
 }
 
-/** The same in a transaction of the application. That it must be run again, its owner has to hear from the database itself: only it can do so. */
+/** The same in a transaction of the application. */
 export async function acceptJoined(
     tx: Executor,
     newEvents: readonly NewEvent[],
     { revision }: Pick<AcceptOptions, 'revision'>,
     notifications?: Notifications,
 ): Promise<readonly Acceptance[]> {
-    const statements = guarded(tx);
-    try {
-        const accepted = await accept(statements, newEvents, revision === undefined ? {} : { revision });
-        if (accepted.some((one) => one.deliveries.length > 0)) {
-            await notifications?.notify(statements);
-        }
-        return accepted;
-    } catch (error) {
-        const { cause } = error as Error;
-        throw sqlState(cause).startsWith('40') ? cause : error;
+    const statements = guarded(tx, {}, joinedError);
+    const accepted = await accept(statements, newEvents, revision === undefined ? {} : { revision });
+    if (accepted.some((one) => one.deliveries.length > 0)) {
+        await notifications?.notify(statements);
     }
+    return accepted;
 }
 
 type EventParameter = ReturnType<typeof eventParameter>;

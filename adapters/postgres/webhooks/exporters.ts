@@ -6,7 +6,7 @@ import type { ExporterStore } from '../../../lib/webhooks/exporters/exporter-sto
 import { INTERRUPTIONS, interrupted } from '../../../lib/webhooks/outcomes/outcome.ts';
 import { patchRefusal, storeRefusals } from '../../../lib/webhooks/store-refusals.ts';
 import { guarded, isUuid, type Row, type Time, uuidOrNull, withDates } from '../database.ts';
-import { isUniqueViolation } from '../database-errors.ts';
+import { isUniqueViolation, joinedError } from '../database-errors.ts';
 import { activityOfEach, countedIn, healths } from './exporter-health.ts';
 
 type ExporterRow = Row<StoredExporter>;
@@ -130,7 +130,7 @@ export function exporters(db: Executor): ExporterStore {
         },
 
         async subscribers(tx) {
-            const { rows } = await (tx === undefined ? db : guarded(tx)).query<SubscriberRow>(SUBSCRIBERS);
+            const { rows } = await (tx === undefined ? db : guarded(tx, {}, joinedError)).query<SubscriberRow>(SUBSCRIBERS);
             const exporters = rows.filter(({ id }) => id !== null).map(({ revision: _, at: __, ...row }) => exporterFromRow(row));
             return { revision: Number(rows[0]?.revision), at: new Date(rows[0]?.at as Time), exporters };
         },

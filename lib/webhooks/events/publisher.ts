@@ -60,7 +60,8 @@ export interface PublishedEvent extends AcceptedEvent {
  *
  * @throws ScanwireError `INVALID_INPUT` for an unknown kind or a body that breaks its schema or is too long, with the field;
  *     `MISCONFIGURED` for a `tx` that is no transaction, or with a store that cannot join one; `UNAVAILABLE` when the store cannot be
- *     reached. Nothing is stored then.
+ *     reached. Nothing is stored then, but where the connection was lost before the answer came it may be: a repeat with an `idempotencyKey`
+ *     stores nothing twice.
  */
 export type Publish = <Kind extends string>(kind: Kind, body: EventBody<Kind>, options?: PublishOptions) => Promise<PublishedEvent>;
 

@@ -71,6 +71,12 @@ export async function readColumns(database: Executor): Promise<Columns> {
     return types;
 }
 
+/** The columns of a table that are known and there. */
+export function columnsOf(table: string, columns: Columns): readonly string[] {
+    const { always = [], sometimes = [] } = TABLES[table] ?? {};
+    return [...always, ...sometimes].filter((column) => columns.has(`${table}.${column}`));
+}
+
 function qualified(table: string, columns: readonly string[]): string[] {
     return columns.map((column) => `${table}.${column}`);
 }

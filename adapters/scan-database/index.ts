@@ -17,6 +17,7 @@ import { type HostPool, isHostPool, ownPool } from '../postgres/own-pool.ts';
 import {
     type Columns,
     type Computed,
+    columnsOf,
     expression,
     type FieldSource,
     hostColumns,
@@ -57,7 +58,13 @@ function texts<Row extends { readonly id: number }>(
     ): string => `select least(rows.id, ${MAX_ID})::integer as id, case when rows.id <= ${MAX_ID} then ${written} end as text
         from ${fromWithin(from, within)} where ${[...below(parents), idsWithin(after, until)].join(' and ')} order by rows.id`;
     const read = select as NonNullable<typeof select>;
-    const pages = textBatches<Row>(readers, { parents: parents.length, page, atOnce: AT_ONCE }, read);
+    const source = {
+        parents: parents.length,
+        page,
+        columns: columnsOf(table, columns),
+        atOnce: AT_ONCE,
+    };
+    const pages = textBatches<Row>(readers, source, read);
     return (path, options) => (path.every(isRowId) ? pages(path, options) : read(path, {}, options));
 }
 

@@ -34,6 +34,8 @@ export interface TextSource {
     readonly usable?: string;
     /** Whether the text is kept, and not made: it is read sooner than it is looked up where a batch ends. */
     readonly isKept?: boolean;
+    /** The columns of the rows that a page reads, for a role that may read no others; all by default. */
+    readonly columns?: readonly string[];
     /** Rows of a batch of a long listing where the text is made; more of them where the statement itself is long. */
     readonly atOnce?: number;
 }
@@ -120,7 +122,7 @@ type TextReading = ReturnType<typeof textReading>;
 /** The statements that read text. */
 function textReading(
     { database, further, texts }: Readers,
-    { parents, page, usable = 'true', isKept = false, atOnce = LONG_BATCH }: TextSource,
+    { parents, page, usable = 'true', isKept = false, columns, atOnce = LONG_BATCH }: TextSource,
 ) {
     // Aggregates take the rows of a subquery in its order where nothing else is done to them; to sort them again takes half of the time.
     const behind = page(`$${parents + 1}`);
@@ -139,7 +141,9 @@ function textReading(
     // Where ids lie close together each part is looked for by itself, so that no more than its texts are held. The limit, which no range
     // reaches, tells the planner how few rows that are: of ranges that it does not know it takes each for a share of the table.
     const [start, end] = ['starts.id', `least(starts.id + ${width}, ${until})`];
-    const few = (name: string): string => `(select * from ${name} where ${idsWithin(start, end)} order by rows.id limit ${width}) rows`;
+    const some = columns?.map((column) => `"${column}"`).join(', ') ?? '*';
+    const few = (name: string): string =>
+        `(select ${some} from ${name} where ${idsWithin(start, end)} order by rows.id limit ${width}) rows`;
     const close = `select starts.id::integer as id, part.text from generate_series(${after}::bigint, ${until} - 1, ${width}) starts (id)
         cross join lateral (
             select case when ${usable} and count(page.text) = count(*) then string_agg(page.text, ',') end as text

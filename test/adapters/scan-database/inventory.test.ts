@@ -1,7 +1,8 @@
-import type { Pool } from 'pg';
+import pg, { type Pool } from 'pg';
 import t from 'tap';
 import { present } from '../../../adapters/contract/assertions.ts';
 import { inventoryContract } from '../../../adapters/contract/index.ts';
+import { TABLES } from '../../../adapters/scan-database/columns.ts';
 import { openScanDatabase } from '../../../adapters/scan-database/index.ts';
 import { addressRange } from '../../../lib/address-range.ts';
 import type { Host } from '../../../lib/inventory/host.ts';
@@ -113,7 +114,6 @@ t.test('over a pool of the application', async (t) => {
         );
         t.after(() => pool.query(`drop owned by scandb_reader_${process.pid}; drop role scandb_reader_${process.pid}`));
         const options = `-c role=scandb_reader_${process.pid}`;
-        const { default: pg } = await import('pg');
         const denied = new pg.Pool({ ...pool.options, options });
         t.after(() => denied.end());
         await t.rejects(openScanDatabase({ pool: denied }), { code: 'MISCONFIGURED', message: /grant select.*sessions\.id, / });
@@ -160,6 +160,28 @@ t.test('writes long listings as it reads them, whether ids lie close together or
     await pool.query(`update hosts set created_at = '12000-01-01' where id in (6001, 120001)`);
     const [mixed, read] = await bothForms(inventory.hosts);
     t.ok(mixed === read, `${mixed.length} and ${read.length} characters`);
+});
+
+t.test('lists hosts for a role that may read the columns that go out and no others', async (t) => {
+    const { pool, stop } = await scanDatabase(6_000);
+    t.after(stop);
+    const role = `scandb_columns_${process.pid}`;
+    await pool.query(`create role ${role}`);
+    t.after(() => pool.query(`drop owned by ${role}; drop role ${role}`));
+    for (const [table, { always, sometimes }] of Object.entries(TABLES)) {
+        const { rows } = await pool.query<{ columns: string }>(
+            `select string_agg(quote_ident(column_name), ', ') as columns from information_schema.columns
+            where table_name = $1 and column_name = any ($2)`,
+            [table, [...always, ...sometimes]],
+        );
+        await pool.query(`grant select (${rows[0]?.columns}) on ${table} to ${role}`);
+    }
+    const granted = new pg.Pool({ ...pool.options, options: `-c role=${role}` });
+    t.after(() => granted.end());
+    const { inventory, close } = await openScanDatabase({ pool: granted });
+    t.after(close);
+    const [text, expected] = await bothForms(inventory.hosts);
+    t.ok(text === expected, `${text.length} and ${expected.length} characters`);
 });
 
 t.test('finds hosts by what goes out, whatever they hold', async (t) => {

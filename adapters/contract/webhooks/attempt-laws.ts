@@ -32,7 +32,7 @@ export const attemptLaws: Laws<WebhookBench> = {
         for (const [index, after] of all.entries()) {
             assert.deepEqual(ids(await lists.list({ after, limit: 2 })), all.slice(index + 1, index + 3));
         }
-        for (const after of [randomUUID(), `${randomUUID()}:1`, 'no-uuid:1', `${all[0]}:x`, `${all[0]}000000000000`]) {
+        for (const after of [randomUUID(), `${randomUUID()}:1`, 'no-uuid:1', `${all[0]}:x`, `${all[0]}.5`, `${all[0]}000000000000`]) {
             assert.deepEqual(await listed(bench, { after }), [], after);
         }
     },

@@ -80,7 +80,8 @@ export function attemptId(deliveryId: string, number: number): string {
 export function attemptOf(id: string): { readonly deliveryId: string; readonly number: number } | null {
     const colon = id.lastIndexOf(':');
     const [deliveryId, number] = [id.slice(0, colon), Number(id.slice(colon + 1))];
-    return number >= 1 && number < MAX_NUMBER && attemptId(deliveryId, number) === id ? { deliveryId, number } : null;
+    const isNumber = Number.isInteger(number) && number >= 1 && number < MAX_NUMBER;
+    return isNumber && attemptId(deliveryId, number) === id ? { deliveryId, number } : null;
 }
 
 /** What a column of numbers cannot hold. */

@@ -36,8 +36,8 @@ interface WrittenSource extends FieldSource {
     readonly parents: readonly string[];
 }
 
-/** To plan a statement that writes hosts takes as long as it writes 500 of them. */
-const AT_ONCE = 4_000;
+/** To plan a statement that writes hosts takes as long as it writes 500 of them. Those of other rows are short. */
+const HOSTS_AT_ONCE = 4_000;
 
 /** Rows as text that the database makes, of which nothing is parsed and written again here. Rows that it cannot write so are read. */
 function texts<Row extends { readonly id: number }>(
@@ -62,7 +62,7 @@ function texts<Row extends { readonly id: number }>(
         parents: parents.length,
         page,
         columns: columnsOf(table, columns),
-        atOnce: AT_ONCE,
+        ...(table === 'hosts' && { atOnce: HOSTS_AT_ONCE }),
     };
     const pages = textBatches<Row>(readers, source, read);
     return (path, options) => (path.every(isRowId) ? pages(path, options) : read(path, {}, options));

@@ -9,6 +9,12 @@ const [FIRST_BATCH, BATCH] = [250, 1000];
 /** In a long listing, whose statements are planned each time: a megabyte of hosts. */
 const LONG_BATCH = 2000;
 
+/**
+ * Of the texts of a batch, in bytes. Batches behind one with more, or that were as large if they had as many rows as others, have fewer: most rows have some
+ * hundred bytes, while a scanned machine can make theirs say a hundred times as much.
+ */
+const MOST_BYTES = 8 * 2 ** 20;
+
 /** Rows whose texts are made into one, as much as is received at once. */
 const PART = 100;
 
@@ -89,10 +95,11 @@ export function textBatches<Row extends { readonly id: number }>(
     return async function* (path, options = {}) {
         const batches = batchesAhead(reading, path);
         for (let batch = batches.next(); batch !== undefined; batch = batches.next()) {
-            const { texts, last, rows, isLast } = await batch.page;
+            const page = await batch.page;
+            const { texts, last, rows, isLast } = page;
             options.signal?.throwIfAborted();
             if (texts !== null) {
-                await batches.ask(batch.until ?? last, isLast);
+                await batches.ask(batch.until ?? last, page);
                 // So that it is under way before somebody writes the text, which takes the thread.
                 await setImmediate();
                 yield* texts;
@@ -130,7 +137,7 @@ function textReading(
         prepared(`select case when ${usable} then string_agg(page.text, ',') end as text, max(page.id) as last,
             count(*)::integer as rows, count(page.text)::integer as texts from (${behind} limit ${most}) page`);
     const [first, second] = [reading(FIRST_BATCH), reading(BATCH)];
-    const long = `select page.id, case when ${usable} then page.text end as text from (${behind} limit ${LONG_BATCH}) page`;
+    const long = `select page.id, case when ${usable} then page.text end as text from (${behind} limit $${parents + 2}) page`;
     // Row by row, text that is made would come in drops, each of which wakes this process up, and without an order part by part. Parts by ids
     // are hashed as the rows come; by the numbers of rows they would be put aside and sorted, with their texts.
     const [after, until, width] = [1, 2, 3].map((place) => `$${parents + place}`) as [string, string, string];
@@ -156,14 +163,6 @@ function textReading(
             select array_agg(page.id) as ids from (${behind} limit ${BOUNDED}) page
         ) found cross join generate_series(${atOnce}, cardinality(ids), ${atOnce}) place order by place`);
 
-    /** @param most How many rows are asked for; where there are fewer, they are the last. Zero where others come behind in any case. */
-    function ask(reading: Promise<TextBatch>, most = 0): Promise<TextPage> {
-        const asked = reading.then((batch) => ({ ...batch, isLast: batch.rows < most }));
-        // It may fail while nobody waits for it, and where nobody reads on nobody hears of it.
-        asked.catch(() => {});
-        return asked;
-    }
-
     const asOne = async (reader: Executor, statement: string, values: readonly number[]): Promise<TextBatch> =>
         batchOf((await reader.query<TextRow>(statement, [...values])).rows[0] as TextRow);
     const asEach = async (statement: string, values: readonly number[]): Promise<TextBatch> =>
@@ -171,6 +170,7 @@ function textReading(
 
     return {
         isKept,
+        atOnce,
         first: (path: readonly number[]): AskedBatch => ({
             from: 0,
             until: null,
@@ -181,10 +181,10 @@ function textReading(
             until: null,
             page: ask(asOne(further, second, [...path, from]), BATCH),
         }),
-        long: (path: readonly number[], from: number): AskedBatch => ({
+        long: (path: readonly number[], from: number, most: number): AskedBatch => ({
             from,
             until: null,
-            page: ask(asEach(long, [...path, from]), LONG_BATCH),
+            page: ask(asEach(long, [...path, from, most]), most),
         }),
         between: (path: readonly number[], from: number, until: number): AskedBatch => ({
             from,
@@ -205,6 +205,14 @@ function textReading(
     };
 }
 
+/** @param most How many rows are asked for; where there are fewer, they are the last. Zero where others come behind in any case. */
+function ask(reading: Promise<TextBatch>, most = 0): Promise<TextPage> {
+    const asked = reading.then((batch) => ({ ...batch, isLast: batch.rows < most }));
+    // It may fail while nobody waits for it, and where nobody reads on nobody hears of it.
+    asked.catch(() => {});
+    return asked;
+}
+
 /** A statement with ids in the places of its parameters: what is copied out takes none. */
 function withIds(statement: string, ids: readonly number[]): string {
     return statement.replace(/\$(\d+)/g, (_, place) => String(ids[Number(place) - 1]));
@@ -215,6 +223,11 @@ function batchOf({ text, last, rows, texts }: TextRow): TextBatch {
     return { texts: isText ? [text ?? ''].slice(0, rows) : null, last, rows };
 }
 
+function fittingLike({ texts, rows }: TextBatch): number {
+    const bytes = (texts ?? []).reduce((sum, { length }) => sum + length, 0);
+    return bytes === 0 ? Number.POSITIVE_INFINITY : Math.max(1, Math.floor((rows * MOST_BYTES) / bytes));
+}
+
 /** The batches of one listing. Most listings have one or two; where there are more of text that is made, it is looked up where they end, so that several are read at once. */
 function batchesAhead(reading: TextReading, path: readonly number[]) {
     let asked: readonly AskedBatch[] = [reading.first(path)];
@@ -222,6 +235,13 @@ function batchesAhead(reading: TextReading, path: readonly number[]) {
     /** Those behind the ones that were asked for, or where they are none. */
     let further: Promise<readonly number[]> | null = null;
     let batches = 1;
+    /** Rows of which the texts would be no more than are held, if they were like those of the batch before. */
+    let fitting = Number.POSITIVE_INFINITY;
+
+    function readBehind(behind: number, most: number): AskedBatch {
+        const isSecond = most === BATCH && fitting >= BATCH;
+        return isSecond ? reading.second(path, behind) : reading.long(path, behind, Math.min(fitting, most));
+    }
 
     function lookUp(behind: number): Promise<readonly number[]> {
         const found = reading.bounds(path, behind);
@@ -246,23 +266,27 @@ function batchesAhead(reading: TextReading, path: readonly number[]) {
         next: (): AskedBatch | undefined => asked[0],
 
         /** Asks for what comes behind the batch that is next, which ends there. */
-        async ask(end: number | null, isLast: boolean): Promise<void> {
+        async ask(end: number | null, page: TextPage): Promise<void> {
             const behind = end ?? 0;
             asked = asked.slice(1);
             batches += 1;
-            if (isLast) {
+            fitting = fittingLike(page);
+            if (page.isLast) {
                 return;
             }
 
             const isLong = batches > 2;
-            if (isLong && !reading.isKept && bounds.length === 0) {
+            if (fitting < reading.atOnce) {
+                bounds = [];
+                further = null;
+            } else if (isLong && !reading.isKept && bounds.length === 0) {
                 further ??= lookUp(behind);
                 bounds = await further;
             }
             askBetween(behind);
             if (asked.length === 0) {
                 further = null;
-                asked = [isLong ? reading.long(path, behind) : reading.second(path, behind)];
+                asked = [readBehind(behind, isLong ? LONG_BATCH : BATCH)];
             }
         },
 
@@ -270,7 +294,7 @@ function batchesAhead(reading: TextReading, path: readonly number[]) {
         askAgain(behind: number, isLast: boolean): void {
             bounds = [];
             further = null;
-            asked = isLast ? [] : [reading.second(path, behind)];
+            asked = isLast ? [] : [readBehind(behind, BATCH)];
         },
     };
 }

@@ -184,6 +184,21 @@ t.test('lists hosts for a role that may read the columns that go out and no othe
     t.ok(text === expected, `${text.length} and ${expected.length} characters`);
 });
 
+t.test('reads fewer services at once than hosts: what is in one of them the scanned machine says', async (t) => {
+    const { pool, stop } = await scanDatabase(2);
+    t.after(stop);
+    const { inventory, close } = await openScanDatabase({ pool });
+    t.after(close);
+    // A year that the database cannot write makes rows of its batch.
+    await pool.query(`insert into services (id, host_id, port, proto, state, created_at)
+        select n, 1, n, 'tcp', 'open', case when n = 5000 then '12000-01-01'::timestamp end from generate_series(3, 9000) n`);
+    let read = 0;
+    for await (const batch of present(inventory.workspaceServices.listText)([1])) {
+        read += typeof batch === 'string' || batch instanceof Uint8Array ? 0 : batch.length;
+    }
+    t.equal(read, 2_000);
+});
+
 t.test('finds hosts by what goes out, whatever they hold', async (t) => {
     const { pool, stop } = await scanDatabase(2);
     t.after(stop);

@@ -13,13 +13,16 @@ interface Listing {
     readonly change?: Change;
     readonly hasText?: (id: number) => boolean;
     readonly isKept?: true;
+    /** How long its text is; as long as the id by default. */
+    readonly length?: (id: number) => number;
 }
 
 /** The statements of a listing, answered from ids. */
-function listing(ids: readonly number[], { change = (seen) => seen, hasText = () => true, isKept }: Listing = {}) {
+function listing(ids: readonly number[], { change = (seen) => seen, hasText = () => true, isKept, length = () => 0 }: Listing = {}) {
     const statements: (readonly number[])[] = [];
     let underWay = 0;
     let most = 0;
+    const text = (rows: readonly number[]): string => rows.map((id) => String(id).padStart(length(id), '0')).join();
     const reader = (answer: (rows: readonly number[], statement: string) => readonly object[]): Executor => ({
         async query<R>(text: string, values: readonly unknown[] = []) {
             const [from, until = Number.POSITIVE_INFINITY] = values.length > 0 ? (values as number[]) : namedIn(text);
@@ -39,11 +42,11 @@ function listing(ids: readonly number[], { change = (seen) => seen, hasText = ()
             return rows.filter((_, index) => (index + 1) % 2000 === 0).map((id) => ({ id }));
         }
         const texts = rows.filter(hasText);
-        return [{ text: texts.join(',') || null, last: rows.at(-1) ?? null, rows: rows.length, texts: texts.length }];
+        return [{ text: text(texts) || null, last: rows.at(-1) ?? null, rows: rows.length, texts: texts.length }];
     });
     const texts = reader((rows) => {
         const halves = [rows.slice(0, rows.length / 2), rows.slice(rows.length / 2)].filter(({ length }) => length > 0);
-        const batch = { texts: rows.every(hasText) ? halves.map((half) => Buffer.from(half.join())) : null };
+        const batch = { texts: rows.every(hasText) ? halves.map((half) => Buffer.from(text(half))) : null };
         return [{ ...batch, last: rows.at(-1) ?? null, rows: rows.length }];
     });
     const page = (after: string, until?: string) => `select id, text from rows where ${idsWithin(after, until)}`;
@@ -139,3 +142,23 @@ t.test('reads on behind a batch whose rows were removed meanwhile, and takes row
         [],
     );
 });
+
+for (const kept of [{}, { isKept: true }] as const) {
+    t.test(
+        `reads fewer rows at once behind a batch of many bytes, and as many as before behind small ones: ${JSON.stringify(kept)}`,
+        async (t) => {
+            const ids = idsUpTo(30_000);
+            const isLong = (id: number): boolean => id > 1_000 && id <= 8_000;
+            const { written, statements } = listing(ids, { ...kept, length: (id) => (isLong(id) ? 20_000 : 0) });
+            t.strictSame(await written(), ids);
+            const begun = statements.map(([from]) => Number(from));
+            const sizes = begun.slice(1).map((from, index) => [begun[index], from - Number(begun[index])]);
+            const between = sizes.filter(([from]) => Number(from) >= 3_250 && Number(from) < 8_000);
+            t.ok(
+                between.every(([, size]) => Number(size) <= (8 * 2 ** 20) / 20_000),
+                JSON.stringify(sizes),
+            );
+            t.ok(sizes.filter(([from, size]) => Number(from) > 9_000 && Number(size) === 2_000).length >= 8, JSON.stringify(sizes));
+        },
+    );
+}

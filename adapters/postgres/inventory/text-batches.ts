@@ -1,4 +1,5 @@
 import { setImmediate } from 'node:timers/promises';
+import { MAX_ID } from '../../../lib/inventory/fields.ts';
 import type { Collection, ReadOptions } from '../../../lib/inventory/store.ts';
 import type { Executor } from '../../../lib/transaction.ts';
 import { prepared } from '../prepared.ts';
@@ -197,10 +198,10 @@ function textReading(
             ),
         }),
 
-        /** Where the next batches end, as many of them as are whole. */
+        /** Where the next batches end, as many of them as are whole. What stands for ids that the API has no form for is none that a batch ends at. */
         async bounds(path: readonly number[], from: number): Promise<readonly number[]> {
             const { rows } = await further.query<{ id: number }>(bounds, [...path, from]);
-            return rows.map(({ id }) => id);
+            return rows.map(({ id }) => id).filter((id) => id < MAX_ID);
         },
     };
 }

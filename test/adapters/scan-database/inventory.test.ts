@@ -199,6 +199,17 @@ t.test('reads fewer services at once than hosts: what is in one of them the scan
     t.equal(read, 2_000);
 });
 
+t.test('names the id that the API has no form for, however many of them there are', async (t) => {
+    const { pool, stop } = await scanDatabase(2);
+    t.after(stop);
+    await pool.query(`alter table hosts alter column id type bigint;
+        insert into hosts (id, workspace_id, address)
+        select n + case when n > 2000 then 2147481647 else 10 end::bigint, 1, '10.0.0.0'::inet + n from generate_series(1, 12000) n`);
+    const { inventory, close } = await openScanDatabase({ pool });
+    t.after(close);
+    await t.rejects(bothForms(inventory.hosts), { code: 'MISCONFIGURED', field: /^hosts\[\d+\]\.id$/ });
+});
+
 t.test('finds hosts by what goes out, whatever they hold', async (t) => {
     const { pool, stop } = await scanDatabase(2);
     t.after(stop);

@@ -5,6 +5,7 @@ import { present, until } from '../../adapters/contract/assertions.ts';
 import { memoryQueue } from '../../adapters/memory/index.ts';
 import { patiently } from '../../adapters/postgres/database.ts';
 import { postgresStores } from '../../adapters/postgres/index.ts';
+import { addressRange } from '../../lib/address-range.ts';
 import { egressGuard } from '../../lib/egress/guard.ts';
 import { keyRing } from '../../lib/keys/key-ring.ts';
 import { emitPoisoned } from '../../lib/webhooks/observing/emitted-events.ts';
@@ -89,7 +90,14 @@ t.test('requests give up reads and leave none running, while the engine goes on 
         () => deliveries.activity?.([new Date(0), new Date()], { max: 10 }),
         () => audit.list({ limit: 1, actor: 'nobody' }),
         () => inventory.hosts.count?.([1], {}),
-        () => collect(present(inventory.hosts.select)([1], { where: { search: 'nowhere' }, limit: 1 })),
+        ...[
+            { search: 'nowhere' },
+            // What has changed is in its order, and all of it may lie elsewhere.
+            { address: addressRange('192.0.2.1'), updated_since: new Date(0) },
+            // More than are looked up by address, in the order of ids.
+            { address: addressRange('10.0.0.0/7') },
+            { address: addressRange('10.0.0.0/12') },
+        ].map((where) => () => collect(present(inventory.hosts.select)([1], { where, limit: 1 }))),
     ];
     await Promise.all(reads.map((read) => t.rejects(async () => await read(), { code: 'UNAVAILABLE' })));
     t.equal(await running(), 3, 'what the engine has asked for, and nothing else');

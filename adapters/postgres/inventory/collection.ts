@@ -1,7 +1,7 @@
 import { isRowId } from '../../../lib/inventory/fields.ts';
 import type { ExtraField, FilterName, Filters, SEARCHED, Selection } from '../../../lib/inventory/selection.ts';
 import type { Collection, ReadOptions, SelectableCollection } from '../../../lib/inventory/store.ts';
-import { idsByAddress } from './hosts-by-address.ts';
+import { idsByAddress, isLookedUp } from './hosts-by-address.ts';
 import type { Readers } from './readers.ts';
 import { fromWithin, idsWithin, textBatches } from './text-batches.ts';
 import { type BuriedTable, deletions } from './tombstones.ts';
@@ -61,12 +61,9 @@ export function collection<Row extends { readonly id: number }>(readers: Readers
     const below = seenBelow(source);
     const one = `select ${columns} from ${from} where ${[...below, `rows.id = $${parents.length + 1}`].join(' and ')}`;
 
-    async function* select(
-        path: readonly number[],
-        { where = {}, hosts, after, limit, extras = [] }: Selection,
-        { signal }: ReadOptions = {},
-    ) {
-        const { database: first, further } = followsIndex(where) ? readers : searching;
+    async function* select(path: readonly number[], selection: Selection, { signal }: ReadOptions = {}) {
+        const { where = {}, hosts, after, limit, extras = [] } = selection;
+        const { database: first, further } = followsIndex(source, selection) ? readers : searching;
         let left = path.every(isRowId) ? (limit ?? Number.POSITIVE_INFINITY) : 0;
         for (let behind = after; left > 0; ) {
             signal?.throwIfAborted();
@@ -127,8 +124,11 @@ export function collection<Row extends { readonly id: number }>(readers: Readers
 }
 
 /** Whether an index leads from one row of the selection to the next: other filters may pass over any number of rows for each. */
-function followsIndex({ address: _, updated_since: __, ...others }: Filters): boolean {
-    return Object.values(others).every((value) => value === undefined);
+function followsIndex({ hasBlocks }: CollectionSource, { where = {}, hosts }: Selection): boolean {
+    const { address, updated_since, ...others } = where;
+    const isInOrder = updated_since === undefined || (address === undefined && hosts === undefined);
+    const isFound = address === undefined || isLookedUp(address, hasBlocks === true);
+    return isInOrder && isFound && Object.values(others).every((value) => value === undefined);
 }
 
 /** The reading of a collection as text. While an import lays something over rows they come as rows. */

@@ -37,24 +37,39 @@ interface HostsBetween extends Omit<HostsByAddress, 'range' | 'place'> {
  * networks were scanned in the order of their addresses. Null where it does find one.
  */
 export function idsByAddress({ range, place, ...others }: HostsByAddress): string | null {
-    const version = range.first.includes(':') ? 6 : 4;
-    const addresses = blocksIn(range, BYTES.ofAddress);
-    const blocks = blocksIn(range, BYTES.ofBlock[version]);
+    const way = wayTo(range, others.hasBlocks);
+    return way?.({ ...others, first: `${place(range.first)}::inet`, last: `${place(range.last)}::inet` }, blocksOfRange(range)) ?? null;
+}
+
+/** Whether no more is read for a page than the hosts of a few blocks, whichever there are: in the order of ids any number may come before. */
+export function isLookedUp(range: AddressRange, hasBlocks: boolean): boolean {
+    const way = wayTo(range, hasBlocks);
+    return way === idsOfFew || way === idsOfBlocks;
+}
+
+function wayTo(range: AddressRange, hasBlocks: boolean): ((wanted: HostsBetween, blocks: number) => string) | null {
+    const blocks = blocksOfRange(range);
     if (blocks > MOST_BLOCKS) {
         return null;
     }
-
-    const wanted = { ...others, first: `${place(range.first)}::inet`, last: `${place(range.last)}::inet` };
-    if (addresses <= FEW) {
-        return idsOfFew(wanted);
+    if (blocksIn(range, BYTES.ofAddress) <= FEW) {
+        return idsOfFew;
     }
-    if (!others.hasBlocks) {
+    if (!hasBlocks) {
         return null;
     }
-    if (version === 6) {
-        return idsOfFewOrFromFirst(wanted);
+    if (versionOf(range) === 6) {
+        return idsOfFewOrFromFirst;
     }
-    return blocks <= FEW_BLOCKS ? idsOfBlocks(wanted, blocks) : idsFromFirst(wanted);
+    return blocks <= FEW_BLOCKS ? idsOfBlocks : idsFromFirst;
+}
+
+function blocksOfRange(range: AddressRange): number {
+    return blocksIn(range, BYTES.ofBlock[versionOf(range)]);
+}
+
+function versionOf({ first }: AddressRange): 4 | 6 {
+    return first.includes(':') ? 6 : 4;
 }
 
 /** Not by the index of ids, which would be read as a whole: hence the `+ 0`. */

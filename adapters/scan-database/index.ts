@@ -239,12 +239,7 @@ function inventoryOf(readers: Readers, columns: Columns): Required<InventoryStor
     };
 }
 
-/**
- * Nobody has an index of the times of changes there: each time all of a workspace are sorted, so more are read at once. What a row holds that
- * the API's schema does not know is the scan database's; it is shown, not refused.
- */
-const CHANGED_AT_ONCE = 2_500;
-
+/** What a row holds that the API's schema does not know is the scan database's; it is shown, not refused. */
 function readSource(columns: Columns, name: keyof InventoryStore, { mend = (row) => row, ...source }: Source): CollectionSource {
     const { table, computed = {} } = source;
     const { always = [], sometimes = [] } = TABLES[table] ?? {};
@@ -258,7 +253,8 @@ function readSource(columns: Columns, name: keyof InventoryStore, { mend = (row)
         select: selected.join(', '),
         // Finer than milliseconds a row would be behind itself.
         column: (field) => (field === 'updated_at' ? `date_trunc('milliseconds', ${value(field)})` : value(field)),
-        changedAtOnce: CHANGED_AT_ONCE,
+        // Nobody has an index of the times of changes there.
+        sortsChanges: true,
         whole: (rows, path) => made(rows.map(mend), path) as readonly GivenRow[],
     };
 }

@@ -1,6 +1,7 @@
 import { isRowId } from '../../../lib/inventory/fields.ts';
-import type { ExtraField, FilterName, Filters, SEARCHED, Selection } from '../../../lib/inventory/selection.ts';
+import type { ExtraField, FilterName, Filters, Position, SEARCHED, Selection } from '../../../lib/inventory/selection.ts';
 import type { Collection, ReadOptions, SelectableCollection } from '../../../lib/inventory/store.ts';
+import type { Executor } from '../../../lib/transaction.ts';
 import { idsByAddress, isLookedUp } from './hosts-by-address.ts';
 import type { Readers } from './readers.ts';
 import { fromWithin, idsWithin, textBatches } from './text-batches.ts';
@@ -37,8 +38,8 @@ export interface CollectionSource {
     readonly buried?: BuriedTable;
     /** Whether the blocks of addresses that there are can be looked up. */
     readonly hasBlocks?: true;
-    /** Rows that are read at once in the order of their change; as many as others by default. For a table without an index of that order. */
-    readonly changedAtOnce?: number;
+    /** Whether no index has the order of changes: then it is looked up for many batches at once, each of which would sort all rows. */
+    readonly sortsChanges?: true;
     /** Makes of what was read what SQL cannot. */
     readonly whole?: (rows: readonly GivenRow[], path: readonly number[]) => readonly GivenRow[];
     /** Instead of `select` and `from`: the text of a row, null where it has none. Not used while an import lays something over rows. */
@@ -51,35 +52,40 @@ export type GivenRow = Readonly<Record<string, unknown>>;
 /** Large enough that a round trip does not count, small enough that a batch does not either (see `docs/postgres.md`). */
 const BATCH = 250;
 
+/** Rows whose order is looked up at once, where all are sorted for it. */
+const SORTED = 50_000;
+
 /**
  * Rows read in batches, each a statement of its own that goes on behind the last id. So a slow reader holds neither a connection
  * nor a snapshot: a row is seen at most once, and one that is stored behind the reader while it reads is missed.
  */
 export function collection<Row extends { readonly id: number }>(readers: Readers, source: CollectionSource): SelectableCollection<Row> {
     const { database, searching } = readers;
-    const { select: columns, from, parents, filters, changedAtOnce = BATCH, whole = (rows) => rows } = source;
+    const { select: columns, from, parents, filters, whole = (rows) => rows } = source;
     const below = seenBelow(source);
     const one = `select ${columns} from ${from} where ${[...below, `rows.id = $${parents.length + 1}`].join(' and ')}`;
 
-    async function* select(path: readonly number[], selection: Selection, { signal }: ReadOptions = {}) {
-        const { where = {}, hosts, after, limit, extras = [] } = selection;
+    async function rowsOf(reader: Executor, path: readonly number[], { text, values }: Statement, { signal }: ReadOptions) {
+        signal?.throwIfAborted();
+        const found = await reader.query<GivenRow>(text, values);
+        signal?.throwIfAborted();
+        return whole(found.rows, path) as readonly (Row & { readonly updated_at: Date })[];
+    }
+
+    async function* select(path: readonly number[], selection: Selection, options: ReadOptions = {}) {
+        const { where = {}, after, limit = Number.POSITIVE_INFINITY } = selection;
+        if (source.sortsChanges === true && where.updated_since !== undefined && limit > BATCH) {
+            yield* sortedRows(searching, source, (...read) => rowsOf(...read, options), path, selection);
+            return;
+        }
+
         const { database: first, further } = followsIndex(source, selection) ? readers : searching;
-        let left = path.every(isRowId) ? (limit ?? Number.POSITIVE_INFINITY) : 0;
+        let left = path.every(isRowId) ? limit : 0;
         for (let behind = after; left > 0; ) {
-            signal?.throwIfAborted();
-            const size = Math.min(left, where.updated_since === undefined ? BATCH : changedAtOnce);
-            const part: Selection = {
-                where,
-                limit: size,
-                extras,
-                ...(hosts !== undefined && { hosts }),
-                ...(behind !== undefined && { after: behind }),
-            };
-            const { text, values } = selectingByAddress(source, path, part) ?? selecting(source, path, part);
-            const reader = behind === after ? first : further;
-            const found = await reader.query<GivenRow>(text, values);
-            signal?.throwIfAborted();
-            const rows = whole(found.rows, path) as readonly (Row & { readonly updated_at: Date })[];
+            const size = Math.min(left, BATCH);
+            const part = partOf(selection, behind, size);
+            const statement = selectingByAddress(source, path, part) ?? selecting(source, path, part);
+            const rows = await rowsOf(behind === after ? first : further, path, statement, options);
             if (rows.length > 0) {
                 yield rows;
             }
@@ -123,6 +129,37 @@ export function collection<Row extends { readonly id: number }>(readers: Readers
     };
 }
 
+/** In the order of changes. What has changed since the order was looked up comes behind it: then the rest is looked up once more. */
+async function* sortedRows<Row extends Position>(
+    { database: first, further }: Readers['searching'],
+    source: CollectionSource,
+    rowsOf: (reader: Executor, path: readonly number[], statement: Statement) => Promise<readonly Row[]>,
+    path: readonly number[],
+    selection: Selection,
+) {
+    const { after, limit = Number.POSITIVE_INFINITY } = selection;
+    let left = path.every(isRowId) ? limit : 0;
+    for (let behind = after; left > 0; ) {
+        const reader = behind === after ? first : further;
+        const size = Math.min(left, SORTED);
+        const { text, values } = sorting(source, path, partOf(selection, behind, size));
+        const { rows: batches } = await reader.query<SortedBatch>(text, values);
+        let [sorted, read] = [0, 0];
+        for (const batch of batches) {
+            const statement = selecting(source, path, partOf(selection, behind, batch.rows), batch);
+            const rows = await rowsOf(sorted === 0 ? reader : further, path, statement);
+            if (rows.length > 0) {
+                yield rows;
+            }
+
+            sorted += batch.rows;
+            read += rows.length;
+            behind = rows.at(-1) ?? behind;
+        }
+        left = sorted < size && read === sorted ? 0 : left - read;
+    }
+}
+
 /** Whether an index leads from one row of the selection to the next: other filters may pass over any number of rows for each. */
 function followsIndex({ hasBlocks }: CollectionSource, { where = {}, hosts }: Selection): boolean {
     const { address, updated_since, ...others } = where;
@@ -154,6 +191,11 @@ function seenBelow({ kept = 'true', ...source }: CollectionSource): readonly str
     return [...belowOf(source), kept];
 }
 
+/** What comes next of a selection. */
+function partOf({ after: _, ...selection }: Selection, behind: Position | undefined, limit: number): Selection {
+    return { ...selection, limit, ...(behind !== undefined && { after: behind }) };
+}
+
 interface Statement {
     readonly text: string;
     readonly values: unknown[];
@@ -163,7 +205,7 @@ interface Statement {
 const UNTOUCHED = 'case when staged.host_id is null then true else false end';
 
 /** The statement that reads a selection, in its order. */
-function selecting(source: CollectionSource, path: readonly number[], selection: Selection): Statement {
+function selecting(source: CollectionSource, path: readonly number[], selection: Selection, batch?: SortedBatch): Statement {
     const { where = {}, hosts, after, limit, extras = [] } = selection;
     const { from, staged } = source;
     const select = selected(source, extras);
@@ -171,6 +213,14 @@ function selecting(source: CollectionSource, path: readonly number[], selection:
     const common = [...seenBelow(source), listedFor(source, where), ...conditions(source, where, values)];
     if (hosts !== undefined) {
         common.push(`rows.host_id = any ($${values.push(hosts)}::integer[])`);
+    }
+
+    if (batch !== undefined) {
+        const { ids, until, last } = batch;
+        common.push(
+            `rows.id = any ($${values.push(ids)}::bigint[])`,
+            `(${columnOf(source, 'updated_at')}, rows.id) <= ($${values.push(until)}::timestamptz, $${values.push(last)}::bigint)`,
+        );
     }
 
     const rest = (order: string): string => `order by ${order} limit ${limit}`;
@@ -192,6 +242,27 @@ function selecting(source: CollectionSource, path: readonly number[], selection:
     const untouched = inOrder(from, 'rows.updated_at', [UNTOUCHED]);
     const touched = inOrder(staged, 'staged.updated_at');
     return { text: `select * from ((${untouched}) union all (${touched})) both_parts ${rest('updated_at, id')}`, values };
+}
+
+/** Rows that come one behind the other in the order of changes: their ids, and the place of the last of them, as texts. */
+interface SortedBatch {
+    readonly ids: string;
+    readonly until: string;
+    readonly last: string;
+    readonly rows: number;
+}
+
+/** The statement that reads the order of a selection, by batches. */
+function sorting(source: CollectionSource, path: readonly number[], selection: Selection): Statement {
+    const order = { ...source, select: `rows.id, ${columnOf(source, 'updated_at')} as changed` };
+    const { text, values } = selecting(order, path, { ...selection, extras: [] });
+    return {
+        text: `select array_agg(id order by place)::text as ids, max(changed)::text as until, ((array_agg(id order by place desc))[1])::text as last,
+                count(*)::integer as rows
+            from (select id, changed, row_number() over (order by changed, id) - 1 as place from (${text}) sorted) placed
+            group by place / ${BATCH} order by place / ${BATCH}`,
+        values,
+    };
 }
 
 /** The planner, who does not know how far it reaches, takes it for few rows: with other conditions by which rows are found it must not stand. */

@@ -9,6 +9,7 @@ import type { Host } from '../../../lib/inventory/host.ts';
 import { compareRows, type Filters, matches, type Selection } from '../../../lib/inventory/selection.ts';
 import type { Collection } from '../../../lib/inventory/store.ts';
 import { timestampFormat } from '../../../lib/timestamp.ts';
+import { collect } from '../../support/collect.ts';
 import { seeded } from '../../support/seeded.ts';
 import { tapTest } from '../contract/tap-test.ts';
 import { scanDatabase } from './scan-database.ts';
@@ -248,6 +249,37 @@ t.test('finds hosts by what goes out, whatever they hold', async (t) => {
 
     await pool.query('alter table hosts alter column address type text using host(address)');
     t.notOk((await opened()).hosts.filters?.includes('address'), 'of texts it is not known what lies between two');
+});
+
+t.test('lists what has changed in its order, also what changes meanwhile', async (t) => {
+    const { pool, stop } = await scanDatabase(2);
+    t.after(stop);
+    const { inventory, close } = await openScanDatabase({ pool });
+    t.after(close);
+    await pool.query(`insert into hosts (id, workspace_id, address, updated_at)
+        select 1000 + n, 1, '10.0.0.0'::inet + n, '2025-01-01'::timestamp + n * 7919 % 900 * interval '1 minute' from generate_series(1, 900) n`);
+    const where = { updated_since: new Date('2025-01-01T00:00:00Z') };
+    const before = (await all(inventory.hosts, [1]))
+        .filter((host) => matches(host, where))
+        .sort((one, other) => compareRows(true, one, other));
+    t.same(await selected(inventory.hosts, { where, limit: 600 }), before.slice(0, 600));
+    const middle = present(before[399]);
+    t.same(await selected(inventory.hosts, { where, after: middle }), before.slice(400));
+    t.same(await collect(present(inventory.hosts.select)([0], { where })), []);
+
+    const [changed, gone] = [present(before[299]).id, present(before[499]).id];
+    const read: Host[] = [];
+    for await (const batch of present(inventory.hosts.select)([1], { where })) {
+        if (read.length === 0) {
+            await pool.query(`update hosts set updated_at = '2025-02-01' where id = ${changed}; delete from hosts where id = ${gone}`);
+        }
+        read.push(...batch);
+    }
+    const others = before.map(({ id }) => id).filter((id) => id !== changed && id !== gone);
+    t.same(
+        read.map(({ id }) => id),
+        [...others, changed],
+    );
 });
 
 async function selected<Row extends { readonly id: number }>({ select }: Collection<Row>, selection: Selection): Promise<Row[]> {

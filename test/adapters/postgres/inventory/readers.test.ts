@@ -90,3 +90,32 @@ t.test('lets a row, a page and the first batch of a listing wait for no listing'
     asked.at(-1)?.answer([]);
     await Promise.all(seconds);
 });
+
+t.test('looks the order of changes up once for many batches where no index has it', async (t) => {
+    const ids = Array.from({ length: 40 }, (_, index) => index + 1);
+    const statements: string[] = [];
+    const at = (id: number) => ({ id, updated_at: new Date(id) });
+    const database: Executor = {
+        async query<Row>(text: string, values: unknown[] = []) {
+            statements.push(text);
+            const batches = ids.map((place) => ({ ids: `{${place}}`, until: new Date(place).toISOString(), last: `${place}`, rows: 1 }));
+            const named = values.map(String).find((value) => value.startsWith('{'));
+            const rows = text.includes('row_number') ? batches : [at(Number(named?.slice(1, -1)))];
+            return { rows: rows as Row[], rowCount: rows.length };
+        },
+    };
+    const rows = collection<ReturnType<typeof at>>(readersOf(database, database), {
+        select: 'id',
+        from: 'rows',
+        parents: [],
+        filters: ['updated_since'],
+        sortsChanges: true,
+    });
+    const read: number[] = [];
+    for await (const batch of rows.select([], { where: { updated_since: new Date(0) } })) {
+        read.push(...batch.map(({ id }) => id));
+    }
+    t.strictSame(read, ids);
+    t.equal(statements.filter((text) => text.includes('row_number')).length, 1);
+    t.equal(statements.length, 41);
+});

@@ -12,31 +12,36 @@ export interface Readers {
     readonly texts: Executor;
 }
 
-/** Batches that are read at once. With more of them the listings are not read sooner. */
-const AT_ONCE = 2;
+/**
+ * Batches that are read at once: for one listing it takes two to keep the database at work. Of several, the listings are not read sooner by more than
+ * one, and what else is asked waits longer.
+ */
+const AT_ONCE = { ofOne: 2, ofSeveral: 1 } as const;
 
 /**
- * However many listings are read, what else is asked waits for a few batches and no more, at the database as in this process. Measured: one
- * host takes 10 ms beside one index of all hosts, and took 136 ms beside twenty (see `docs/postgres.md`).
+ * However many listings are read, what else is asked waits for a batch or two and no more, at the database as in this process (see
+ * `docs/postgres.md` for what was measured).
  */
 export function readersOf(database: Executor, texts: Executor, searching: Executor = database): Readers {
     const waiting: (() => void)[] = [];
     let underWay = 0;
 
     async function turn(): Promise<void> {
-        if (underWay < AT_ONCE) {
-            underWay += 1;
-        } else {
-            await new Promise<void>((begin) => waiting.push(begin));
-        }
+        await new Promise<void>((begin) => {
+            waiting.push(begin);
+            beginSome();
+        });
     }
 
     function next(): void {
-        const begin = waiting.shift();
-        if (begin === undefined) {
-            underWay -= 1;
-        } else {
-            begin();
+        underWay -= 1;
+        beginSome();
+    }
+
+    function beginSome(): void {
+        while (waiting.length > 0 && underWay < (waiting.length > 1 ? AT_ONCE.ofSeveral : AT_ONCE.ofOne)) {
+            underWay += 1;
+            waiting.shift()?.();
         }
     }
 

@@ -111,7 +111,9 @@ export const webhookStoreSchemas: Readonly<Record<keyof WebhookStores, Joi.Schem
             'erase',
         ),
         ...(['listen', 'content', 'activity', 'discard'] as const),
-    ).required(),
+    )
+        .custom(withAttemptLists)
+        .required(),
     settings: objectWith<SettingsStore>('read', 'declare').required(),
 };
 
@@ -206,4 +208,10 @@ function withTimeout(sender: Sender, helpers: Joi.CustomHelpers<Sender>): Sender
     return Number.isFinite(attemptTimeout) && attemptTimeout > 0
         ? sender
         : helpers.message({ custom: '{{#label}}.attemptTimeout must be a positive number of milliseconds' });
+}
+
+function withAttemptLists(store: DeliveryStore, helpers: Joi.CustomHelpers<DeliveryStore>): DeliveryStore | Joi.ErrorReport {
+    const { attemptLists } = store;
+    const isWhole = !attemptLists || (typeof attemptLists.list === 'function' && typeof attemptLists.count === 'function');
+    return isWhole ? store : helpers.message({ custom: '{{#label}} must have attemptLists with the functions list and count, or none' });
 }

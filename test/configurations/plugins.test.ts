@@ -153,6 +153,11 @@ const WEBHOOK_EXPORTER = tableOf(untyped(webhookExporter), exporter.options, [
         /must have a function page, or none/,
         { stores: { ...memoryWebhooks(), exporters: { ...memoryWebhooks().exporters, page: [] } } },
     ],
+    [
+        'stores.deliveries',
+        /must have attemptLists with the functions list and count, or none/,
+        { stores: { ...memoryWebhooks(), deliveries: { ...memoryWebhooks().deliveries, attemptLists: 5 } } },
+    ],
     ['queue', /must have a function address, or none/, { queue: { ...memoryQueue(), address: `redis://:${HUSH}@127.0.0.1` } }],
     ['queue', /is required/, { queue: undefined }],
     ['queue', /must be of type object/, { queue: memoryQueue }],

@@ -2,7 +2,7 @@ import { ScanwireError } from '../../errors.ts';
 import { checked } from '../../schema-validation.ts';
 import type { WebhooksContext } from '../webhooks-context.ts';
 import type { DeliveryFilter } from './deliveries.ts';
-import { wholeAttemptFilterSchema, wholeAttemptQuerySchema } from './delivery-filter.ts';
+import { heeded, wholeAttemptFilterSchema, wholeAttemptQuerySchema } from './delivery-filter.ts';
 import type { Attempt } from './delivery-store.ts';
 import { countUpTo, type DeliveryCount } from './kept-counts.ts';
 
@@ -63,9 +63,9 @@ export function attemptListsOf({ deliveries }: Pick<WebhooksContext, 'deliveries
     }
 
     return {
-        list: async (query) => await lists().list(checked(wholeAttemptQuerySchema, query)),
+        list: async (query) => await lists().list(heeded(checked(wholeAttemptQuerySchema, query), deliveries, 'attempts')),
         count: async (filter) => {
-            const asked = checked(wholeAttemptFilterSchema, filter);
+            const asked = heeded(checked(wholeAttemptFilterSchema, filter), deliveries, 'attempts');
             return await countUpTo((max) => lists().count(asked, max));
         },
     };

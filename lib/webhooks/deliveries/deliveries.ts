@@ -10,8 +10,8 @@ import { storeRefusals } from '../store-refusals.ts';
 import type { WebhooksContext } from '../webhooks-context.ts';
 import { type Activity, type ActivityQuery, activityOf } from './activity.ts';
 import { type AttemptLists, attemptListsOf } from './attempt-lists.ts';
-import { wholeFilterSchema, wholeQuerySchema } from './delivery-filter.ts';
-import type { Delivery, DeliveryState, DeliveryStore } from './delivery-store.ts';
+import { heeded, wholeFilterSchema, wholeQuerySchema } from './delivery-filter.ts';
+import type { Delivery, DeliveryState } from './delivery-store.ts';
 import { countIn, type DeliveryCount } from './kept-counts.ts';
 import { type Replays, replaysOf } from './replays.ts';
 
@@ -120,17 +120,6 @@ export interface Events {
      * has resolved no attempt begins any more; one that is under way may still reach its receiver within its time-out.
      */
     erase(id: string): Promise<ErasedEvent>;
-}
-
-/** A store that does not know of it would answer with those of all. */
-function heeded<Filter extends DeliveryFilter>(filter: Filter, { filtersByExporters }: DeliveryStore): Filter {
-    if (filter.exporterIds !== undefined && filtersByExporters !== true) {
-        throw new ScanwireError('MISCONFIGURED', 'Cannot look for the deliveries of several exporters: the store does not', {
-            field: 'exporterIds',
-        });
-    }
-
-    return filter;
 }
 
 /** The deliveries of a store. */

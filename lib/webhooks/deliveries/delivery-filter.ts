@@ -1,8 +1,9 @@
 import Joi from 'joi';
+import { ScanwireError } from '../../errors.ts';
 import { OUTCOME_CODES } from '../outcomes/outcome.ts';
 import type { AttemptFilter, AttemptQuery } from './attempt-lists.ts';
 import type { AskedFilter, AskedQuery, DeliveryFilter, DeliveryQuery } from './deliveries.ts';
-import { DELIVERY_STATES } from './delivery-store.ts';
+import { DELIVERY_STATES, type DeliveryStore } from './delivery-store.ts';
 
 /** What deliveries can be asked by; ids and kinds are texts, and one that names nothing finds nothing. */
 const FIELDS = {
@@ -63,4 +64,24 @@ export const wholeAttemptQuerySchema: Joi.ObjectSchema<AttemptQuery> = ofSeveral
 
 function ofSeveral<Filter extends object>(schema: Joi.ObjectSchema<Omit<Filter, 'exporterIds'>>): Joi.ObjectSchema<Filter> {
     return schema.concat(Joi.object({ exporterIds: Joi.array().items(Joi.string()) })) as unknown as Joi.ObjectSchema<Filter>;
+}
+
+/**
+ * The filter, for a store that knows of several exporters: another one would answer with what all have.
+ *
+ * @param what It is looked for, for example `deliveries`.
+ * @throws ScanwireError `MISCONFIGURED`, field `exporterIds`.
+ */
+export function heeded<Filter extends Pick<DeliveryFilter, 'exporterIds'>>(
+    filter: Filter,
+    { filtersByExporters }: DeliveryStore,
+    what: 'deliveries' | 'attempts' = 'deliveries',
+): Filter {
+    if (filter.exporterIds !== undefined && filtersByExporters !== true) {
+        throw new ScanwireError('MISCONFIGURED', `Cannot look for the ${what} of several exporters: the store does not`, {
+            field: 'exporterIds',
+        });
+    }
+
+    return filter;
 }

@@ -70,3 +70,17 @@ t.test('says that a store lists no attempts', async (t) => {
     await t.rejects(deliveries.attempts.list(), refusal);
     await t.rejects(deliveries.attempts.count(), refusal);
 });
+
+t.test('refuses to list attempts of several exporters by a store that would list those of all', async (t) => {
+    const stores = memoryWebhooks();
+    const { filtersByExporters: _, ...lasting } = stores.deliveries;
+    const { deliveries } = recordingProcess(t, { ...stores, deliveries: lasting });
+    const refusal = {
+        code: 'MISCONFIGURED',
+        message: 'Cannot look for the attempts of several exporters: the store does not',
+        field: 'exporterIds',
+    };
+    await t.rejects(deliveries.attempts.list({ exporterIds: [randomUUID()] }), refusal);
+    await t.rejects(deliveries.attempts.count({ exporterIds: [] }), refusal);
+    t.strictSame(await deliveries.attempts.list({ exporterId: randomUUID() }), []);
+});

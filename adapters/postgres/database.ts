@@ -231,6 +231,25 @@ export function patiently(pool: PoolLike, patience: Patience = {}, { prepare = t
     };
 }
 
+/**
+ * A pool for the statements of one operation, for which somebody waits as for one: what those before have taken is taken from the patience with the next.
+ * A connection is waited for as long for each, so that all take no longer than one that gets its connection as late as it may.
+ */
+export function together(pool: PoolLike, { statement = 25_000, ...patience }: Patience, options: SessionOptions = {}): Executor {
+    const startedAt = performance.now();
+    return {
+        async query<Row>(text: string, values?: unknown[]) {
+            const taken = Math.round(performance.now() - startedAt);
+            const { onServer } = patience;
+            if (taken >= Math.min(statement, onServer ?? statement)) {
+                throw silent(`has not answered all that was asked within ${taken} ms`);
+            }
+            const left = { ...patience, statement: statement - taken, ...(onServer !== undefined && { onServer: onServer - taken }) };
+            return await patiently(pool, left, options).query<Row>(text, values);
+        },
+    };
+}
+
 /** A connection, or a transaction of the application's, whose statements are waited for so long, with every error passed through `said`. */
 export function guarded(
     executor: Executor,

@@ -14,9 +14,11 @@ import {
     type PostgresStoresOptions,
     type PreparingOptions,
     patiently,
+    together,
 } from './database.ts';
 import { postgresInventory } from './inventory/inventory.ts';
 import { postgresRecords } from './records.ts';
+import { attemptLists } from './webhooks/attempt-lists.ts';
 import { deliveries } from './webhooks/deliveries.ts';
 import { settings } from './webhooks/deployment-settings.ts';
 import { exporters } from './webhooks/exporters.ts';
@@ -88,7 +90,7 @@ export function postgresWebhooks(options: PostgresWebhooksOptions): PostgresStor
     const requests = { exporters: exporters(read), deliveries: deliveries(read) };
     const changes = { exporters: exporters(write), deliveries: deliveries(write) };
     const { get, health, overview, summaries, page } = requests.exporters;
-    const { list: listDeliveries, content, count, attemptLists, activity, event } = requests.deliveries;
+    const { list: listDeliveries, content, count, activity, event } = requests.deliveries;
     const { insert, update, remove } = changes.exporters;
     const { replay, discard, erase } = changes.deliveries;
     const readers = ({ patient = false }: ReadOptions = {}): typeof engine => (patient ? engine : requests);
@@ -99,7 +101,8 @@ export function postgresWebhooks(options: PostgresWebhooksOptions): PostgresStor
             database: POSTGRES,
         }),
         deliveries: Object.assign(deliveries(db, notify ? notifications(pool) : undefined), {
-            ...{ list: listDeliveries, content, count, attemptLists, activity, event, replay, discard, erase },
+            ...{ list: listDeliveries, content, count, activity, event, replay, discard, erase },
+            attemptLists: attemptLists(() => together(pool, IMPATIENT_ON_SERVER, { prepare })),
             replays: { ...replayStore(write), list: replayStore(read).list, advance: replayStore(db).advance },
             get: (id: string, options?: ReadOptions) => readers(options).deliveries.get(id),
             attempts: (id: string, options?: ReadOptions) => readers(options).deliveries.attempts(id),

@@ -30,7 +30,7 @@ async function lockable(t: Test, max?: number) {
         pool,
         lock: () =>
             beside.query(
-                'begin; lock table scanwire.exporters, scanwire.deliveries, scanwire.events, scanwire.hosts, scanwire.audit_entries in access exclusive mode',
+                'begin; lock table scanwire.exporters, scanwire.deliveries, scanwire.events, scanwire.hosts, scanwire.attempts, scanwire.audit_entries in access exclusive mode',
             ),
         unlock: () => beside.query('rollback'),
 
@@ -87,6 +87,9 @@ t.test('requests give up reads and leave none running, while the engine goes on 
         () => deliveries.list({ limit: 1 }),
         () => deliveries.get(id),
         () => deliveries.count({}, 10),
+        () => deliveries.attemptLists?.list({ limit: 1 }),
+        () => deliveries.attemptLists?.list({ limit: 1, since: new Date(0) }),
+        () => deliveries.attemptLists?.count({ exporterId: id }, 10),
         () => deliveries.activity?.([new Date(0), new Date()], { max: 10 }),
         () => audit.list({ limit: 1, actor: 'nobody' }),
         () => inventory.hosts.count?.([1], {}),

@@ -4,7 +4,7 @@ import t, { type Test } from 'tap';
 import { underWay, until } from '../../adapters/contract/assertions.ts';
 import { sampleExporter } from '../../adapters/contract/webhooks/fixture.ts';
 import { patiently } from '../../adapters/postgres/database.ts';
-import { postgresStores, transaction } from '../../adapters/postgres/index.ts';
+import { postgresStores, postgresWebhooks, transaction } from '../../adapters/postgres/index.ts';
 import { openScanDatabase } from '../../adapters/scan-database/index.ts';
 import { scanDatabase } from '../adapters/scan-database/scan-database.ts';
 import { migratedDatabase } from '../support/migrated-database.ts';
@@ -28,7 +28,7 @@ async function silenceable(t: Test, max = 10) {
     return { pool, proxy };
 }
 
-const CONNECTIONS = 30;
+const CONNECTIONS = 32;
 
 const PATIENCE = { connect: 300, statement: 300 };
 
@@ -136,6 +136,43 @@ t.test('what the server ends is waited for as one, however slow each answer is',
     t.strictSame(answered, ['begin']);
 });
 
+t.test('several statements of one operation are waited for as one', async (t) => {
+    const asked: string[] = [];
+    const client = {
+        async query(text: string): Promise<never> {
+            asked.push(text);
+            await new Promise((resolve) => setTimeout(resolve, /^(?:begin|commit|rollback)/.test(text) ? 0 : 2_000));
+            return { rows: text.includes(' first') ? [{ first: '1' }] : [] } as never;
+        },
+        ...{ release: () => undefined, on: () => undefined, removeListener: () => undefined },
+    };
+    const { deliveries } = postgresWebhooks({ pool: { query: client.query, connect: async () => client }, notify: false });
+    mock.timers.enable({ apis: ['setTimeout'] });
+    let now = 0;
+    const clock = mock.method(performance, 'now', () => now);
+    t.teardown(() => {
+        clock.mock.restore();
+        mock.timers.reset();
+    });
+    const { result, ended } = underWay(Promise.resolve(deliveries.attemptLists?.list({ limit: 1, kind: 'rare', since: new Date() })));
+    while (!ended()) {
+        await turns();
+        now += 500;
+        mock.timers.tick(500);
+    }
+    t.match(await result.catch((error: unknown) => error), { code: 'UNAVAILABLE' });
+    t.ok(now < 10_000, `${now} ms`);
+    t.match(
+        asked.find((text) => text.startsWith('begin')),
+        /statement_timeout = 4250/,
+    );
+    t.notMatch(
+        asked.findLast((text) => text.startsWith('begin')),
+        /statement_timeout = 4250/,
+        'the last ones have less',
+    );
+});
+
 /** What waits for answers goes on. */
 async function turns(): Promise<void> {
     for (let turn = 0; turn < 5; turn += 1) {
@@ -166,6 +203,8 @@ t.test('nobody waits for 10 seconds at the other end of a request, whatever pool
         attempts: () => deliveries.attempts(id),
         content: () => deliveries.content?.(id),
         count: () => deliveries.count({}, 10),
+        'attempts of all': () => deliveries.attemptLists?.list({ limit: 1, since: new Date(0), until: new Date() }),
+        'how many attempts': () => deliveries.attemptLists?.count({ outcome: 'gone' }, 10),
         activity: () => deliveries.activity?.([new Date(0), new Date()], { max: 10 }),
         event: () => deliveries.event(id),
         'a new exporter': () => exporters.insert(sampleExporter()),

@@ -107,6 +107,90 @@ async function executesLittle(t: Test, connection: ExplainedConnection, lists: A
     }
 }
 
+for (const analysed of [true, false]) {
+    t.test(`attempts of a time are found without what was done before, ${analysed ? 'freshly' : 'never'} analysed`, async (t) => {
+        const { url, pool, exporters } = await emptyTables(t);
+        for (let number = 0; number < 100; number += 1) {
+            await exporters.insert(sampleExporter());
+        }
+        await keep(pool, 2 * KEPT);
+        await pool.query(AN_HOUR_AGO);
+        await pool.query(TRIED_SINCE);
+        if (analysed) {
+            await pool.query('vacuum analyze');
+        }
+        const { rows } = await pool.query<{ id: string; tried: boolean }>(
+            'select e.id, exists (select from scanwire.deliveries d where d.exporter_id = e.id and d.attempts > 1) as tried from scanwire.exporters e',
+        );
+        const all = rows.map(({ id }) => id);
+        const [one, idle] = [true, false].map((has) => present(rows.find(({ tried }) => tried === has)).id);
+        const minuteAgo = new Date(Date.now() - 60_000);
+        const connection = await explainedConnection(url);
+        t.teardown(() => connection.end());
+        const explained = present(postgresWebhooks({ pool: connection.pool, notify: false }).deliveries.attemptLists);
+        const asked: readonly (readonly [AttemptFilter, number])[] = [
+            [{ since: minuteAgo }, 10],
+            [{ since: minuteAgo, exporterIds: all }, 10],
+            [{ since: minuteAgo, exporterId: present(one) }, 1],
+            [{ since: minuteAgo, exporterId: present(idle) }, 0],
+            [{ since: minuteAgo, outcome: 'delivered' }, 3],
+            [{ since: new Date(Date.now() + 3_600_000) }, 0],
+            [{ until: minuteAgo, outcome: 'timeout' }, 0],
+            [{ outcome: 'timeout', exporterId: present(idle) }, 0],
+            [{ outcome: 'server_error', exporterIds: all }, 7],
+        ];
+        for (const [filter, found] of asked) {
+            for (let run = 0; run < 7; run += 1) {
+                const listed = await connection.executed(async () =>
+                    t.equal((await explained.list({ ...filter, limit: 51 })).length, found),
+                );
+                const counted = await connection.executed(async () => t.equal(await explained.count(filter, 10_001), found));
+                for (const { pages } of [listed, counted]) {
+                    t.ok(pages <= MAX_PAGES || run < 2, `${pages} pages for attempts of ${JSON.stringify(filter).slice(0, 100)}`);
+                }
+            }
+        }
+        for (let run = 0; run < 7; run += 1) {
+            const { pages } = await connection.executed(async () => {
+                t.equal((await explained.list({ until: minuteAgo, limit: 20 })).length, 20);
+            });
+            t.ok(pages <= MAX_PAGES || run < 2, `${pages} pages until a time`);
+        }
+    });
+}
+
+const AN_HOUR_AGO = `
+with attempts as (
+    update scanwire.attempts set started_at = started_at - interval '1 hour', finished_at = finished_at - interval '1 hour'
+),
+events as (
+    update scanwire.events set created_at = created_at - interval '1 hour'
+)
+update scanwire.deliveries
+set accepted_at = accepted_at - interval '1 hour', finished_at = finished_at - interval '1 hour', due_at = due_at - interval '1 hour'`;
+
+/** Of ten old ones: four that have failed since and wait, three that have failed for good, three that were delivered late. */
+const TRIED_SINCE = `
+with chosen as (
+    select d.id, row_number() over (order by d.seq) as number from scanwire.deliveries d where d.seq % 3001 = 17 limit 10
+),
+tried as (
+    update scanwire.deliveries d
+    set
+        attempts = 2,
+        priority = 2,
+        state = case when c.number <= 4 then 'pending' when c.number <= 7 then 'exhausted' else 'delivered' end,
+        finished_at = case when c.number > 4 then scanwire.now() end,
+        last_code = case when c.number <= 7 then 'server_error' else 'delivered' end
+    from chosen c
+    where d.id = c.id
+)
+insert into scanwire.attempts (delivery_id, number, started_at, finished_at, token, lost, outcome)
+select
+    c.id, 2, scanwire.now(), scanwire.now(), c.id::text, false,
+    ('{"code":"' || case when c.number <= 7 then 'server_error' else 'delivered' end || '","detail":null,"timings":{"total":5}}')::json
+from chosen c`;
+
 t.test('lists of several exporters have the newest of all, whoever has them', async (t) => {
     const { exporters, deliveries } = await emptyTables(t);
     const ids: string[] = [];

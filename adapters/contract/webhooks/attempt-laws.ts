@@ -80,6 +80,29 @@ export const attemptLaws: Laws<WebhookBench> = {
         assert.equal(await lists.count({}, 5), 5);
         assert.deepEqual(ids(await lists.list({ exporterIds: [exporterId], limit: 4 })), ofAll.slice(0, 4));
     },
+
+    async 'lists the newest attempts of more exporters than are asked for'(bench) {
+        const exporterIds = [];
+        for (const hour of [0, 1, 2, 3]) {
+            exporterIds.push((await bench.addExporter()).id);
+            await bench.publishAt(at(hour * HOUR));
+            const claims = await bench.claimDue({ now: at(hour * HOUR) });
+            const outcomes = claims.map((claim, index) =>
+                index % 2 === 0 ? failure(claim, 0, { next: { state: 'exhausted' }, health: 'none' }) : success(claim),
+            );
+            await bench.record(outcomes, at(hour * HOUR));
+        }
+        const owned = [exporterIds[3], exporterIds[1], exporterIds[0], randomUUID()] as readonly string[];
+        const lists = present(bench.deliveries.attemptLists);
+        for (const filter of [{}, { outcome: 'connect_refused' }, { since: at(HOUR) }, { outcome: 'delivered' }] as const) {
+            const all = (await listed(bench, filter)).filter(({ exporterId }) => owned.includes(exporterId));
+            assert.ok(all.length > 2, JSON.stringify(filter));
+            for (const limit of [1, 2, 3, all.length]) {
+                assert.deepEqual(await lists.list({ ...filter, exporterIds: owned, limit }), all.slice(0, limit), JSON.stringify(filter));
+            }
+            assert.equal(await lists.count({ ...filter, exporterIds: owned }, 100), all.length, JSON.stringify(filter));
+        }
+    },
 };
 
 /**

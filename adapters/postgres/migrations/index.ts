@@ -105,5 +105,5 @@ export const migrations: readonly Migration[] = [
     counts,
     exportersOfOwners,
     lookedUpByKey,
-    attemptsListed,
+    ...attemptsListed,
 ];

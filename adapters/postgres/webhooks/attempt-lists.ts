@@ -6,16 +6,35 @@ import {
     attemptOf,
     type ListedAttempt,
 } from '../../../lib/webhooks/deliveries/attempt-lists.ts';
+import type { DeliveryFilter } from '../../../lib/webhooks/deliveries/deliveries.ts';
+import { OUTCOME_CODES } from '../../../lib/webhooks/outcomes/outcome.ts';
 import { isUuid, type Row, uuidOrNull, withDates } from '../database.ts';
-import { CODE, IN_VAIN } from '../migrations/0079-attempts-listed.ts';
+import { CODE, ENDED_LATE, IN_VAIN, TO_REPEAT, triedAgain } from '../migrations/0079-attempts-listed.ts';
 import { chosenBy, firstSince, type ListedRows, lastOldOf, type Parameter, SOON, type Span, withinSpans } from './delivery-lists.ts';
 
-/** Attempts in the order of their deliveries, which have what they are asked for by: nothing on the way of a delivery pays for these lists. */
-export function attemptLists(db: Executor): AttemptStore {
+/** Up to how many are gathered and put in order: more are looked for among the deliveries in theirs. */
+export interface Few {
+    /** Attempts that came to an outcome, whose newest are listed: so many are sorted faster than deliveries are walked through for them. */
+    readonly newest: number;
+    /** And where they are counted. */
+    readonly counted: number;
+    /** Deliveries that were accepted before the time from which on attempts are asked for: more than are counted. */
+    readonly late: number;
+}
+
+const FEW: Few = { newest: 2_000, counted: 20_000, late: 20_000 };
+
+/**
+ * Attempts in the order of their deliveries, which have what they are asked for by: nothing on the way of a delivery pays for these lists.
+ *
+ * @param begin Gives what the statements of one operation go to.
+ */
+export function attemptLists(begin: () => Executor, few: Few = FEW): AttemptStore {
     return {
-        async list({ limit, ...filter }) {
+        async list({ limit, ...asked }) {
+            const db = begin();
             const listed: ListedAttempt[] = [];
-            await eachPart(db, filter, limit, true, async (source, values) => {
+            async function read(source: string, values: unknown[]): Promise<number> {
                 const { rows } = await db.query<Row<Omit<ListedAttempt, 'id'>>>(
                     `select
                         l.number, l.started_at as "startedAt", l.finished_at as "finishedAt", l.outcome, l.late,
@@ -27,21 +46,24 @@ export function attemptLists(db: Executor): AttemptStore {
                 );
                 listed.push(...rows.map(attemptFromRow));
                 return rows.length;
-            });
+            }
+            await eachPart({ db, asked, newest: true, few, read }, limit);
             return listed;
         },
 
-        async count(filter, max) {
-            if (Object.keys(filter).every((field) => OWN.has(field)) && (isInVain(filter.outcome) || !isTimed(filter))) {
-                return await countOwn(db, filter, max);
+        async count(asked, max) {
+            const db = begin();
+            if (Object.keys(asked).every((field) => OWN.has(field)) && (isInVain(asked.outcome) || !isTimed(asked))) {
+                return await countOwn(db, asked, max);
             }
             let counted = 0;
-            await eachPart(db, filter, max, false, async (source, values) => {
+            async function read(source: string, values: unknown[]): Promise<number> {
                 const sql = `select count(*)::integer as count from (select from (${source}) l limit $1) l`;
                 const count = (await db.query<{ count: number }>(sql, values)).rows[0]?.count ?? 0;
                 counted += count;
                 return count;
-            });
+            }
+            await eachPart({ db, asked, newest: false, few, read }, max);
             return counted;
         },
     };
@@ -62,65 +84,117 @@ function attemptFromRow(row: Row<Omit<ListedAttempt, 'id'>>): ListedAttempt {
     return { id: attemptId(attempt.deliveryId, attempt.number), ...attempt };
 }
 
-/** @returns How many there are of them. */
-type Read = (source: string, values: unknown[]) => Promise<number>;
+/** One operation. */
+interface Reading {
+    readonly db: Executor;
+    readonly asked: AttemptFilter;
+    /** As {@link lastOldOf} says. */
+    readonly lastOld: string | null;
+    /** Whether it matters which of them there are: not where they are counted. */
+    readonly newest: boolean;
+    readonly few: Few;
+    /** @returns How many there are of them. */
+    read(source: string, values: unknown[]): Promise<number>;
+}
 
 /** Reads what is asked for, up to `limit`, until it is found. */
-async function eachPart(db: Executor, asked: AttemptFilter, limit: number, newest: boolean, read: Read): Promise<void> {
-    const { deliveryId: _, since, until, outcome: __, after, ...filter } = asked;
-    const lastOld = await lastOldOf(db, filter);
-    if (await areFew(db, asked)) {
-        const { exporterIds: ___, ...others } = filter;
-        const { source, values } = chosenBy(others, NO_BOUNDS, limit, {
-            newest,
-            lastOld,
-            listed: (parameter) => gathered(asked, parameter),
-        });
-        await read(source, values);
+async function eachPart(reading: Omit<Reading, 'lastOld'>, limit: number): Promise<void> {
+    const asked = withSeveralExporters(reading.asked);
+    const whole: Reading = { ...reading, asked, lastOld: await lastOldOf(reading.db, ofDelivery(asked)) };
+    if (isInVain(asked.outcome) && !isOfFewDeliveries(asked) && (await readFew(whole, inVain(whole), limit)) !== null) {
         return;
     }
-    const bounds = {
-        ...(filter.eventId !== undefined && { eventId: filter.eventId }),
-        ...(until !== undefined && { until }),
-        ...(after !== undefined && { after }),
-    };
     let left = limit;
-    for (const ofPart of await partsOf(db, filter, since)) {
-        const listed = (parameter: Parameter): ListedRows => ({
-            ...WALKED,
-            conditions: [
-                ...ofPart(parameter),
-                ...ownConditionsOf(asked, parameter),
-                ...placeConditionsOf(asked, parameter),
-                // Most have been delivered at once, and need not be looked into.
-                ...(isInVain(asked.outcome) ? [`(d.last_code is distinct from 'delivered' or d.attempts > 1)`] : []),
-            ],
-        });
-        const found = await withinSpans(db, bounds, async (span) => {
-            const { source, values } = chosenBy(filter, span, left, { newest, lastOld, listed });
-            const count = await read(source, values);
-            return count === 0 ? [] : [count];
-        });
-        left -= found[0] ?? 0;
+    for (const part of await partsOf(whole)) {
+        left -= (part.candidates && (await readFew(whole, part.candidates, left))) ?? (await readInOrder(whole, part, left));
         if (left === 0) {
             return;
         }
     }
 }
 
-const NO_BOUNDS: Span = { first: null, end: null };
-
-/** So many attempts are put in order faster than deliveries are walked through for them, or those of each of several exporters. */
-const FEW = { ofAll: 2_000, ofSeveral: 20_000 } as const;
-
-function fewOf({ exporterIds }: AttemptFilter): number {
-    return exporterIds === undefined ? FEW.ofAll : FEW.ofSeveral;
+/** Deliveries that may have attempts as they are asked for: looked for by these, and put in order, while there are few. */
+interface Candidates {
+    readonly most: number;
+    /** Selects the id of each as `delivery_id`, perhaps more than once. */
+    ids(parameter: Parameter): string;
+    readonly conditions?: Conditions;
 }
 
-/** Whether few attempts have come to the outcome that is asked for: then all of them are read, else deliveries in their order. */
-async function areFew(db: Executor, asked: AttemptFilter): Promise<boolean> {
-    const ofFewDeliveries = asked.deliveryId !== undefined || asked.eventId !== undefined;
-    return isInVain(asked.outcome) && !ofFewDeliveries && (await countOwn(db, asked, fewOf(asked) + 1)) <= fewOf(asked);
+/** Null where there are too many candidates. */
+async function readFew({ db, asked, lastOld, newest, read }: Reading, candidates: Candidates, limit: number): Promise<number | null> {
+    const { exporterIds: _, ...filter } = ofDelivery(asked);
+    const listed = (parameter: Parameter): ListedRows => gathered(asked, candidates, parameter);
+    const { source, values } = chosenBy(filter, NO_BOUNDS, limit, { newest, lastOld, listed });
+    const found = await read(source, values);
+    // None is what too many have as well.
+    return found > 0 || !(await areMany(db, candidates)) ? found : null;
+}
+
+async function areMany(db: Executor, { most, ids }: Candidates): Promise<boolean> {
+    const values: unknown[] = [most + 1];
+    const source = ids((value) => `$${values.push(value)}`);
+    const sql = `select count(*)::integer as count from (select from (${source}) c limit $1) c`;
+    return ((await db.query<{ count: number }>(sql, values)).rows[0]?.count ?? 0) > most;
+}
+
+async function readInOrder({ db, asked, lastOld, newest, read }: Reading, { conditions, isOld }: Part, limit: number): Promise<number> {
+    const { eventId, exporterIds } = asked;
+    const bounds = {
+        ...(eventId !== undefined && { eventId }),
+        ...(asked.until !== undefined && { until: asked.until }),
+        ...(asked.after !== undefined && { after: asked.after }),
+    };
+    const listed = (parameter: Parameter): ListedRows => ({
+        ...WALKED,
+        conditions: [
+            ...conditions(parameter),
+            ...ownConditionsOf(asked, parameter),
+            ...placeConditionsOf(asked, parameter),
+            ...likelyConditionsOf(asked),
+        ],
+    });
+    const either = exporterIds !== undefined && (isOld || isInVain(asked.outcome)) ? [UNDELIVERED, TRIED_AGAIN] : undefined;
+    const [found = 0] = await withinSpans(db, bounds, async (span) => {
+        const choice = { newest, lastOld, listed, ...(either && { either }) };
+        const { source, values } = chosenBy(ofDelivery(asked), span, limit, choice);
+        const count = await read(source, values);
+        return count === 0 ? [] : [count];
+    });
+    return found;
+}
+
+/** As the partial indexes of exporters have them, which hold all that may have an attempt in vain, or one long after it was accepted. */
+const TRIED_AGAIN = triedAgain('d.');
+const UNDELIVERED = `(d.last_code <> 'delivered' or d.stage = 'failed') and (${TRIED_AGAIN}) is not true`;
+
+/** The deliveries that need not be looked into say so: most were delivered at once, and few of those that were not had been before. */
+function likelyConditionsOf({ outcome }: AttemptFilter): readonly string[] {
+    if (isInVain(outcome)) {
+        return [`(d.last_code is distinct from 'delivered' or d.attempts > 1)`];
+    }
+    return outcome === undefined ? [] : [`(d.last_code is null or d.last_code in ('delivered', 'interrupted') or d.attempts > d.round)`];
+}
+
+const NO_BOUNDS: Span = { first: null, end: null };
+
+/** What is asked of deliveries as it is of their attempts. */
+function ofDelivery({ deliveryId: _, since: __, until: ___, outcome: ____, after: _____, ...filter }: AttemptFilter): DeliveryFilter {
+    return filter;
+}
+
+/** One exporter as several, so that only indexes of exporters will do. */
+function withSeveralExporters(asked: AttemptFilter): AttemptFilter {
+    const { exporterId, exporterIds, ...others } = asked;
+    if (exporterId === undefined) {
+        return asked;
+    }
+    const same = exporterIds?.filter((id) => id.toLowerCase() === exporterId.toLowerCase()) ?? [exporterId];
+    return { ...others, exporterIds: same };
+}
+
+function isOfFewDeliveries({ deliveryId, eventId }: AttemptFilter): boolean {
+    return deliveryId !== undefined || eventId !== undefined;
 }
 
 function isTimed({ since, until }: AttemptFilter): boolean {
@@ -133,19 +207,70 @@ function isInVain(outcome: AttemptFilter['outcome']): boolean {
 
 type Conditions = (parameter: Parameter) => readonly string[];
 
+/** Some of the deliveries, whose attempts are listed before those of the next part. */
+interface Part {
+    readonly conditions: Conditions;
+    /** Whether they were accepted before the time from which on attempts are asked for. */
+    readonly isOld: boolean;
+    readonly candidates?: Candidates;
+}
+
 /**
  * An attempt may be much later than its delivery was accepted. Those of the deliveries that were accepted since are looked for first, which are listed
  * first, then those of older ones that had not ended by then.
  */
-async function partsOf(db: Executor, { eventId }: AttemptFilter, since: Date | undefined): Promise<readonly Conditions[]> {
-    if (since === undefined || eventId !== undefined) {
-        return [() => []];
+async function partsOf({ db, asked, few }: Reading): Promise<readonly Part[]> {
+    const { since } = asked;
+    if (since === undefined || asked.eventId !== undefined) {
+        return [{ conditions: () => [], isOld: false }];
     }
-    const first = await firstSince(db, new Date(since.getTime() - SOON));
-    const unended: Conditions = (parameter) => [`(d.finished_at is null or d.finished_at >= ${parameter(since)})`];
-    return first === null
-        ? [unended]
-        : [(parameter) => [`d.seq >= ${parameter(first)}`], (parameter) => [`d.seq < ${parameter(first)}`, ...unended(parameter)]];
+    // What comes before has been numbered, and so accepted, as long before as what ENDED_LATE says.
+    const first = await firstSince(db, new Date(since.getTime() - 2 * SOON));
+    if (first === null) {
+        return [];
+    }
+    const older: Conditions = (parameter) => [`d.seq < ${parameter(first)}`];
+    return [
+        { conditions: (parameter) => [`d.seq >= ${parameter(first)}`], isOld: false },
+        {
+            conditions: (parameter) => [...older(parameter), `(d.finished_at is null or d.finished_at >= ${parameter(since)})`],
+            isOld: true,
+            ...(!isOfFewDeliveries(asked) && { candidates: { ...unended(since, few.late), conditions: older } }),
+        },
+    ];
+}
+
+/** By what they came to. */
+function inVain({ asked, newest, few }: Reading): Candidates {
+    return {
+        most: newest ? few.newest : few.counted,
+        ids: (parameter) => `select a.delivery_id from scanwire.attempts a where ${ownConditionsOf(asked, parameter).join(' and ')}`,
+    };
+}
+
+/**
+ * Of those that were accepted earlier: what was tried in vain since, what has ended since, and what was delivered and is to be sent once more. What has been
+ * tried since then is among the first.
+ */
+function unended(since: Date, most: number): Candidates {
+    return {
+        most,
+        ids(parameter) {
+            const [time, codes] = [parameter(since), parameter(OUTCOME_CODES.filter(isInVain))];
+            const many = most + 1;
+            return `
+                select a.delivery_id from unnest(${codes}::text[]) k (code)
+                cross join lateral (
+                    select a.delivery_id from scanwire.attempts a
+                    where ${CODE} = k.code and ${IN_VAIN} and a.started_at >= ${time}
+                    order by a.started_at limit ${many}
+                ) a
+                union all
+                (select d.id from scanwire.deliveries d where ${ENDED_LATE} and d.finished_at >= ${time} order by d.finished_at limit ${many})
+                union all
+                (select d.id from scanwire.deliveries d where ${TO_REPEAT} order by d.finished_at limit ${many})`;
+        },
+    };
 }
 
 const LISTED = {
@@ -160,15 +285,20 @@ const WALKED: Omit<ListedRows, 'conditions'> = {
         cross join lateral (select a.* from scanwire.attempts a where a.delivery_id = d.id order by a.number desc) a`,
 };
 
-/** Attempts first, each with its delivery. */
-function gathered(asked: AttemptFilter, parameter: Parameter): ListedRows {
-    const own = ownConditionsOf(asked, parameter).join(' and ');
+/** Deliveries first that are looked for otherwise, none of too many. */
+function gathered(asked: AttemptFilter, { most, ids, conditions = () => [] }: Candidates, parameter: Parameter): ListedRows {
     const { exporterIds } = asked;
     return {
         ...LISTED,
-        from: `(select a.* from scanwire.attempts a where ${own} order by a.started_at desc limit ${fewOf(asked)}) a
-            cross join lateral (select d.* from scanwire.deliveries d where d.id = a.delivery_id offset 0) d`,
+        from: `(
+                with candidates as materialized (select c.delivery_id from (${ids(parameter)}) c limit ${most + 1})
+                select distinct c.delivery_id from candidates c where (select count(*) from candidates) <= ${most}
+            ) c
+            cross join lateral (select d.* from scanwire.deliveries d where d.id = c.delivery_id offset 0) d
+            cross join lateral (select a.* from scanwire.attempts a where a.delivery_id = d.id order by a.number desc) a`,
         conditions: [
+            ...conditions(parameter),
+            ...ownConditionsOf(asked, parameter),
             ...placeConditionsOf(asked, parameter),
             ...(exporterIds === undefined ? [] : [`d.exporter_id = any (${parameter(exporterIds.filter(isUuid))}::uuid[])`]),
         ],
@@ -180,8 +310,9 @@ function ownConditionsOf({ since, until, outcome }: AttemptFilter, parameter: Pa
     return [
         ...(since === undefined ? [] : [`a.started_at >= ${parameter(since)}`]),
         ...(until === undefined ? [] : [`a.started_at < ${parameter(until)}`]),
-        ...(outcome === undefined ? [] : [`${CODE} = ${parameter(outcome)}`]),
-        ...(isInVain(outcome) ? [IN_VAIN] : []),
+        ...(isInVain(outcome) ? [`${CODE} = ${parameter(outcome)}`, IN_VAIN] : []),
+        // which begins otherwise in every row that has another code, and is cheaper to see
+        ...(outcome === 'delivered' ? [`not ${IN_VAIN}`] : []),
     ];
 }
 

@@ -128,7 +128,7 @@ export function deliveries(db: Executor, notifications?: Notifications): Deliver
         rated: true,
         filtersByExporters: true,
         keepsCounts: true,
-        attemptLists: attemptLists(db),
+        attemptLists: attemptLists(() => db),
         replays: replayStore(db),
         retention: retentionStore(db),
         traces: traceStore(db),

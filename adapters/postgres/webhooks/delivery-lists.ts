@@ -164,6 +164,8 @@ interface Choice {
     readonly newest: boolean;
     /** As {@link lastOldOf} says. */
     readonly lastOld: string | null;
+    /** Conditions of which one holds, each of which has an index of its own; all are looked through if absent. */
+    readonly either?: readonly string[];
     readonly listed?: (parameter: Parameter) => ListedRows;
 }
 
@@ -172,7 +174,7 @@ export function chosenBy(
     filter: DeliveryFilter,
     span: Span,
     limit: number,
-    { newest, lastOld, listed = () => DELIVERIES }: Choice,
+    { newest, lastOld, either = ['true'], listed = () => DELIVERIES }: Choice,
 ): { readonly source: string; readonly values: unknown[] } {
     const values: unknown[] = [limit];
     const parameter: Parameter = (value) => `$${values.push(value)}`;
@@ -180,8 +182,8 @@ export function chosenBy(
     const conditions = [...conditionsOf(filter, span, parameter), ...rows.conditions];
     const { exporterIds } = filter;
     const source = exporterIds === undefined ? ofAll(rows) : ofEach(rows, parameter(exporterIds.filter(isUuid)), newest);
-    const sources = copiedConditionsOf(filter, lastOld, parameter).map(
-        (ofCopied) => `(${source([...conditions, ...ofCopied].join(' and '))})`,
+    const sources = copiedConditionsOf(filter, lastOld, parameter).flatMap((ofCopied) =>
+        either.map((one) => `(${source([...conditions, ...ofCopied, one].join(' and '))})`),
     );
     return { source: sources.join(' union all '), values };
 }

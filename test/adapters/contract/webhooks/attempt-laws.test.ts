@@ -37,6 +37,10 @@ const MUTANTS: Mutants = {
             },
         }))(exporters, deliveries, async () => {}, {} as never),
     'lists and counts the attempts of an exporter, a kind, an event and a delivery': asking(({ kind: _, ...filter }) => filter),
+    // Of no more exporters than attempts.
+    'lists the newest attempts of more exporters than are asked for': lists((honest) => ({
+        list: (query) => honest.list({ ...query, ...(query.exporterIds && { exporterIds: query.exporterIds.slice(0, query.limit) }) }),
+    })),
 };
 
 proveWebhookLaws(t, attemptLaws, MUTANTS);

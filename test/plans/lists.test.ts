@@ -2,9 +2,12 @@ import pg from 'pg';
 import t, { type Test } from 'tap';
 import { only, present, until } from '../../adapters/contract/assertions.ts';
 import { failure, forAll, holderOf, sampleEvent, sampleExporter } from '../../adapters/contract/webhooks/fixture.ts';
+import { patiently } from '../../adapters/postgres/database.ts';
 import { migrate, postgresWebhooks } from '../../adapters/postgres/index.ts';
 import { type Migration, migrationFiles } from '../../adapters/postgres/migrate.ts';
 import { migrations } from '../../adapters/postgres/migrations/index.ts';
+import { attemptLists } from '../../adapters/postgres/webhooks/attempt-lists.ts';
+import type { Executor } from '../../lib/transaction.ts';
 import type { AttemptFilter, AttemptStore } from '../../lib/webhooks/deliveries/attempt-lists.ts';
 import type { DeliveryFilter } from '../../lib/webhooks/deliveries/deliveries.ts';
 import { testDatabase } from '../support/test-database.ts';
@@ -14,6 +17,8 @@ import { BREAKER, HAND_OUT } from './way.ts';
 
 /** The most pages that a list or a count of ten may ask for: a row of a list is one of a delivery, of an event and of the indexes of both. */
 const MAX_PAGES = 300;
+/** To come to the deliveries of one of several exporters. */
+const OF_EACH = 4;
 /** On each side of what is looked for. */
 const KEPT = 15_000;
 
@@ -70,7 +75,7 @@ for (const analysed of [true, false]) {
                 t.ok(pages <= MAX_PAGES || run < 2, `${pages} pages for a number of ${JSON.stringify(filter)}`);
             }
         }
-        await executesLittle(t, connection, present(explained.attemptLists), [
+        await executesLittle(t, connection, [
             { outcome: 'connect_refused' },
             { outcome: 'connect_refused', exporterIds: [exporter.id] },
             { outcome: 'connect_refused', since: begunAt },
@@ -95,12 +100,12 @@ for (const analysed of [true, false]) {
 }
 
 /** Attempts of ten deliveries. */
-async function executesLittle(t: Test, connection: ExplainedConnection, lists: AttemptStore, filters: readonly AttemptFilter[]) {
+async function executesLittle(t: Test, connection: ExplainedConnection, filters: readonly AttemptFilter[]) {
     for (const filter of filters) {
         for (let run = 0; run < 7; run += 1) {
-            const listed = await connection.executed(async () => t.equal((await lists.list({ ...filter, limit: 51 })).length, 10));
-            const counted = await connection.executed(async () => t.equal(await lists.count(filter, 10_001), 10));
-            for (const { pages } of [listed, counted]) {
+            const listed = await pagesOf(connection, async (lists) => t.equal((await lists.list({ ...filter, limit: 51 })).length, 10));
+            const counted = await pagesOf(connection, async (lists) => t.equal(await lists.count(filter, 10_001), 10));
+            for (const pages of [listed, counted]) {
                 t.ok(pages <= MAX_PAGES || run < 2, `${pages} pages for attempts of ${JSON.stringify(filter)}`);
             }
         }
@@ -123,40 +128,58 @@ for (const analysed of [true, false]) {
             'select e.id, exists (select from scanwire.deliveries d where d.exporter_id = e.id and d.attempts > 1) as tried from scanwire.exporters e',
         );
         const all = rows.map(({ id }) => id);
-        const [one, idle] = [true, false].map((has) => present(rows.find(({ tried }) => tried === has)).id);
+        const [one = '', idle = ''] = [true, false].map((has) => present(rows.find(({ tried }) => tried === has)).id);
         const minuteAgo = new Date(Date.now() - 60_000);
         const connection = await explainedConnection(url);
         t.teardown(() => connection.end());
-        const explained = present(postgresWebhooks({ pool: connection.pool, notify: false }).deliveries.attemptLists);
         const asked: readonly (readonly [AttemptFilter, number])[] = [
             [{ since: minuteAgo }, 10],
             [{ since: minuteAgo, exporterIds: all }, 10],
-            [{ since: minuteAgo, exporterId: present(one) }, 1],
-            [{ since: minuteAgo, exporterId: present(idle) }, 0],
+            [{ since: minuteAgo, exporterId: one }, 1],
+            [{ since: minuteAgo, exporterId: idle }, 0],
             [{ since: minuteAgo, outcome: 'delivered' }, 3],
             [{ since: new Date(Date.now() + 3_600_000) }, 0],
             [{ until: minuteAgo, outcome: 'timeout' }, 0],
-            [{ outcome: 'timeout', exporterId: present(idle) }, 0],
+            [{ outcome: 'timeout', exporterId: idle }, 0],
             [{ outcome: 'server_error', exporterIds: all }, 7],
         ];
         for (const [filter, found] of asked) {
             for (let run = 0; run < 7; run += 1) {
-                const listed = await connection.executed(async () =>
-                    t.equal((await explained.list({ ...filter, limit: 51 })).length, found),
+                const listed = await pagesOf(connection, async (lists) =>
+                    t.equal((await lists.list({ ...filter, limit: 51 })).length, found),
                 );
-                const counted = await connection.executed(async () => t.equal(await explained.count(filter, 10_001), found));
-                for (const { pages } of [listed, counted]) {
-                    t.ok(pages <= MAX_PAGES || run < 2, `${pages} pages for attempts of ${JSON.stringify(filter).slice(0, 100)}`);
+                const counted = await pagesOf(connection, async (lists) => t.equal(await lists.count(filter, 10_001), found));
+                const most = MAX_PAGES + OF_EACH * (filter.exporterIds?.length ?? 0);
+                for (const pages of [listed, counted]) {
+                    t.ok(pages <= most || run < 2, `${pages} pages for attempts of ${JSON.stringify(filter).slice(0, 100)}`);
                 }
             }
         }
         for (let run = 0; run < 7; run += 1) {
-            const { pages } = await connection.executed(async () => {
-                t.equal((await explained.list({ until: minuteAgo, limit: 20 })).length, 20);
+            const pages = await pagesOf(connection, async (lists) => {
+                t.equal((await lists.list({ until: minuteAgo, limit: 20 })).length, 20);
             });
             t.ok(pages <= MAX_PAGES || run < 2, `${pages} pages until a time`);
         }
     });
+}
+
+/** The most that one of the statements of an operation asks for. */
+async function pagesOf(connection: ExplainedConnection, task: (lists: AttemptStore) => Promise<unknown>): Promise<number> {
+    const db = patiently(connection.pool);
+    let most = 0;
+    const counting: Executor = {
+        async query<Row>(text: string, values?: unknown[]) {
+            let result: { rows: Row[]; rowCount: number | null } = { rows: [], rowCount: null };
+            const { pages } = await connection.executed(async () => {
+                result = await db.query<Row>(text, values);
+            });
+            most = Math.max(most, pages);
+            return result;
+        },
+    };
+    await task(attemptLists(() => counting));
+    return most;
 }
 
 const AN_HOUR_AGO = `

@@ -49,6 +49,8 @@ const OF_ATTEMPTS: typeof FILTERS = {
     'attempts of a rare kind': () => ({ kind: 'test' }),
     'attempts of an event': ({ event }) => ({ eventId: event }),
     'attempts since yesterday': () => ({ since: daysAgo(1) }),
+    'attempts since now': () => ({ since: daysAgo(0) }),
+    'attempts of a frequent outcome, of an exporter': ({ exporter }) => ({ exporterId: exporter, outcome: 'server_error' }),
     'attempts of a minute': () => ({ since: daysAgo(10), until: daysAgo(10 - 1 / 1440) }),
     'attempts of an outcome, of an exporter, since yesterday': ({ exporter }) => ({
         exporterId: exporter,

@@ -6,7 +6,7 @@ import { patiently } from '../../adapters/postgres/database.ts';
 import { migrate, postgresWebhooks } from '../../adapters/postgres/index.ts';
 import { type Migration, migrationFiles } from '../../adapters/postgres/migrate.ts';
 import { migrations } from '../../adapters/postgres/migrations/index.ts';
-import { attemptLists } from '../../adapters/postgres/webhooks/attempt-lists.ts';
+import { attemptLists, type Few } from '../../adapters/postgres/webhooks/attempt-lists.ts';
 import type { Executor } from '../../lib/transaction.ts';
 import type { AttemptFilter, AttemptStore } from '../../lib/webhooks/deliveries/attempt-lists.ts';
 import type { DeliveryFilter } from '../../lib/webhooks/deliveries/deliveries.ts';
@@ -17,6 +17,8 @@ import { BREAKER, HAND_OUT } from './way.ts';
 
 /** The most pages that a list or a count of ten may ask for: a row of a list is one of a delivery, of an event and of the indexes of both. */
 const MAX_PAGES = 300;
+/** What is in vain counts as frequent. */
+const ALL_ARE_MANY: Few = { newest: 0, counted: 0, late: 0 };
 /** To come to the deliveries of one of several exporters. */
 const OF_EACH = 4;
 /** On each side of what is looked for. */
@@ -155,6 +157,22 @@ for (const analysed of [true, false]) {
                 }
             }
         }
+        for (const [exporterIds, found] of [[[idle], 0] as const, [all, 7] as const]) {
+            for (const filter of [
+                { outcome: 'server_error', exporterIds },
+                { outcome: 'server_error', exporterIds, since: minuteAgo },
+            ] as const) {
+                for (let run = 0; run < 7; run += 1) {
+                    const pages = await pagesOf(
+                        connection,
+                        async (lists) => t.equal((await lists.list({ ...filter, limit: 51 })).length, found),
+                        ALL_ARE_MANY,
+                    );
+                    const most = MAX_PAGES + 4 * OF_EACH * exporterIds.length;
+                    t.ok(pages <= most || run < 2, `${pages} pages for a frequent outcome of ${exporterIds.length} exporters`);
+                }
+            }
+        }
         for (let run = 0; run < 7; run += 1) {
             const pages = await pagesOf(connection, async (lists) => {
                 t.equal((await lists.list({ until: minuteAgo, limit: 20 })).length, 20);
@@ -165,7 +183,7 @@ for (const analysed of [true, false]) {
 }
 
 /** The most that one of the statements of an operation asks for. */
-async function pagesOf(connection: ExplainedConnection, task: (lists: AttemptStore) => Promise<unknown>): Promise<number> {
+async function pagesOf(connection: ExplainedConnection, task: (lists: AttemptStore) => Promise<unknown>, few?: Few): Promise<number> {
     const db = patiently(connection.pool);
     let most = 0;
     const counting: Executor = {
@@ -178,7 +196,7 @@ async function pagesOf(connection: ExplainedConnection, task: (lists: AttemptSto
             return result;
         },
     };
-    await task(attemptLists(() => counting));
+    await task(attemptLists(() => counting, few));
     return most;
 }
 

@@ -145,16 +145,17 @@ async function readInOrder({ db, asked, lastOld, newest, read }: Reading, { cond
         ...(asked.until !== undefined && { until: asked.until }),
         ...(asked.after !== undefined && { after: asked.after }),
     };
+    const either = exporterIds !== undefined && (isOld || isInVain(asked.outcome)) ? [UNDELIVERED, TRIED_AGAIN] : undefined;
     const listed = (parameter: Parameter): ListedRows => ({
         ...WALKED,
         conditions: [
             ...conditions(parameter),
             ...ownConditionsOf(asked, parameter),
             ...placeConditionsOf(asked, parameter),
-            ...likelyConditionsOf(asked),
+            // of those the planner would expect too few to read them in their order
+            ...(either === undefined ? likelyConditionsOf(asked) : []),
         ],
     });
-    const either = exporterIds !== undefined && (isOld || isInVain(asked.outcome)) ? [UNDELIVERED, TRIED_AGAIN] : undefined;
     const [found = 0] = await withinSpans(db, bounds, async (span) => {
         const choice = { newest, lastOld, listed, ...(either && { either }) };
         const { source, values } = chosenBy(ofDelivery(asked), span, limit, choice);
@@ -165,8 +166,8 @@ async function readInOrder({ db, asked, lastOld, newest, read }: Reading, { cond
 }
 
 /** As the partial indexes of exporters have them, which hold all that may have an attempt in vain, or one long after it was accepted. */
-const TRIED_AGAIN = triedAgain('d.');
-const UNDELIVERED = `(d.last_code <> 'delivered' or d.stage = 'failed') and (${TRIED_AGAIN}) is not true`;
+const UNDELIVERED = `(d.last_code <> 'delivered' or d.stage = 'failed')`;
+const TRIED_AGAIN = `${triedAgain('d.')} and d.stage <> 'failed'`;
 
 /** The deliveries that need not be looked into say so: most were delivered at once, and few of those that were not had been before. */
 function likelyConditionsOf({ outcome }: AttemptFilter): readonly string[] {

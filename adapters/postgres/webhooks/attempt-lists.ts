@@ -152,7 +152,7 @@ async function readInOrder({ db, asked, lastOld, newest, read }: Reading, { cond
             ...conditions(parameter),
             ...ownConditionsOf(asked, parameter),
             ...placeConditionsOf(asked, parameter),
-            // of those the planner would expect too few to read them in their order
+            // Of what an index of its own has, the planner would expect too few to read them in its order.
             ...(either === undefined ? likelyConditionsOf(asked) : []),
         ],
     });

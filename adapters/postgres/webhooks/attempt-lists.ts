@@ -25,7 +25,8 @@ export interface Few {
 const FEW: Few = { newest: 2_000, counted: 20_000, late: 20_000 };
 
 /**
- * Attempts in the order of their deliveries, which have what they are asked for by: nothing on the way of a delivery pays for these lists.
+ * Attempts in the order of their deliveries, which have what they are asked for by: a delivery that is delivered at once pays for these lists with no
+ * entry of an index, an attempt in vain with one.
  *
  * @param begin Gives what the statements of one operation go to.
  */

@@ -3,10 +3,10 @@ import { COLLECTOR_PATTERN } from '../exporters/exporter.ts';
 import { emitPoisoned } from '../observing/emitted-events.ts';
 import { unsentOutcome } from '../outcomes/outcome.ts';
 import type { WebhooksContext } from '../webhooks-context.ts';
-import { awaitedAttempts, sooner } from './awaited-attempts.ts';
 import type { DeliveryJob } from './delivery-queue.ts';
-import { type AfterStep, evenly, replaySteps } from './replay-steps.ts';
+import { type AfterStep, replaySteps } from './replay-steps.ts';
 import { type HandOutOptions, RESERVATION_TIMES } from './reservations.ts';
+import { adding } from './turns.ts';
 
 /**
  * Moves due deliveries from their rows into the queue, a window of each exporter at a time. Any number of dispatchers may
@@ -56,6 +56,12 @@ const BATCH = 500;
  * each time again, and the new events of that moment have to wait for it.
  */
 const TRIED = { apart: 4, within: 600 } as const;
+
+/**
+ * The place of an attempt stays empty for such a part of the time that it took, and no longer than so many milliseconds: attempts that took long end
+ * together, by their time limit, and one hand-out for all of them costs hardly more than one for each.
+ */
+const EMPTY = { part: 1 / 20, most: 100 } as const;
 
 /** A dispatcher that is stopped. What fails is reported and tried again at the next poll. */
 export function dispatcher(context: DispatcherContext): Dispatcher {
@@ -286,27 +292,35 @@ async function hasLostJobs({ queue, onError }: DispatcherContext): Promise<boole
     }
 }
 
-/** Adds jobs that nobody waits for. */
-function adding(enqueue: (handedOut: readonly Dispatched[]) => Promise<void>, onError: (error: Error) => void) {
-    const underWay = new Set<Promise<void>>();
-    function add(handedOut: readonly Dispatched[]): void {
-        const added = enqueue(handedOut)
-            .catch(onError)
-            .finally(() => underWay.delete(added));
-        underWay.add(added);
-    }
-
-    const turns = evenly(add);
+/** Remembers for which exporters the end of an attempt may unblock deliveries that the last dispatch had to leave. */
+function awaitedAttempts() {
+    let awaited: ReadonlySet<string> = new Set();
+    /** Exporters with attempts that have ended since the last dispatch began, which may not have seen that, and within how long to look again. */
+    const unseen = new Map<string, number>();
     return {
-        add,
-        addInTurns: turns.give,
+        /** A dispatch begins. */
+        dispatchBegins(): void {
+            unseen.clear();
+        },
 
-        /** Resolves once all has been added; what waits for its turn is at once. */
-        async added(): Promise<void> {
-            turns.end();
-            await Promise.all(underWay);
+        /** It has left what waits for attempts of these exporters. @returns Within how many milliseconds to look again; null when none of those has ended. */
+        dispatchEnds(waitsFor: readonly string[]): number | null {
+            awaited = new Set(waitsFor);
+            return waitsFor.map((exporterId) => unseen.get(exporterId) ?? null).reduce(sooner, null);
+        },
+
+        /** @returns Within how many milliseconds to look; null when the last dispatch has left nothing that waits for attempts of this exporter. */
+        noteAttemptEnd(exporterId: string, took: number): number | null {
+            const within = Math.min(EMPTY.most, Math.floor(took * EMPTY.part));
+            unseen.set(exporterId, Math.min(within, unseen.get(exporterId) ?? within));
+            return awaited.has(exporterId) ? within : null;
         },
     };
+}
+
+/** Of two times, of which null is never. */
+function sooner(one: number | null, other: number | null): number | null {
+    return one === null || other === null ? (one ?? other) : Math.min(one, other);
 }
 
 /** Rows can be changed with SQL, past all checks. One that nobody can send ends with a reason and holds nobody up. */

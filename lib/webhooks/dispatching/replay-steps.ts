@@ -1,5 +1,6 @@
 import type { Dispatched } from '../deliveries/delivery-store.ts';
 import type { WebhooksContext } from '../webhooks-context.ts';
+import type { Turns } from './turns.ts';
 
 /**
  * Milliseconds between two steps of replays: the first two, which have as much to spread; at least; at most while their deliveries are handed out; at
@@ -81,45 +82,4 @@ function pauseAfter(pause: number, atOnce: number, inTurns: number): number {
         return Math.max(Math.min(pause, STEP_EVERY.most) / 2, STEP_EVERY.least);
     }
     return Math.min(inTurns < OF_A_STEP.least ? 2 * pause : pause, STEP_EVERY.most);
-}
-
-/** Hands on what it gets in turns. */
-export interface Turns<Item> {
-    /** Evenly within so many milliseconds; what is left of an earlier call at once. */
-    give(items: readonly Item[], milliseconds: number): void;
-    /** What is left, at once. */
-    end(): void;
-}
-
-/** The least milliseconds between two turns: together, several are cheaper. */
-const TURN_EVERY = 5;
-
-/** Turns of what would be too much for one moment. */
-export function evenly<Item>(handOn: (items: readonly Item[]) => void): Turns<Item> {
-    let left: readonly Item[] = [];
-    let timer: NodeJS.Timeout | undefined;
-
-    function turn(count: number): void {
-        const [items, rest] = [left.slice(0, count), left.slice(count)];
-        left = rest;
-        if (rest.length === 0) {
-            clearInterval(timer);
-        }
-        if (items.length > 0) {
-            handOn(items);
-        }
-    }
-
-    return {
-        give(items, milliseconds) {
-            turn(left.length);
-            const turns = Math.max(1, Math.min(items.length, Math.floor(milliseconds / TURN_EVERY)));
-            const each = Math.ceil(items.length / turns);
-            left = items;
-            timer = setInterval(() => turn(each), Math.floor(milliseconds / turns));
-            turn(each);
-        },
-
-        end: () => turn(left.length),
-    };
 }

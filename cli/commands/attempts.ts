@@ -2,9 +2,9 @@ import type { Command } from 'commander';
 import type { ListedAttemptView } from '../../plugins/admin-console/operations.ts';
 import { command } from '../command.ts';
 import { countText, table, utcTime } from '../output/table.ts';
-import { timesText } from '../output/test-result.ts';
-import { filterOf, withFilter } from './deliveries.ts';
+import { endCells, filterOf, withFilter } from './deliveries.ts';
 
+/** Loaded apart from `deliveries`, as every command is. */
 export function define(attempts: Command): void {
     const summary = 'list attempts that have ended: of the newest deliveries first, and of each the last ones';
     const list = command(attempts, 'list', summary, async ({ options, perform }) => {
@@ -24,16 +24,10 @@ export function define(attempts: Command): void {
 function attemptsTable(attempts: readonly ListedAttemptView[]): Promise<string> {
     return table(
         ['ID', 'KIND', 'EXPORTER', 'STARTED', 'STATUS', 'OUTCOME', 'TOOK', 'DETAIL'],
-        attempts.map(({ id, kind, exporterId, startedAt, status, code, timings, detail }) => [
-            id,
-            kind,
-            exporterId,
-            utcTime(startedAt),
-            String(status ?? ''),
-            code ?? '',
-            timings === null ? '' : timesText(timings).replace(/^in /, ''),
-            detail ?? '',
-        ]),
+        attempts.map((attempt) => {
+            const { id, kind, exporterId, startedAt } = attempt;
+            return [id, kind, exporterId, utcTime(startedAt), ...endCells(attempt)];
+        }),
         'No attempts.',
     );
 }

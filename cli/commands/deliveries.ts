@@ -185,14 +185,18 @@ function answerText({ number, responseBody }: AttemptView): readonly string[] {
 function attemptsTable(attempts: readonly AttemptView[]): Promise<string> {
     return table(
         ['ATTEMPT', 'STARTED', 'STATUS', 'OUTCOME', 'TOOK', 'DETAIL'],
-        attempts.map(({ number, startedAt, status, code, timings, detail }) => [
-            String(number),
-            relativeTime(startedAt, new Date()),
-            String(status ?? ''),
-            code ?? 'under way',
-            timings === null ? '' : timesText(timings).replace(/^in /, ''),
-            detail ?? '',
-        ]),
+        attempts.map((attempt) => [String(attempt.number), relativeTime(attempt.startedAt, new Date()), ...endCells(attempt)]),
         'No attempts yet.',
     );
+}
+
+/** What an attempt came to, in the columns STATUS, OUTCOME, TOOK and DETAIL. */
+export function endCells({
+    status,
+    code,
+    timings,
+    detail,
+}: Pick<AttemptView, 'status' | 'code' | 'timings' | 'detail'>): readonly string[] {
+    const took = timings === null ? '' : timesText(timings).replace(/^in /, '');
+    return [String(status ?? ''), code ?? 'under way', took, detail ?? ''];
 }

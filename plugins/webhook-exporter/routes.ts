@@ -83,7 +83,9 @@ async function answered<T>(request: Request, act: () => Promise<T>, later?: (req
         const boom = toBoom(error);
         if (error instanceof ScanwireError && error.code === 'UNAVAILABLE') {
             logFailure(request, 'webhook-exporter', error);
-            boom.output.payload.message = later?.(request) ?? boom.message;
+            if (later !== undefined) {
+                boom.output.payload.message = later(request);
+            }
         }
         throw boom;
     }

@@ -56,7 +56,7 @@ export interface AttemptLists {
 /** The attempts of a store. */
 export function attemptListsOf({ deliveries }: Pick<WebhooksContext, 'deliveries'>): AttemptLists {
     function lists(): AttemptStore {
-        if (deliveries.attemptLists === undefined) {
+        if (!deliveries.attemptLists) {
             throw new ScanwireError('MISCONFIGURED', 'Cannot list attempts: the store does not');
         }
         return deliveries.attemptLists;

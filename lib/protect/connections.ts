@@ -58,8 +58,16 @@ export function protect(listener: Server | TlsListener, limits: ConnectionLimits
     whenUpgraded(listener, (socket) => connections.forget(socket));
     answerLongHeads(listener, (socket) => connections.isAnswering(socket as Socket));
 
-    const timer = setInterval(() => connections.goOn(), SWEEP_MS / SWEEP_STEPS).unref();
-    listener.once('close', () => clearInterval(timer));
+    let timer = setTimeout(look, SWEEP_MS).unref();
+    listener.once('close', () => clearTimeout(timer));
+
+    // Where there are few, a process with nothing to do is woken up no oftener than it must.
+    function look(): void {
+        const areFew = connections.size <= ENDED_AT_ONCE;
+        areFew ? connections.sweep() : connections.goOn();
+        timer = setTimeout(look, areFew ? SWEEP_MS : SWEEP_MS / SWEEP_STEPS).unref();
+    }
+
     return { sweep: () => connections.sweep(), connections: () => connections.size };
 }
 

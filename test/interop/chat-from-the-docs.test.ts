@@ -1,6 +1,6 @@
 /*
- * Slack is set up by the command of docs/formats.md and nothing else. Slack itself cannot run here: a stand-in takes what Slack's documentation says of a
- * message, and answers as it does, `ok` or `invalid_payload`.
+ * Slack is set up by the commands of docs/formats.md and nothing else, and gets the investigation of docs/webhook-exporter.md. Slack itself cannot run here: a
+ * stand-in takes what Slack's documentation says of a message, and answers as it does, `ok` or `invalid_payload`.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
@@ -10,10 +10,11 @@ import { text } from 'node:stream/consumers';
 import t, { type Test } from 'tap';
 import { until } from '../../adapters/contract/assertions.ts';
 import { scanwire } from '../support/scanwire.ts';
-import { fixture, serveIn, usedDataOf } from '../support/served.ts';
+import { serveIn, usedDataOf } from '../support/served.ts';
 import { brokenRules, SLACK_RULES } from '../support/vendor-rules.ts';
 
-const PAGE = readFileSync('docs/formats.md', 'utf8');
+const [, SLACK = ''] = /^\*\*Slack\.\*\*(.*?)^\*\*Teams\.\*\*/ms.exec(readFileSync('docs/formats.md', 'utf8')) ?? [];
+const [, INVESTIGATION = ''] = /`investigation\.json`:\n\n```json\n(.*?)```/s.exec(readFileSync('docs/webhook-exporter.md', 'utf8')) ?? [];
 
 interface Posted {
     readonly path: string | undefined;
@@ -39,22 +40,26 @@ async function channel(t: Test): Promise<{ readonly origin: string; readonly pos
     return { origin: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, posted };
 }
 
-t.test('a channel of Slack gets a test and an investigation by the command of the page', async (t) => {
+t.test('a channel of Slack gets a test and an investigation by the commands of the page', async (t) => {
     const { origin, posted } = await channel(t);
     const data = await usedDataOf(t);
     await serveIn(t, { SCANWIRE_EGRESS_ALLOW: '127.0.0.1' }, data);
-    const [, command = ''] = /^ {4}scanwire (exporters create .*--format slack.*)$/m.exec(PAGE) ?? [];
-    const url = join(dirname(data), 'slack-url');
-    writeFileSync(url, `${origin}/services/T0/B0/XX\n`);
-    const words = command.split(' ').map((word) => (word === 'slack-url' ? url : word));
-    const created = await scanwire([...words, '--data', data]);
+    const files = new Map([
+        ['slack-url', join(dirname(data), 'slack-url')],
+        ['investigation.json', join(dirname(data), 'investigation.json')],
+    ]);
+    writeFileSync(files.get('slack-url') as string, `${origin}/services/T0/B0/XX\n`);
+    writeFileSync(files.get('investigation.json') as string, INVESTIGATION);
+    const [create = '', publish = ''] = Array.from(SLACK.matchAll(/^ {4}scanwire (.*)$/gm), ([, command = '']) => command);
+    const typed = (command: string) => scanwire([...command.split(' ').map((word) => files.get(word) ?? word), '--data', data]);
+    const created = await typed(create);
     t.match(created, { code: 0, stdout: /^Test +delivered: 200 /m }, created.stderr);
-    const published = ['events', 'publish', 'idr_investigation_created', fixture('events/investigation.json')];
-    t.equal((await scanwire([...published, '--data', data])).code, 0);
+    const published = await typed(publish);
+    t.match(published, { code: 0 }, published.stderr);
     await until(() => posted.length === 2);
-    const { title } = JSON.parse(readFileSync(fixture('events/investigation.json'), 'utf8')) as { readonly title: string };
+    const { title } = JSON.parse(INVESTIGATION) as { readonly title: string };
     t.strictSame(posted, [
-        { path: '/services/T0/B0/XX', broken: [], text: 'Test of Channel' },
+        { path: '/services/T0/B0/XX', broken: [], text: 'Test of Alerts' },
         { path: '/services/T0/B0/XX', broken: [], text: title },
     ]);
 

@@ -14,6 +14,7 @@ import {
     sqlState,
     storeError,
 } from './database-errors.ts';
+import { untilLeft } from './left-statements.ts';
 import { isHostPool } from './own-pool.ts';
 import { forgot, preparing } from './prepared.ts';
 
@@ -74,6 +75,16 @@ export interface PreparingOptions {
      * transactions and does not keep prepared statements itself. Default true, for a pool of node-postgres.
      */
     readonly prepare?: boolean;
+}
+
+/** An {@link Executor} of which a statement ends soon after nobody waits for it any more. */
+export interface Reader extends Executor {
+    /** @throws The reason of the signal as well, at once while a connection is waited for. */
+    query<Row = Record<string, unknown>>(
+        text: string,
+        values?: unknown[],
+        signal?: AbortSignal,
+    ): Promise<{ rows: Row[]; rowCount: number | null }>;
 }
 
 /** How the statements of a pool go to its connections. */
@@ -192,7 +203,7 @@ const TRIES = 3;
  * statement that was rolled back by a deadlock or a serialisation failure is run again: alone in its transaction, it has done nothing. So is
  * one whose connection has lost what it had prepared.
  */
-export function patiently(pool: PoolLike, patience: Patience = {}, { prepare = true, through }: SessionOptions = {}): Executor {
+export function patiently(pool: PoolLike, patience: Patience = {}, { prepare = true, through }: SessionOptions = {}): Reader {
     const named = through === undefined && prepare && isHostPool(pool);
     const session = through ?? (named ? preparing : (client: ClientLike): Executor => client);
 
@@ -211,22 +222,27 @@ export function patiently(pool: PoolLike, patience: Patience = {}, { prepare = t
         return await run(guarded(statements, patience));
     }
 
-    return {
-        query: <Row>(text: string, values?: unknown[]) =>
-            withClient(pool, patience, async (client, drop) => {
-                for (let tries = 1; ; tries += 1) {
-                    try {
-                        return await runOnce<Row>(client, drop, text, values);
-                    } catch (error) {
-                        if (losesConnection(error)) {
-                            drop();
-                        }
-                        const again = isRolledBack(error) || (named && forgot(client, text, sqlState(error)));
-                        if (tries === TRIES || !again) {
-                            throw error;
-                        }
-                    }
+    async function run<Row>(client: ClientLike, drop: () => void, text: string, values?: unknown[]) {
+        for (let tries = 1; ; tries += 1) {
+            try {
+                return await runOnce<Row>(client, drop, text, values);
+            } catch (error) {
+                if (losesConnection(error)) {
+                    drop();
                 }
+                const again = isRolledBack(error) || (named && forgot(client, text, sqlState(error)));
+                if (tries === TRIES || !again) {
+                    throw error;
+                }
+            }
+        }
+    }
+
+    return {
+        query: <Row>(text: string, values?: unknown[], signal?: AbortSignal) =>
+            withClient(pool, signal === undefined ? patience : { ...patience, signal }, (client, drop) => {
+                const running = run<Row>(client, drop, text, values);
+                return signal === undefined ? running : untilLeft(running, signal, { pool, client, drop });
             }),
     };
 }

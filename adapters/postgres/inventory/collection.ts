@@ -1,9 +1,9 @@
 import { isRowId } from '../../../lib/inventory/fields.ts';
 import type { ExtraField, FilterName, Filters, Position, SEARCHED, Selection } from '../../../lib/inventory/selection.ts';
 import type { Collection, ReadOptions, SelectableCollection } from '../../../lib/inventory/store.ts';
-import type { Executor } from '../../../lib/transaction.ts';
+import type { Reader } from '../database.ts';
 import { idsByAddress, isLookedUp } from './hosts-by-address.ts';
-import type { Readers } from './readers.ts';
+import { ofOneListing, type Readers } from './readers.ts';
 import { fromWithin, idsWithin, textBatches } from './text-batches.ts';
 import { type BuriedTable, deletions } from './tombstones.ts';
 
@@ -65,17 +65,18 @@ export function collection<Row extends { readonly id: number }>(readers: Readers
     const below = seenBelow(source);
     const one = `select ${columns} from ${from} where ${[...below, `rows.id = $${parents.length + 1}`].join(' and ')}`;
 
-    async function rowsOf(reader: Executor, path: readonly number[], { text, values }: Statement, { signal }: ReadOptions) {
+    async function rowsOf(reader: Reader, path: readonly number[], { text, values }: Statement, { signal }: ReadOptions) {
         signal?.throwIfAborted();
-        const found = await reader.query<GivenRow>(text, values);
+        const found = await reader.query<GivenRow>(text, values, signal);
         signal?.throwIfAborted();
         return whole(found.rows, path) as readonly (Row & { readonly updated_at: Date })[];
     }
 
-    async function* select(path: readonly number[], selection: Selection, options: ReadOptions = {}) {
+    async function* select(path: readonly number[], selection: Selection, given: ReadOptions = {}) {
+        const options = ofOneListing(given);
         const { where = {}, after, limit = Number.POSITIVE_INFINITY } = selection;
         if (source.sortsChanges === true && where.updated_since !== undefined && limit > BATCH) {
-            yield* sortedRows(searching, source, (...read) => rowsOf(...read, options), path, selection);
+            yield* sortedRows(searching, source, (...read) => rowsOf(...read, options), path, selection, options);
             return;
         }
 
@@ -133,9 +134,10 @@ export function collection<Row extends { readonly id: number }>(readers: Readers
 async function* sortedRows<Row extends Position>(
     { database: first, further }: Readers['searching'],
     source: CollectionSource,
-    rowsOf: (reader: Executor, path: readonly number[], statement: Statement) => Promise<readonly Row[]>,
+    rowsOf: (reader: Reader, path: readonly number[], statement: Statement) => Promise<readonly Row[]>,
     path: readonly number[],
     selection: Selection,
+    { signal }: ReadOptions,
 ) {
     const { after, limit = Number.POSITIVE_INFINITY } = selection;
     let left = path.every(isRowId) ? limit : 0;
@@ -143,7 +145,7 @@ async function* sortedRows<Row extends Position>(
         const reader = behind === after ? first : further;
         const size = Math.min(left, SORTED);
         const { text, values } = sorting(source, path, partOf(selection, behind, size));
-        const { rows: batches } = await reader.query<SortedBatch>(text, values);
+        const { rows: batches } = await reader.query<SortedBatch>(text, values, signal);
         let [sorted, read] = [0, 0];
         for (const batch of batches) {
             const statement = selecting(source, path, partOf(selection, behind, batch.rows), batch);

@@ -1,15 +1,21 @@
-import type { Executor } from '../../../lib/transaction.ts';
+import type { ReadOptions } from '../../../lib/inventory/store.ts';
+import type { Reader } from '../database.ts';
 
 /** What the statements of readers go to. */
 export interface Readers {
     /** Somebody waits for these: a row, a page, the first batch of a listing. */
-    readonly database: Executor;
+    readonly database: Reader;
     /** The batches behind the first one, of all listings together: a few at once, the others in their order. */
-    readonly further: Executor;
+    readonly further: Reader;
     /** The same of statements that may read many rows to find or to count few. */
     readonly searching: Pick<Readers, 'database' | 'further'>;
     /** Those of listings as text, in turn with the others: each statement selects an id and a text, and results in one `TextBatch`. */
-    readonly texts: Executor;
+    readonly texts: Reader;
+}
+
+/** The options of one listing. A signal of the application's may serve many at once, and Node warns of more than ten listeners. */
+export function ofOneListing(options: ReadOptions): ReadOptions {
+    return options.signal === undefined ? options : { ...options, signal: AbortSignal.any([options.signal]) };
 }
 
 /**
@@ -22,13 +28,25 @@ const AT_ONCE = { ofOne: 2, ofSeveral: 1 } as const;
  * However many listings are read, what else is asked waits for a batch or two and no more, at the database as in this process (see
  * `docs/postgres.md` for what was measured).
  */
-export function readersOf(database: Executor, texts: Executor, searching: Executor = database): Readers {
+export function readersOf(database: Reader, texts: Reader, searching: Reader = database): Readers {
     const waiting: (() => void)[] = [];
     let underWay = 0;
 
-    async function turn(): Promise<void> {
-        await new Promise<void>((begin) => {
-            waiting.push(begin);
+    /** Whoever leaves gives up the place. */
+    async function turn(signal: AbortSignal | undefined): Promise<void> {
+        signal?.throwIfAborted();
+        await new Promise<void>((begin, refuse) => {
+            const place = (): void => {
+                signal?.removeEventListener('abort', leave);
+                begin();
+            };
+            const leave = (): void => {
+                waiting.splice(waiting.indexOf(place), 1);
+                refuse(signal?.reason);
+                beginSome();
+            };
+            signal?.addEventListener('abort', leave, { once: true });
+            waiting.push(place);
             beginSome();
         });
     }
@@ -45,11 +63,11 @@ export function readersOf(database: Executor, texts: Executor, searching: Execut
         }
     }
 
-    const inTurn = (reader: Executor): Executor => ({
-        async query<Row>(text: string, values?: unknown[]) {
-            await turn();
+    const inTurn = (reader: Reader): Reader => ({
+        async query<Row>(text: string, values?: unknown[], signal?: AbortSignal) {
+            await turn(signal);
             try {
-                return await reader.query<Row>(text, values);
+                return await reader.query<Row>(text, values, signal);
             } finally {
                 next();
             }

@@ -1,9 +1,9 @@
 import { setImmediate } from 'node:timers/promises';
 import { MAX_ID } from '../../../lib/inventory/fields.ts';
 import type { Collection, ReadOptions } from '../../../lib/inventory/store.ts';
-import type { Executor } from '../../../lib/transaction.ts';
+import type { Reader } from '../database.ts';
 import { prepared } from '../prepared.ts';
-import type { Readers } from './readers.ts';
+import { ofOneListing, type Readers } from './readers.ts';
 
 /** They cost next to nothing here, so that round trips count sooner than with rows. The first batch is a small one: somebody waits for it. */
 const [FIRST_BATCH, BATCH] = [250, 1000];
@@ -93,8 +93,9 @@ export function textBatches<Row extends { readonly id: number }>(
 ): (path: readonly number[], options?: ReadOptions) => AsyncGenerator<string | Uint8Array | readonly Row[]> {
     const reading = textReading(readers, source);
 
-    return async function* (path, options = {}) {
-        const batches = batchesAhead(reading, path);
+    return async function* (path, given = {}) {
+        const options = ofOneListing(given);
+        const batches = batchesAhead(reading(path, options.signal));
         for (let batch = batches.next(); batch !== undefined; batch = batches.next()) {
             const page = await batch.page;
             const { texts, last, rows, isLast } = page;
@@ -125,7 +126,7 @@ interface AskedBatch {
     readonly page: Promise<TextPage>;
 }
 
-type TextReading = ReturnType<typeof textReading>;
+type TextReading = ReturnType<ReturnType<typeof textReading>>;
 
 /** The statements that read text. */
 function textReading(
@@ -164,45 +165,40 @@ function textReading(
             select array_agg(page.id) as ids from (${behind} limit ${BOUNDED}) page
         ) found cross join generate_series(${atOnce}, cardinality(ids), ${atOnce}) place order by place`);
 
-    const asOne = async (reader: Executor, statement: string, values: readonly number[]): Promise<TextBatch> =>
-        batchOf((await reader.query<TextRow>(statement, [...values])).rows[0] as TextRow);
-    const asEach = async (statement: string, values: readonly number[]): Promise<TextBatch> =>
-        (await texts.query<TextBatch>(withIds(statement, values))).rows[0] as TextBatch;
+    return (path: readonly number[], signal: AbortSignal | undefined) => {
+        const asOne = async (reader: Reader, statement: string, from: number): Promise<TextBatch> =>
+            batchOf((await reader.query<TextRow>(statement, [...path, from], signal)).rows[0] as TextRow);
+        const asEach = async (statement: string, ...values: readonly number[]): Promise<TextBatch> =>
+            (await texts.query<TextBatch>(withIds(statement, [...path, ...values]), undefined, signal)).rows[0] as TextBatch;
+        const unbounded = (from: number, most: number, batch: Promise<TextBatch>): AskedBatch => ({
+            from,
+            until: null,
+            page: ask(batch, most),
+        });
 
-    return {
-        isKept,
-        atOnce,
-        first: (path: readonly number[]): AskedBatch => ({
-            from: 0,
-            until: null,
-            page: ask(asOne(database, first, [...path, 0]), FIRST_BATCH),
-        }),
-        second: (path: readonly number[], from: number): AskedBatch => ({
-            from,
-            until: null,
-            page: ask(asOne(further, second, [...path, from]), BATCH),
-        }),
-        long: (path: readonly number[], from: number, most: number): AskedBatch => ({
-            from,
-            until: null,
-            page: ask(asEach(long, [...path, from, most]), most),
-        }),
-        between: (path: readonly number[], from: number, until: number): AskedBatch => ({
-            from,
-            until,
-            // Of parts it is not known how many rows they have; where some have no text, as many are read as there were.
-            page: ask(
-                asEach(until - from > CLOSE * atOnce ? between : close, [...path, from, until, Math.ceil((until - from) / parts)]).then(
-                    (batch) => ({ ...batch, last: until, rows: Math.min(batch.rows, 1) * atOnce }),
+        return {
+            isKept,
+            atOnce,
+            first: (): AskedBatch => unbounded(0, FIRST_BATCH, asOne(database, first, 0)),
+            second: (from: number): AskedBatch => unbounded(from, BATCH, asOne(further, second, from)),
+            long: (from: number, most: number): AskedBatch => unbounded(from, most, asEach(long, from, most)),
+            between: (from: number, until: number): AskedBatch => ({
+                from,
+                until,
+                // Of parts it is not known how many rows they have; where some have no text, as many are read as there were.
+                page: ask(
+                    asEach(until - from > CLOSE * atOnce ? between : close, from, until, Math.ceil((until - from) / parts)).then(
+                        (batch) => ({ ...batch, last: until, rows: Math.min(batch.rows, 1) * atOnce }),
+                    ),
                 ),
-            ),
-        }),
+            }),
 
-        /** Where the next batches end, as many of them as are whole. What stands for ids that the API has no form for is none that a batch ends at. */
-        async bounds(path: readonly number[], from: number): Promise<readonly number[]> {
-            const { rows } = await further.query<{ id: number }>(bounds, [...path, from]);
-            return rows.map(({ id }) => id).filter((id) => id < MAX_ID);
-        },
+            /** Where the next batches end, as many of them as are whole. What stands for ids that the API has no form for is none that a batch ends at. */
+            async bounds(from: number): Promise<readonly number[]> {
+                const { rows } = await further.query<{ id: number }>(bounds, [...path, from], signal);
+                return rows.map(({ id }) => id).filter((id) => id < MAX_ID);
+            },
+        };
     };
 }
 
@@ -230,8 +226,8 @@ function fittingLike({ texts, rows }: TextBatch): number {
 }
 
 /** The batches of one listing. Most listings have one or two; where there are more of text that is made, it is looked up where they end, so that several are read at once. */
-function batchesAhead(reading: TextReading, path: readonly number[]) {
-    let asked: readonly AskedBatch[] = [reading.first(path)];
+function batchesAhead(reading: TextReading) {
+    let asked: readonly AskedBatch[] = [reading.first()];
     let bounds: readonly number[] = [];
     /** Those behind the ones that were asked for, or where they are none. */
     let further: Promise<readonly number[]> | null = null;
@@ -241,11 +237,11 @@ function batchesAhead(reading: TextReading, path: readonly number[]) {
 
     function readBehind(behind: number, most: number): AskedBatch {
         const isSecond = most === BATCH && fitting >= BATCH;
-        return isSecond ? reading.second(path, behind) : reading.long(path, behind, Math.min(fitting, most));
+        return isSecond ? reading.second(behind) : reading.long(behind, Math.min(fitting, most));
     }
 
     function lookUp(behind: number): Promise<readonly number[]> {
-        const found = reading.bounds(path, behind);
+        const found = reading.bounds(behind);
         // As with a batch: nobody may wait for it.
         found.catch(() => {});
         return found;
@@ -255,7 +251,7 @@ function batchesAhead(reading: TextReading, path: readonly number[]) {
         const ends = bounds.slice(0, AT_ONCE - asked.length);
         bounds = bounds.slice(ends.length);
         for (const end of ends) {
-            asked = [...asked, reading.between(path, asked.at(-1)?.until ?? behind, end)];
+            asked = [...asked, reading.between(asked.at(-1)?.until ?? behind, end)];
         }
         const last = ends.at(-1);
         if (bounds.length === 0 && last !== undefined) {

@@ -1,7 +1,7 @@
 import { DELETIONS_KEPT, DELETIONS_MARGIN, type Deletion, type Deletions } from '../../../lib/inventory/deletions.ts';
 import { isRowId } from '../../../lib/inventory/fields.ts';
 import type { Executor } from '../../../lib/transaction.ts';
-import type { Readers } from './readers.ts';
+import { ofOneListing, type Readers } from './readers.ts';
 
 /** The tables whose deletions are written down. */
 export type BuriedTable = 'workspaces' | 'hosts' | 'services' | 'notes' | 'vulns';
@@ -28,14 +28,15 @@ export function deletions({ database, further }: Readers, table: BuriedTable, id
             return (rows[0] as { since: Date }).since;
         },
 
-        async *select(path, { since, after = { id: 0, deleted_at: since }, limit: most }, { signal } = {}) {
+        async *select(path, { since, after = { id: 0, deleted_at: since }, limit: most }, options = {}) {
+            const { signal } = ofOneListing(options);
             let behind = after;
             let left = path.length === ids && path.every(isRowId) ? (most ?? Number.POSITIVE_INFINITY) : 0;
             while (left > 0) {
                 signal?.throwIfAborted();
                 const size = Math.min(left, BATCH);
                 const reader = behind === after ? database : further;
-                const { rows } = await reader.query<Deletion>(text, [...path, behind.deleted_at, behind.id, size]);
+                const { rows } = await reader.query<Deletion>(text, [...path, behind.deleted_at, behind.id, size], signal);
                 signal?.throwIfAborted();
                 if (rows.length > 0) {
                     yield rows;

@@ -1,4 +1,5 @@
 import t from 'tap';
+import type { Reader } from '../../../../adapters/postgres/database.ts';
 import { collection } from '../../../../adapters/postgres/inventory/collection.ts';
 import { readersOf } from '../../../../adapters/postgres/inventory/readers.ts';
 import type { Executor } from '../../../../lib/transaction.ts';
@@ -51,6 +52,38 @@ t.test('reads two further batches at once, one while several wait, in the order 
     t.same(asked.at(-1)?.values, ['e'], 'a turn that nobody waits for is free again');
     asked.at(-1)?.answer([]);
     await later;
+});
+
+t.test('leaves the turn of a listing that nobody reads any more to the next, and hands its signal on', async (t) => {
+    const { database, asked } = heldDatabase();
+    const signals: (AbortSignal | undefined)[] = [];
+    const noting: Reader = {
+        query(text, values, signal) {
+            signals.push(signal);
+            return database.query(text, values);
+        },
+    };
+    const { further } = readersOf(noting, noting);
+    const [early, late] = [new AbortController(), new AbortController()];
+    const read = (name: string, signal?: AbortSignal) => further.query('select', [name], signal);
+    const reads = [read('a', late.signal), read('b'), read('c', early.signal), read('d')];
+    early.abort(new Error('left'));
+    await t.rejects(reads[2] as Promise<unknown>, { message: 'left' });
+    await t.rejects(read('e', early.signal), { message: 'left' });
+    asked[0]?.answer([]);
+    asked[1]?.answer([]);
+    await settled();
+    asked[2]?.answer([]);
+    await Promise.all([reads[0], reads[1], reads[3]]);
+    t.same(
+        asked.map(({ values }) => values),
+        [['a'], ['b'], ['d']],
+    );
+    t.strictSame(signals, [late.signal, undefined, undefined]);
+    const next = read('f', late.signal);
+    await settled();
+    asked[3]?.answer([]);
+    t.equal((await next).rowCount, 0, 'every turn was given back');
 });
 
 t.test('lets a row, a page and the first batch of a listing wait for no listing', async (t) => {

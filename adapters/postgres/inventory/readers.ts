@@ -25,12 +25,27 @@ export function ofOneListing(options: ReadOptions): ReadOptions {
 const AT_ONCE = { ofOne: 2, ofSeveral: 1 } as const;
 
 /**
+ * Between the batches of several listings nothing is read for as long as the last one took: it is sent meanwhile, and whoever asks for something else finds
+ * the event loop and the processors free half of the time. No rest is longer, however slow the database is, since what is slow then is not this process.
+ */
+const LONGEST_REST = 50;
+
+/** How time passes, in milliseconds. */
+export interface Pace {
+    now(): number;
+    after(passed: number, task: () => void): void;
+}
+
+const REAL_PACE: Pace = { now: () => performance.now(), after: (passed, task) => void setTimeout(task, passed) };
+
+/**
  * However many listings are read, what else is asked waits for a batch or two and no more, at the database as in this process (see
  * `docs/postgres.md` for what was measured).
  */
-export function readersOf(database: Reader, texts: Reader, searching: Reader = database): Readers {
+export function readersOf(database: Reader, texts: Reader, searching: Reader = database, pace: Pace = REAL_PACE): Readers {
     const waiting: (() => void)[] = [];
     let underWay = 0;
+    let rests = false;
 
     /** Whoever leaves gives up the place. */
     async function turn(signal: AbortSignal | undefined): Promise<void> {
@@ -51,13 +66,20 @@ export function readersOf(database: Reader, texts: Reader, searching: Reader = d
         });
     }
 
-    function next(): void {
+    function next(took: number): void {
         underWay -= 1;
+        if (waiting.length > 1 && !rests) {
+            rests = true;
+            pace.after(Math.min(took, LONGEST_REST), () => {
+                rests = false;
+                beginSome();
+            });
+        }
         beginSome();
     }
 
     function beginSome(): void {
-        while (waiting.length > 0 && underWay < (waiting.length > 1 ? AT_ONCE.ofSeveral : AT_ONCE.ofOne)) {
+        while (!rests && waiting.length > 0 && underWay < (waiting.length > 1 ? AT_ONCE.ofSeveral : AT_ONCE.ofOne)) {
             underWay += 1;
             waiting.shift()?.();
         }
@@ -66,10 +88,11 @@ export function readersOf(database: Reader, texts: Reader, searching: Reader = d
     const inTurn = (reader: Reader): Reader => ({
         async query<Row>(text: string, values?: unknown[], signal?: AbortSignal) {
             await turn(signal);
+            const begun = pace.now();
             try {
                 return await reader.query<Row>(text, values, signal);
             } finally {
-                next();
+                next(pace.now() - begun);
             }
         },
     });

@@ -49,6 +49,11 @@ export function parseBlock(text: string): Block | null {
     return address === null || bits > maxBits ? null : [address, bits];
 }
 
+/** Whether the address of a block is its first one: no bit is set of those that do not count. */
+export function isFirstOf([network, bits]: Block): boolean {
+    return network.toByteArray().every((byte, index) => (byte & (0xff >> Math.min(8, Math.max(0, bits - 8 * index)))) === 0);
+}
+
 const BLOCK = /^([^/]+)\/(\d{1,3})$/;
 
 /** An IP address in its one canonical text, and the zone that came with it. */

@@ -96,8 +96,23 @@ export function withAbilities<T extends object>(
     });
 }
 
-/** An option in milliseconds: 1 to an hour. */
-export const milliseconds = (byDefault: number): Joi.NumberSchema => Joi.number().integer().min(1).max(3_600_000).default(byDefault);
+/**
+ * An option in milliseconds, an hour at most.
+ *
+ * @param min What no application means to go below: less was meant in seconds, or in a longer unit.
+ */
+export const milliseconds = (byDefault: number, min = 1): Joi.NumberSchema => inMilliseconds(min).max(3_600_000).default(byDefault);
+
+/** The same without an end, and without a default. */
+export const inMilliseconds = (min: number): Joi.NumberSchema =>
+    Joi.number()
+        .integer()
+        .min(min)
+        .messages({ 'number.min': '{{#label}} must be greater than or equal to {{#limit}}: it is in milliseconds' });
+
+/** An option in bytes. @param min What no application means to go below: less was meant in a larger unit. */
+export const inBytes = (min = 1): Joi.NumberSchema =>
+    Joi.number().integer().min(min).messages({ 'number.min': '{{#label}} must be greater than or equal to {{#limit}}: it is in bytes' });
 
 /** An option that gives the time; by default the clock of the machine. */
 export const clockSchema: Joi.FunctionSchema = Joi.function().default((): Clock => systemClock);

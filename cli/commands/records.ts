@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { MEND_PROFILES, type MendProfile } from '../../lib/records/mend-record.ts';
-import { MAX_LINE_BYTES } from '../../lib/records/record.ts';
+import { MAX_LINE_BYTES, MAX_LINE_LIMIT } from '../../lib/records/record.ts';
 import { recordJsonSchema } from '../../lib/records/record-schema.ts';
 import { type Answer, type Call, command } from '../command.ts';
 import { openInput } from '../input-file.ts';
@@ -10,9 +10,6 @@ import { assertWritable, writeOutput } from '../output/write-output.ts';
 import * as operations from '../records/record-files.ts';
 import { type ReadingLimits, type RecordsReport, reportText } from '../records/record-files.ts';
 import { addCapture } from './records-capture.ts';
-
-/** Keeps clear of the longest text that Node can hold. */
-const MAX_LINE_LIMIT = 256 * MAX_LINE_BYTES;
 
 export function define(records: Command): void {
     const check = command(records, 'check <file>', 'check a file of records, one in each line, - for stdin', async (call) => {

@@ -1,6 +1,6 @@
 import Joi from 'joi';
 import { ScanwireError } from '../errors.ts';
-import { checked, objectWith } from '../schema-validation.ts';
+import { checked, inMilliseconds, objectWith } from '../schema-validation.ts';
 import { KEEP_FOR } from '../webhooks/deliveries/retention.ts';
 
 /** Something that somebody has done. No secrets and no bodies are in it. */
@@ -80,7 +80,7 @@ export interface AuditTrail {
 
 const optionsSchema: Joi.ObjectSchema<AuditTrailOptions & { readonly keepFor: number | null }> = Joi.object({
     store: objectWith<AuditStore>('begin', 'complete', 'list').required(),
-    keepFor: Joi.number().integer().min(KEEP_FOR.min).allow(null).default(KEEP_FOR.byDefault),
+    keepFor: inMilliseconds(KEEP_FOR.min).allow(null).default(KEEP_FOR.byDefault),
     onError: Joi.function().required(),
 }).required();
 

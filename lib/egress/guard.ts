@@ -1,5 +1,5 @@
 import { isIP } from 'node:net';
-import { type Address, isIn, NAME_PATTERN, normalName, parseAddress, parseBlock, unmapped } from '../addresses.ts';
+import { type Address, isFirstOf, isIn, NAME_PATTERN, normalName, parseAddress, parseBlock, unmapped } from '../addresses.ts';
 import { ScanwireError } from '../errors.ts';
 import { destinations, isInternalName, isMetadataAddress, isMetadataName, specialUse } from './special-addresses.ts';
 
@@ -169,6 +169,10 @@ function addRange(entry: string, ranges: OpenBlock[]): string | null {
 
     if (unmapped(block[0]) !== block[0]) {
         return 'is an IPv4-mapped block: write it as IPv4';
+    }
+
+    if (!isFirstOf(block)) {
+        return 'has bits set behind its prefix: write the first address of the block, or the address alone';
     }
 
     ranges.push({ block, port });

@@ -41,7 +41,7 @@ const optionsSchema = Joi.object<SignedLicenseOptions & { readonly checkEveryMs:
     file: Joi.string(),
     publicKey: Joi.string().required(),
     clock: Joi.function(),
-    checkEveryMs: Joi.number().integer().min(0).default(1000),
+    checkEveryMs: Joi.number().integer().min(0).max(86_400_000).default(1000),
 })
     .xor('read', 'file')
     .required();

@@ -1,7 +1,8 @@
 import type { IncomingMessage } from 'node:http';
 import Joi from 'joi';
+import { inMilliseconds } from '../schema-validation.ts';
 
-/** What a connection may take. All times are in milliseconds. */
+/** What a connection may take. All times are in milliseconds, a second at least. */
 export interface ConnectionLimits {
     /** Connections at once. At the limit a new one takes the place of the one that has waited longest without a request. 8192 by default. */
     readonly maxConnections?: number | undefined;
@@ -36,19 +37,21 @@ export type Limits = Required<{ [Name in Exclude<keyof ConnectionLimits, 'maxPer
 export type CheckedLimits = Omit<Limits, 'isLong' | 'now'> & Partial<Pick<Limits, 'isLong' | 'now'>>;
 
 const count = (): Joi.NumberSchema => Joi.number().integer().min(1);
+/** Less was meant in seconds: hardly a client would get an answer. */
+const time = (byDefault: number): Joi.NumberSchema => inMilliseconds(1000).default(byDefault);
 
 /** The rules of {@link ConnectionLimits}, with their defaults. */
 export const limitsSchema: Joi.ObjectSchema<CheckedLimits> = Joi.object({
     maxConnections: count().default(8192),
-    maxPerAddress: count(),
+    maxPerAddress: count().max(Joi.ref('maxConnections')),
     maxUnanswered: count().default(32),
-    handshakeTimeout: count().default(10_000),
-    headTimeout: count().default(15_000),
-    idleTimeout: count().default(15_000),
-    bodyTimeout: count().default(20_000),
+    handshakeTimeout: time(10_000),
+    headTimeout: time(15_000),
+    idleTimeout: time(15_000),
+    bodyTimeout: time(20_000),
     minRate: count().default(64),
-    requestTimeout: count().default(300_000),
+    requestTimeout: time(300_000),
     isLong: Joi.function(),
-    answerTimeout: count().default(30_000),
+    answerTimeout: time(30_000),
     now: Joi.function(),
 });

@@ -26,3 +26,5 @@ export function stringifyRecord({ data, host, ip, path, port, vhost, subject }: 
 
 /** Longest line of a file of records by default, without its line ending: 1 MiB. */
 export const MAX_LINE_BYTES = 1_048_576;
+/** What that may be set to: a line is held whole, as text too. */
+export const MAX_LINE_LIMIT: number = 256 * MAX_LINE_BYTES;

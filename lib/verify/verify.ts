@@ -20,7 +20,7 @@ export interface VerifyOptions {
      * other forms is not looked at. Only `standard-webhooks` signs a time: whoever accepts another form accepts an old message too.
      */
     readonly forms?: readonly SignatureForm[] | undefined;
-    /** How far the signed time may be from now on either side, in milliseconds, at most a day; 5 minutes by default. */
+    /** How far the signed time may be from now on either side, in milliseconds, a second to a day; 5 minutes by default. */
     readonly tolerance?: number | undefined;
     /**
      * Refuses what has come before: {@link replayCache}. Goes with `forms: ['standard-webhooks']` only: the other forms sign every try of a
@@ -47,6 +47,8 @@ export interface Verified {
 
 /** 5 minutes, as Standard Webhooks asks for. */
 export const TOLERANCE = 300_000;
+/** Times are signed in whole seconds: less was meant in seconds, and would take hardly any message. */
+export const MIN_TOLERANCE = 1000;
 export const MAX_TOLERANCE = 86_400_000;
 
 /**
@@ -106,8 +108,8 @@ export function assertVerifyOptions(options: VerifyOptions, subject: string = SU
         throw misconfigured('forms', `must be a list of at least one of ${SIGNATURE_FORMS.join(', ')}`);
     }
 
-    if (!(tolerance >= 1 && tolerance <= MAX_TOLERANCE)) {
-        throw misconfigured('tolerance', `must be 1 to ${MAX_TOLERANCE} milliseconds`);
+    if (!(tolerance >= MIN_TOLERANCE && tolerance <= MAX_TOLERANCE)) {
+        throw misconfigured('tolerance', `must be ${MIN_TOLERANCE} to ${MAX_TOLERANCE} milliseconds`);
     }
 
     if (replays !== undefined && (forms === undefined || forms.some((form) => form !== 'standard-webhooks'))) {

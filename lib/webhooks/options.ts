@@ -4,7 +4,7 @@ import Joi from 'joi';
 import { applicationSchemaRules } from '../application-schema.ts';
 import type { EgressGuard } from '../egress/guard.ts';
 import type { KeyRing } from '../keys/key-ring.ts';
-import { objectWith, withAbilities } from '../schema-validation.ts';
+import { inBytes, inMilliseconds, objectWith, withAbilities } from '../schema-validation.ts';
 import type { DeliveryStore } from './deliveries/delivery-store.ts';
 import { KEEP_FOR } from './deliveries/retention.ts';
 import type { Role, SettingsStore } from './deployment-settings.ts';
@@ -40,7 +40,7 @@ export interface WebhooksSettings extends OwnerSettings {
     readonly rate?: number | null;
     /** Consecutive failures that open an exporter's circuit breaker: it gets one due delivery at a time, as a probe. Default 10. */
     readonly breakerAfter?: number;
-    /** An exporter that has failed for so many milliseconds is stopped. Default 5 days. */
+    /** An exporter that has failed for so many milliseconds is stopped; half an hour at least. Default 5 days. */
     readonly stopAfter?: number;
     /**
      * For how many milliseconds a delivery that has ended is kept, a day at least; null for ever. Events go a day later, with the last of their
@@ -127,15 +127,11 @@ export const webhooksSettingSchemas: Readonly<Record<keyof WebhooksSettings, Joi
     window: Joi.number().integer().min(1).max(10_000).default(400),
     rate: Joi.number().integer().min(1).max(1000).allow(null).default(null),
     breakerAfter: Joi.number().integer().min(1).default(10),
-    stopAfter: Joi.number()
-        .integer()
-        .min(1)
-        .default(5 * 24 * 60 * 60_000),
-    keepFor: Joi.number().integer().min(KEEP_FOR.min).allow(null).default(KEEP_FOR.byDefault),
+    // Five days in seconds are seven minutes in milliseconds: every receiver that is updated would be stopped.
+    stopAfter: inMilliseconds(30 * 60_000).default(5 * 24 * 60 * 60_000),
+    keepFor: inMilliseconds(KEEP_FOR.min).allow(null).default(KEEP_FOR.byDefault),
     keepResponses: Joi.boolean().default(true),
-    maxBodyBytes: Joi.number()
-        .integer()
-        .min(1)
+    maxBodyBytes: inBytes(1000)
         .max(64 * MIB)
         .default(MIB),
     maxBytesInFlight: Joi.number()

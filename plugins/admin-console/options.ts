@@ -2,7 +2,7 @@ import type { Request } from '@hapi/hapi';
 import Joi from 'joi';
 import type { AuditTrail } from '../../lib/audit/audit-trail.ts';
 import { objectWith } from '../../lib/schema-validation.ts';
-import { type InstanceOptions, instanceSchema } from '../instance.ts';
+import { authSchema, type InstanceOptions, instanceSchema } from '../instance.ts';
 import { type Caller, named, OPERATOR } from './audit.ts';
 import { handlersOf } from './handlers.ts';
 import type { OperationName } from './operations.ts';
@@ -96,7 +96,7 @@ export const optionsSchema: Joi.ObjectSchema<Settings> = Joi.object<Settings, tr
         .min(1)
         .custom(withPart)
         .required(),
-    auth: Joi.alternatives(Joi.string(), Joi.boolean().valid(false)).required(),
+    auth: authSchema.required(),
     authorize: Joi.function().required(),
     actor: Joi.function().when('system.audit', { not: Joi.exist(), otherwise: Joi.required() }),
     owner: Joi.function()

@@ -3,9 +3,9 @@ import Joi from 'joi';
 import { DEFAULT_WORKSPACE } from '../../lib/inventory/resources.ts';
 import type { LicenseSource } from '../../lib/license/license-source.ts';
 import type { Enrichment, RecordStore } from '../../lib/records/index.ts';
-import { MAX_LINE_BYTES } from '../../lib/records/record.ts';
-import { nameSchema, objectWith, withAbilities } from '../../lib/schema-validation.ts';
-import { type InstanceOptions, instanceSchema } from '../instance.ts';
+import { MAX_LINE_BYTES, MAX_LINE_LIMIT } from '../../lib/records/record.ts';
+import { inBytes, nameSchema, objectWith, withAbilities } from '../../lib/schema-validation.ts';
+import { authSchema, type InstanceOptions, instanceSchema } from '../instance.ts';
 
 /** Options of the plugin. */
 export interface HttpsRecordSchemaOptions extends InstanceOptions {
@@ -17,9 +17,9 @@ export interface HttpsRecordSchemaOptions extends InstanceOptions {
     readonly license?: LicenseSource | undefined;
     /** Largest batch in bytes, as it is sent. 64 MiB by default. */
     readonly maxBytes?: number | undefined;
-    /** Largest batch in bytes after decompression. 512 MiB by default. */
+    /** Largest batch in bytes after decompression, `maxBytes` at least. 512 MiB by default. */
     readonly maxDecodedBytes?: number | undefined;
-    /** Longest line in bytes; a longer one is reported and skipped. 1 MiB by default. */
+    /** Longest line in bytes; a longer one is reported and skipped. 1 MiB by default, 256 MiB at most. */
     readonly maxLineBytes?: number | undefined;
     /** How many bad lines are described in one answer; those beyond are counted. 1000 by default. */
     readonly maxReported?: number | undefined;
@@ -40,7 +40,8 @@ export type Settings = Pick<HttpsRecordSchemaOptions, 'auth' | 'license' | 'reco
 export type Access = Pick<RouteOptions, 'auth' | 'cache' | 'ext'>;
 
 const MIB = 1_048_576;
-const size = (): Joi.NumberSchema => Joi.number().integer().min(1);
+/** Less was meant in a larger unit: hardly a record would fit in. */
+const size = (): Joi.NumberSchema => inBytes(1000);
 
 /** Checks the options and fills in their defaults. */
 export const optionsSchema: Joi.ObjectSchema<Settings> = Joi.object<Settings, true>({
@@ -48,12 +49,14 @@ export const optionsSchema: Joi.ObjectSchema<Settings> = Joi.object<Settings, tr
         .pattern(/^(?:\/[A-Za-z0-9._~-]+)+$/)
         .message('{{#label}} must look like /https-record-schema')
         .default('/https-record-schema'),
-    auth: Joi.alternatives(Joi.string(), Joi.boolean().valid(false)),
+    auth: authSchema,
     license: objectWith<LicenseSource>('valid'),
     maxBytes: size().default(64 * MIB),
-    maxDecodedBytes: size().default(512 * MIB),
-    maxLineBytes: size().default(MAX_LINE_BYTES),
-    maxReported: size().default(1000),
+    maxDecodedBytes: size()
+        .min(Joi.ref('maxBytes'))
+        .default(512 * MIB),
+    maxLineBytes: size().max(MAX_LINE_LIMIT).default(MAX_LINE_BYTES),
+    maxReported: Joi.number().integer().min(1).default(1000),
     records: withAbilities(objectWith<RecordStore>('add', 'get', 'list'), 'count'),
     enrich: Joi.object({ workspace: nameSchema.trim().default(DEFAULT_WORKSPACE) }).custom(enrichable),
     instance: instanceSchema,

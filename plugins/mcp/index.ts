@@ -8,7 +8,7 @@ import type { RecordStore } from '../../lib/records/store.ts';
 import { checked, objectWith } from '../../lib/schema-validation.ts';
 import { VERSION } from '../../lib/version.ts';
 import type { StoreFailure } from '../errors.ts';
-import { claimInstance, type InstanceOptions, instanceSchema } from '../instance.ts';
+import { authSchema, claimInstance, type InstanceOptions, instanceSchema } from '../instance.ts';
 import { logFailure } from '../log-and-events.ts';
 import { bearerKey, hasScope, licensed, needsScope, withStrategy, workspacesSeen } from '../route-authorization.ts';
 import { unsniffed } from '../route-parts.ts';
@@ -40,7 +40,7 @@ export const optionsSchema: Joi.ObjectSchema<McpOptions> = Joi.object<McpOptions
     records: objectWith<RecordStore>('list'),
     deliveries: objectWith<ReadDeliveries>('list'),
     license: objectWith<LicenseSource>('valid').required(),
-    auth: Joi.alternatives(Joi.string(), Joi.boolean().valid(false)).default('token'),
+    auth: authSchema.default('token'),
     path: Joi.string()
         .pattern(/^(?:\/[\w.-]+)+$/)
         .message('{{#label}} must look like /mcp')

@@ -10,7 +10,7 @@ import type { LicenseSource } from '../../lib/license/license-source.ts';
 import { checked, objectWith } from '../../lib/schema-validation.ts';
 import { VERSION } from '../../lib/version.ts';
 import { type StoreFailure, toBoom, unavailable } from '../errors.ts';
-import { claimInstance, type InstanceOptions, instanceSchema } from '../instance.ts';
+import { authSchema, claimInstance, type InstanceOptions, instanceSchema } from '../instance.ts';
 import { bearerKey, licensed, needsScope, withStrategy, workspacesSeen } from '../route-authorization.ts';
 import { pathId, unsniffed } from '../route-parts.ts';
 import { streamCut, untilClosed, withFirst } from '../streamed-answers.ts';
@@ -40,7 +40,7 @@ const COLLECTIONS = ['workspaces', 'hosts', 'workspaceServices', 'workspaceNotes
 export const optionsSchema: Joi.ObjectSchema<MetasploitDataOptions> = Joi.object<MetasploitDataOptions>({
     store: inventorySchema(...COLLECTIONS).required() as Joi.ObjectSchema<WholeInventory>,
     license: objectWith<LicenseSource>('valid').required(),
-    auth: Joi.alternatives(Joi.string(), Joi.boolean().valid(false)).default('token'),
+    auth: authSchema.default('token'),
     queryToken: Joi.boolean().default(false),
     instance: instanceSchema,
 }).required();

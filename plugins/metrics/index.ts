@@ -5,7 +5,7 @@ import { checked, objectWith } from '../../lib/schema-validation.ts';
 import { VERSION } from '../../lib/version.ts';
 import { DELIVERY_EVENTS, type WebhookEvent } from '../../lib/webhooks/observing/emitted-events.ts';
 import { type MetricsRegistry, type WebhookMetrics, webhookMetrics } from '../../lib/webhooks/observing/metrics.ts';
-import { claimInstance, type InstanceOptions, instanceSchema } from '../instance.ts';
+import { authSchema, claimInstance, type InstanceOptions, instanceSchema } from '../instance.ts';
 import { EVENT, logTags, type ScanwireEvent } from '../log-and-events.ts';
 import { needsAllWorkspaces, needsScope, withStrategy } from '../route-authorization.ts';
 import { unsniffed } from '../route-parts.ts';
@@ -38,7 +38,7 @@ export const optionsSchema: Joi.ObjectSchema<MetricsPluginOptions & Required<Pic
         .pattern(/^(?:\/[A-Za-z0-9._~-]+)+$/)
         .message('{{#label}} must look like /metrics')
         .default('/metrics'),
-    auth: Joi.alternatives(Joi.string(), Joi.boolean().valid(false)).required(),
+    auth: authSchema.required(),
     of: instanceSchema,
     perExporter: Joi.boolean().default(false),
     processMetrics: Joi.boolean().default(false),

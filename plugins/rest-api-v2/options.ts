@@ -3,7 +3,7 @@ import { type ApplicationSchema, applicationSchemaRules } from '../../lib/applic
 import { type Collection, type InventoryStore, inventorySchema } from '../../lib/inventory/store.ts';
 import type { LicenseSource } from '../../lib/license/license-source.ts';
 import { objectWith, withAbilities } from '../../lib/schema-validation.ts';
-import { type InstanceOptions, instanceSchema } from '../instance.ts';
+import { authSchema, type InstanceOptions, instanceSchema } from '../instance.ts';
 import { type RequestLimit, requestLimitSchema } from './request-limits.ts';
 
 /** Rows of a resource that the application adds; the schema names every field, besides `id`, that is to go out. */
@@ -68,7 +68,7 @@ const ownResourceSchema: Joi.ObjectSchema<OwnResource> = Joi.object<OwnResource>
 export const optionsSchema: Joi.ObjectSchema<RestApiV2Options> = Joi.object<RestApiV2Options>({
     store: inventorySchema('workspaces', 'hosts').required(),
     license: objectWith<LicenseSource>('valid').required(),
-    auth: Joi.alternatives(Joi.string(), Joi.boolean().valid(false)).default('token'),
+    auth: authSchema.default('token'),
     timeZone: Joi.string().default('UTC'),
     resources: Joi.array().items(ownResourceSchema).default([]),
     rateLimit: requestLimitSchema,

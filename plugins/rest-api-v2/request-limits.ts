@@ -24,7 +24,7 @@ export interface RequestLimit {
 /** The rules of {@link RequestLimit}. */
 export const requestLimitSchema: Joi.ObjectSchema<RequestLimit> = Joi.object<RequestLimit>({
     requests: Joi.number().integer().min(1).required(),
-    window: Joi.number().integer().min(1).max(86_400).default(60),
+    window: Joi.number().integer().min(1).max(86_400).custom(inSeconds).default(60),
     // As it is: a client is an instance of a class.
     redis: Joi.any().custom((client: unknown, helpers) =>
         isObject(client) && typeof client.defineCommand === 'function'
@@ -34,6 +34,13 @@ export const requestLimitSchema: Joi.ObjectSchema<RequestLimit> = Joi.object<Req
     by: Joi.function(),
 });
 
+/** A minute in milliseconds would be 17 hours. */
+function inSeconds(window: number, { message }: Joi.CustomHelpers): number | Joi.ErrorReport {
+    const isMeant = window <= HOUR || window % HOUR === 0;
+    return isMeant ? window : message({ custom: '{{#label}} must be whole hours beyond 3600: it is in seconds' });
+}
+
+const HOUR = 3600;
 const PLUGIN = 'rest-api-v2';
 const POLICY = 'requests';
 /** How long a request waits for Redis, and for how long none asks it again when that was in vain, in milliseconds. */

@@ -1,7 +1,7 @@
 import Joi from 'joi';
 import { type ApiKeysSettings, apiKeysSettings } from '../../lib/keys/api-keys.ts';
 import { mapErrorsSchema } from '../errors.ts';
-import { type InstanceOptions, instanceSchema } from '../instance.ts';
+import { type InstanceOptions, instanceSchema, strategySchema } from '../instance.ts';
 
 /** Options of the plugin. */
 export interface TokenAuthOptions extends ApiKeysSettings, InstanceOptions {
@@ -16,8 +16,8 @@ export interface TokenAuthOptions extends ApiKeysSettings, InstanceOptions {
 /** Checks the options and fills in their defaults. */
 export const optionsSchema: Joi.ObjectSchema<TokenAuthOptions & { readonly mapErrors: boolean }> = Joi.object({
     ...apiKeysSettings,
-    strategy: Joi.string(),
-    scheme: Joi.string(),
+    strategy: strategySchema,
+    scheme: strategySchema,
     instance: instanceSchema,
     mapErrors: mapErrorsSchema,
 }).required();

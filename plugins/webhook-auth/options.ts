@@ -1,10 +1,10 @@
 import type { Request } from '@hapi/hapi';
 import Joi from 'joi';
-import { objectWith } from '../../lib/schema-validation.ts';
+import { inMilliseconds, objectWith } from '../../lib/schema-validation.ts';
 import type { ReplayCache } from '../../lib/verify/replay-cache.ts';
-import { MAX_TOLERANCE, TOLERANCE, type VerifyOptions } from '../../lib/verify/verify.ts';
+import { MAX_TOLERANCE, MIN_TOLERANCE, TOLERANCE, type VerifyOptions } from '../../lib/verify/verify.ts';
 import { SIGNATURE_FORMS } from '../../lib/webhooks/setting-values.ts';
-import { type InstanceOptions, instanceSchema } from '../instance.ts';
+import { type InstanceOptions, instanceSchema, strategySchema } from '../instance.ts';
 
 /** The secrets that may have signed a request. */
 export type SecretsOf = (request: Request) => readonly string[] | Promise<readonly string[]>;
@@ -25,11 +25,11 @@ export const optionsSchema: Joi.ObjectSchema<WebhookAuthOptions> = Joi.object({
         .required()
         .messages({ 'alternatives.types': '{{#label}} must be a list of secrets or a function' }),
     forms: Joi.array().items(Joi.string().valid(...SIGNATURE_FORMS)),
-    tolerance: Joi.number().max(MAX_TOLERANCE).default(TOLERANCE),
+    tolerance: inMilliseconds(MIN_TOLERANCE).max(MAX_TOLERANCE).default(TOLERANCE),
     replays: objectWith<ReplayCache>('isNew'),
     vendor: Joi.string(),
     clock: Joi.function(),
-    strategy: Joi.string(),
-    scheme: Joi.string(),
+    strategy: strategySchema,
+    scheme: strategySchema,
     instance: instanceSchema,
 }).required();

@@ -18,7 +18,7 @@ import { httpSender, senderLimitSchemas } from '../../lib/webhooks/sending/http-
 import { type Webhooks, webhooks } from '../../lib/webhooks/webhooks.ts';
 import { mapErrorsSchema } from '../errors.ts';
 import { type HealthRoutes, healthSchema } from '../health.ts';
-import { type InstanceOptions, instanceSchema } from '../instance.ts';
+import { type InstanceOptions, instanceSchema, strategySchema } from '../instance.ts';
 
 /** The option `routes`. */
 export interface ExporterRoutes {
@@ -36,7 +36,7 @@ const routesSchema: Joi.ObjectSchema<CheckedRoutes> = Joi.object({
         .pattern(/^(?:\/[A-Za-z0-9._~-]+)+$/)
         .message('{{#label}} must look like /webhook-exporter')
         .default('/webhook-exporter'),
-    auth: Joi.string().default('token'),
+    auth: strategySchema.default('token'),
     license: objectWith<LicenseSource>('valid'),
 });
 
@@ -80,7 +80,8 @@ export const optionsSchema: Joi.ObjectSchema<Settings> = Joi.object({
     stores: Joi.object(webhookStoreSchemas).required(),
     ...webhooksSettingSchemas,
     ...workerSettingSchemas,
-    drainTimeout: milliseconds(DRAIN_TIMEOUT),
+    // `scanwire serve --drain-timeout 1` leaves half of a second to it.
+    drainTimeout: milliseconds(DRAIN_TIMEOUT, 500),
     attemptTimeout: senderLimitSchemas.attemptTimeout,
     connectTimeout: senderLimitSchemas.connectTimeout.max(Joi.ref('attemptTimeout')),
     resolver: resolverSchema,

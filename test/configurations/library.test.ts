@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { createServer } from 'node:http';
 import t from 'tap';
 import { postgresQueue, redisQueue } from '../../adapters/bullmq/index.ts';
-import { memoryApiKeys, memoryInventory, memoryQueue, memoryRecords, memoryWebhooks } from '../../adapters/memory/index.ts';
+import { memoryApiKeys, memoryAudit, memoryInventory, memoryQueue, memoryRecords, memoryWebhooks } from '../../adapters/memory/index.ts';
 import { openEmbeddedDatabase } from '../../adapters/pglite/index.ts';
 import {
     migrate,
@@ -13,6 +13,7 @@ import {
     postgresWebhooks,
 } from '../../adapters/postgres/index.ts';
 import { openScanDatabase } from '../../adapters/scan-database/index.ts';
+import { auditTrail } from '../../lib/audit/audit-trail.ts';
 import { readOnlyInventory } from '../../lib/inventory/index.ts';
 import { apiKeys } from '../../lib/keys/api-keys.ts';
 import { keyRing } from '../../lib/keys/key-ring.ts';
@@ -63,7 +64,8 @@ const KEYS: readonly Wrong[] = [
         ['secrets', /must be a list of at least one secret/, { secrets: HUSH }],
         ['secrets[0]', /must/, { secrets: [`${HUSH}\n`] }],
         ['forms', /must be a list of at least one of/, { forms: ['sha1'] }],
-        ['tolerance', /must be 1 to 86400000 milliseconds/, { tolerance: 0 }],
+        ['tolerance', /must be 1000 to 86400000 milliseconds/, { tolerance: 5 }],
+        ['tolerance', /must be 1000 to 86400000 milliseconds/, { tolerance: 300 }],
         ['vendor', /must be 1 to 40 letters and digits/, { vendor: 'Acme Inc.' }],
         ['clock', /must be a function/, { clock: new Date() }],
         ['verify options', /secrets must be a list of at least one secret/, undefined],
@@ -81,6 +83,7 @@ const LICENSE: readonly Wrong[] = [
         ['file', /must contain at least one of/, { file: undefined }],
         ['file', /conflict|exclusive/, { read: async () => null }],
         ['checkEveryMs', /must be greater than or equal to 0/, { checkEveryMs: -1 }],
+        ['checkEveryMs', /must be less than or equal to 86400000/, { checkEveryMs: 1e12 }],
     ]),
     wrong('issueLicense', 'privateKey', /must be an Ed25519 private key in PEM form/, () => issueLicense(term, HUSH)),
     wrong('issueLicense', 'expires', /must be greater than notBefore/, () => issueLicense({ ...term, expires: new Date(0) }, privateKey)),
@@ -183,6 +186,7 @@ const SENDING: readonly Wrong[] = [
         ['egressGuard policy', /allow must be a list of CIDR blocks and host names/, undefined],
         ['allow', /must be a list of CIDR blocks and host names/, {}],
         ['Entry 1', /is a URL: write its host name, or its address/, { allow: ['http://127.0.0.1'] }],
+        ['Entry 1', /has bits set behind its prefix: write the first address of the block/, { allow: ['10.1.2.3/8'] }],
         ['Entry 2', /is not a CIDR block/, { allow: ['10.0.0.0/8', '10.0.0.0/40'] }],
     ]),
     ...tableOf('httpSender', httpSender, { guard }, [
@@ -190,6 +194,9 @@ const SENDING: readonly Wrong[] = [
         ['guard', /is required/, { guard: undefined }],
         ['guard', /must have the function vet/, { guard: { allow: [] } }],
         ['attemptTimeout', /must be less than or equal to 30000/, { attemptTimeout: 60_000 }],
+        ...['dnsTimeout', 'connectTimeout', 'attemptTimeout'].map(
+            (name) => [name, /must be greater than or equal to 100: it is in milliseconds/, { [name]: 5 }] as const,
+        ),
         ['maxResponseBytes', /must be greater than or equal to 0/, { maxResponseBytes: -1 }],
         ['resolver', /must be one of \[dns, system\]/, { resolver: 'cloud' }],
         ['nameServers', /must contain at least 1 items/, { nameServers: [] }],
@@ -201,12 +208,21 @@ const SENDING: readonly Wrong[] = [
     ]),
     ...tableOf('capturer', capturer, { guard }, [
         ['guard', /is required/, { guard: undefined }],
-        ['timeout', /must be greater than or equal to 1/, { timeout: 0 }],
+        ...['dnsTimeout', 'connectTimeout', 'timeout'].map(
+            (name) => [name, /must be greater than or equal to 100: it is in milliseconds/, { [name]: 15 }] as const,
+        ),
+        ['connectTimeout', /must be less than or equal to timeout/, { connectTimeout: 9000, timeout: 8000 }],
+        ['dnsTimeout', /must be less than or equal to timeout/, { dnsTimeout: 9000, timeout: 8000 }],
         ['maxBytes', /must be less than or equal to/, { maxBytes: 1e12 }],
         ['userAgent', /must/, { userAgent: 'a\r\nb' }],
     ]),
     wrong('readRecords', 'mend', /must be one of/, () => untyped(readRecords)([], { mend: 'all' })),
-    wrong('readRecords', 'maxLineBytes', /must be a number of at least 1/, () => untyped(readRecords)([], { maxLineBytes: 0 })),
+    ...[0, 1e10, '1 MiB'].map((maxLineBytes) =>
+        wrong('readRecords', 'maxLineBytes', /must be a number from 1 to 268435456/, () => untyped(readRecords)([], { maxLineBytes })),
+    ),
+    ...tableOf('auditTrail', auditTrail, { store: memoryAudit(), onError: () => {} }, [
+        ['keepFor', /must be greater than or equal to 86400000: it is in milliseconds/, { keepFor: 30 }],
+    ]),
 ];
 
 const listener = createServer();
@@ -217,6 +233,10 @@ const PROTECT: readonly Wrong[] = [
     ...tableOf('protect', (limits: unknown) => protect(listener, untyped(limits)), {}, [
         ['maxConnections', /must be greater than or equal to 1/, { maxConnections: 0 }],
         ['maxPerAddress', /must be an integer/, { maxPerAddress: 1.5 }],
+        ['maxPerAddress', /must be less than or equal to maxConnections/, { maxConnections: 10, maxPerAddress: 11 }],
+        ...['handshakeTimeout', 'headTimeout', 'idleTimeout', 'bodyTimeout', 'requestTimeout', 'answerTimeout'].map(
+            (name) => [name, /must be greater than or equal to 1000: it is in milliseconds/, { [name]: 300 }] as const,
+        ),
         ['headTimeout', /must be a number/, { headTimeout: '15 s' }],
         ['isLong', /must be of type function/, { isLong: true }],
         ['maxPerIp', /is not allowed/, { maxPerIp: 5 }],

@@ -112,12 +112,12 @@ t.test('a failure in the slow start opens the breaker at once', async (t) => {
 
 t.test('an exporter that has failed for `stopAfter` is stopped, and not before', async (t) => {
     const deployment = simulatedDeployment(t);
-    const process = await deployment.start('only', { breakerAfter: 1, stopAfter: 5 * 60_000 });
+    const process = await deployment.start('only', { breakerAfter: 1, stopAfter: 30 * 60_000 });
     const id = await deployment.exporter(process);
     deployment.receive = () => ({ result: 503 });
     await deployment.publish(process, 20);
-    await deployment.advance(4 * 60_000);
+    await deployment.advance(28 * 60_000);
     t.match(await process.exporters.get(id), { state: 'running' });
-    await deployment.advance(6 * 60_000);
+    await deployment.advance(10 * 60_000);
     t.match(await process.exporters.get(id), { state: 'stopped', stopReason: /taken nothing for too long/ });
 });

@@ -18,7 +18,7 @@ t.test('no answer to a test stops, pauses or blames its exporter', async (t) => 
         send: async () => outcomeOf({ code, status, detail: '', retryAfter: 60_000 }, newProgress(), 50),
         close: async () => undefined,
     };
-    const process = await deployment.start('only', { sender, breakerAfter: 1, stopAfter: 1 });
+    const process = await deployment.start('only', { sender, breakerAfter: 1, stopAfter: 30 * 60_000 });
     const id = await deployment.exporter(process);
     for ([code, status] of ANSWERS) {
         t.match((await deployment.finish(process.exporters.test(id))).attempt?.outcome, { code });

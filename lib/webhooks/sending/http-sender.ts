@@ -87,10 +87,9 @@ const count = (byDefault: number): Joi.NumberSchema => Joi.number().integer().mi
 
 /** The rules of {@link SenderLimits}, with their defaults. No attempt takes longer than Standard Webhooks advises to wait for a receiver. */
 export const senderLimitSchemas: { readonly [Limit in keyof SenderLimits]: Joi.NumberSchema } = {
-    dnsTimeout: milliseconds(5000),
-    connectTimeout: milliseconds(5000),
-    // Below this it was meant in seconds: no receiver would be reached.
-    attemptTimeout: milliseconds(15_000).min(100).max(30_000),
+    dnsTimeout: milliseconds(5000, 100),
+    connectTimeout: milliseconds(5000, 100),
+    attemptTimeout: milliseconds(15_000, 100).max(30_000),
     maxResponseBytes: count(65_536).min(0),
     maxIdleConnections: count(256).min(0),
     socketMaxAge: milliseconds(60_000),

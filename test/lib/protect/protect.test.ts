@@ -118,7 +118,7 @@ t.test('writes none into an answer that is under way', async (t) => {
 });
 
 t.test('destroys an idle connection, and lets a request that began to come have its time', async (t) => {
-    const { connect, pass, protection } = await protectedServer(t, { headTimeout: 1000, idleTimeout: 500 }, ok);
+    const { connect, pass, protection } = await protectedServer(t, { headTimeout: 1000, idleTimeout: 1000 }, ok);
     const [idle, next] = [await connect(), await connect()];
     await answered(idle, HEAD);
     await answered(next, HEAD);
@@ -126,7 +126,7 @@ t.test('destroys an idle connection, and lets a request that began to come have 
     next.write('GET / ');
     await answered(await connect(), HEAD);
     const closed = once(idle.resume(), 'close');
-    pass(500);
+    pass(1000);
     await closed;
     pass(999);
     await answered(next, 'HTTP/1.1\r\nHost: a\r\n\r\n');
@@ -279,8 +279,8 @@ t.test('counts connections in all and of an address; a new one takes the place o
 t.test('leaves alone what a host upgrades', async (t) => {
     const upgrading = (server: Server): Server =>
         server.on('upgrade', (_request, socket) => socket.write('HTTP/1.1 101 Switching Protocols\r\n\r\n'));
-    const before = await protectedServer(t, { headTimeout: 10 }, ok, upgrading(createServer(ok)));
-    const after = await protectedServer(t, { headTimeout: 10 }, ok);
+    const before = await protectedServer(t, { headTimeout: 1000 }, ok, upgrading(createServer(ok)));
+    const after = await protectedServer(t, { headTimeout: 1000 }, ok);
     upgrading(after.server);
     for (const { connect, pass, protection } of [before, after]) {
         const upgraded = await connect();

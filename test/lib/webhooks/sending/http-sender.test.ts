@@ -383,7 +383,7 @@ t.test('settles when the resolver does not', async (t) => {
     const count = (): void => {
         lookups += 1;
     };
-    const sender = senderFor(t, { dnsTimeout: 50, lookup: count });
+    const sender = senderFor(t, { dnsTimeout: 100, lookup: count });
     const outcomes = await Promise.all([1, 2, 3].map(() => sender.send(message(80, { url: 'http://hangs.test/' }))));
     t.match(outcomes, [{ code: 'dns_timeout' }, { code: 'dns_timeout' }, { code: 'dns_timeout' }]);
     t.match(await sender.send(message(80, { url: 'http://hangs.test/' })), { code: 'dns_timeout', status: null });

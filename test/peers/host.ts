@@ -56,4 +56,5 @@ const answer = await fetch(`${server.info.uri}/rest_api/v2/jobs/1`, { headers: {
 const { deliveries } = await server.plugins['webhook-exporter'].publish('scan_finished', { id: 1, at: '2026-01-01T00:00:00Z' });
 const refused = await server.plugins['webhook-exporter'].publish('scan_finished', null).catch((error: Error) => error.message);
 await server.stop();
-process.stdout.write(JSON.stringify({ hapi: server.version, status: answer.status, row: await answer.json(), deliveries, refused }));
+const joi = process.argv[2] === 'none' ? 'none' : (await import('joi')).default.version;
+process.stdout.write(JSON.stringify({ hapi: server.version, joi, status: answer.status, row: await answer.json(), deliveries, refused }));

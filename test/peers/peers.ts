@@ -28,11 +28,12 @@ export async function runIn(peers: Peers, folder: string, source: string): Promi
     return stdout;
 }
 
-/** The ends of what `package.json` admits, but for the newest, which all other tests have. Versions before 21.1 of hapi have no types of their own. */
+/** The ends of what `package.json` admits, the newest ones as the registry has them now. Versions before 21.1 of hapi have no types of their own. */
 export const ENDS: readonly Peers[] = [
     { hapi: '21.0.0', joi: 'none', types: false },
     { hapi: '21.1.0', joi: '17.13.3', types: true },
     { hapi: '21.3.12', joi: '18.0.0', types: true },
+    { hapi: 'latest', joi: 'latest', types: true },
 ];
 
 export const MATRIX: readonly Peers[] = ['21.0.0', '21.1.0', '21.3.12', 'latest'].flatMap((hapi) =>
@@ -42,6 +43,8 @@ export const MATRIX: readonly Peers[] = ['21.0.0', '21.1.0', '21.3.12', 'latest'
 /** What the host of `host.ts` found out. */
 export interface Found {
     readonly hapi: string;
+    /** `none` of a host that imports none. */
+    readonly joi: string;
     readonly status: number;
     readonly row: unknown;
     readonly deliveries: readonly unknown[];

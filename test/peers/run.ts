@@ -18,7 +18,7 @@ for (const peers of MATRIX) {
         const name = `hapi ${peers.hapi}, joi ${peers.joi}`;
         try {
             const found = await hostWith(peers, folder);
-            process.stdout.write(`ok   ${name}: hapi ${found.hapi} ${found.status}${peers.types ? ', types' : ''}\n`);
+            process.stdout.write(`ok   ${name}: hapi ${found.hapi}, joi ${found.joi}, ${found.status}${peers.types ? ', types' : ''}\n`);
         } catch (error) {
             failed += 1;
             process.stdout.write(`FAIL ${name}: ${(error as Error).message}\n`);

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import t from 'tap';
+import { scanwireEach } from '../support/scanwire.ts';
 import { markdownPages } from './markdown-pages.ts';
 
 /*
@@ -16,16 +17,17 @@ const sections = new Map(
 
 const pages = markdownPages('docs', 'examples');
 
-/** The commands of a page, without comments. */
-function commandsOf(page: string): readonly string[] {
+/** The commands of a page, without comments: those of its blocks, or of its sentences. */
+function commandsIn(page: string, place: 'blocks' | 'sentences'): readonly string[] {
     const text = page.replaceAll(/ *\\\n */g, ' ');
-    const lines = Array.from(text.matchAll(/^(?:\$ | {4})?(?:npx )?(scanwire .*)$/gm), ([, line = '']) => line);
-    const within = Array.from(text.matchAll(/`(?:npx )?(scanwire [^`\n]+)`/g), ([, line = '']) => line);
-    return [...lines, ...within]
+    const found = place === 'blocks' ? /^(?:\$ | {4})?(?:npx )?(scanwire .*)$/gm : /`(?:npx )?(scanwire [^`\n]+)`/g;
+    return Array.from(text.matchAll(found), ([, line = '']) => line)
         .map((line) => line.replace(/ +# .*$/, ''))
         .filter((line) => /^scanwire [a-z-]/.test(line))
         .flatMap(alternatives);
 }
+
+const commandsOf = (page: string): readonly string[] => [...commandsIn(page, 'blocks'), ...commandsIn(page, 'sentences')];
 
 /** `scanwire exporters pause|resume` are two. */
 function alternatives(line: string): readonly string[] {
@@ -65,4 +67,48 @@ t.test('sees a command that is none, and an option that a command has not', asyn
         'scanwire exporters create --name x --url-fil y: has no --url-fil',
         'scanwire serve --prot 1: has no --prot',
     ]);
+});
+
+/** What waits for others once it has begun; `test/cli/` runs these. */
+const WAITING = /^scanwire (?:listen|mcp)\b/;
+/** What a sentence leaves out of a command, and a block does not. */
+const INCOMPLETE =
+    /missing required argument|argument missing|required option .* not specified|Usage: scanwire \w+ \[options\] \[command\]/;
+/** What a sentence has in place of a value: an id, a time, one of several. */
+const PLACEHOLDERS: readonly (readonly [placeholder: RegExp, value: string])[] = [
+    [/\|\S+/g, ''],
+    [/ ID\b/g, ' 1'],
+    [/ T\b/g, ' 1h'],
+];
+
+/** The words of a command as a shell takes them, up to what it does with the output; variables have a value. */
+function wordsOf(command: string): readonly string[] {
+    const [own = ''] = command.split(/ (?:[|<>&;]|2>)/);
+    const words = own.match(/(?:'[^']*'|"[^"]*"|[^\s'"])+/g) ?? [];
+    return words.slice(1).map((word) => word.replaceAll(/['"]/g, '').replaceAll(/\$\(?\w+\)?/g, 'value'));
+}
+
+t.test('every command is taken with the values of its options, where nothing runs that it could ask', async (t) => {
+    const cwd = t.testdir();
+    const texts = pages.map((page) => readFileSync(page, 'utf8'));
+    const runnable = (place: 'blocks' | 'sentences') =>
+        [...new Set(texts.flatMap((text) => commandsIn(text, place)))].filter(
+            (command) => !WAITING.test(command) && !command.includes('…'),
+        );
+    const blocks = runnable('blocks');
+    const sentences = runnable('sentences').map((sentence) =>
+        PLACEHOLDERS.reduce((text, [placeholder, value]) => text.replaceAll(placeholder, value), sentence),
+    );
+    const commands = [...blocks, ...sentences];
+    const env = { DATABASE_URL: 'postgres://u@127.0.0.1:1/x' };
+    const ran = await scanwireEach(commands.map((command) => ({ args: wordsOf(command), cwd, env })));
+    const wrong = ran.map(({ code, stderr }, index) =>
+        code === 2 && (index < blocks.length || !INCOMPLETE.test(stderr)) ? `${commands[index]}: ${stderr}` : null,
+    );
+    t.strictSame(
+        wrong.filter((fault) => fault !== null),
+        [],
+        `of ${blocks.length} in blocks and ${sentences.length} in sentences`,
+    );
+    t.ok(ran.filter(({ code }) => code === 1).length > commands.length / 2, 'most get as far as to what does not run');
 });

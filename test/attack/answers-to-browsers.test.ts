@@ -46,7 +46,11 @@ t.test('leaves a browser nothing to guess, to keep or to frame', async (t) => {
     ] as const) {
         const [answered, headers] = await answerTo(served, path);
         t.equal(answered, status, path);
-        t.match(headers, { 'x-content-type-options': 'nosniff', 'strict-transport-security': 'max-age=86400' });
+        t.match(headers, {
+            'cache-control': status === 403 ? 'no-store' : /^no-(?:cache|store)$/,
+            'x-content-type-options': 'nosniff',
+            'strict-transport-security': 'max-age=86400',
+        });
     }
 
     const [, page] = await answerTo(served, '/rest_api/v2/base', key);

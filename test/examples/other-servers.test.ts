@@ -19,6 +19,7 @@ interface Started {
         readonly publish: Publish;
         readonly exporters: Webhooks['exporters'];
         createKey(name: string): Promise<{ key: string }>;
+        stop(): Promise<void>;
     };
     stop(): Promise<void>;
 }
@@ -155,6 +156,27 @@ for (const name of ['express', 'fastify', 'nest', 'http']) {
         await second.stop();
     });
 
+    t.test(`${name}: neither server stops the other`, async (t) => {
+        const { pool } = await database(t);
+        const { url, scanwire, stop } = await startServer({ pool, port: 0, sealingKey: randomBytes(32), egress });
+        t.after(stop);
+        const { key: token } = await scanwire.createKey('first key');
+        const own = async () => (await fetch(`${url}/nothing`)).status;
+        const rest = async () => (await fetch(`${url}/scan/rest_api/v2/workspaces`, { headers: { token } })).status;
+        const post = (body: string) => fetch(`${url}/findings`, { method: 'POST', headers: { 'content-type': 'application/json' }, body });
+
+        for (const path of ['/findings', '/scan/rest_api/v2/workspaces']) {
+            await brokenOff(`${url}${path}`, token);
+            t.same([await own(), await rest()], [404, 200], `after a client of ${path} that broke off`);
+        }
+        t.ok((await post('no JSON {')).status >= 400);
+        t.same([await own(), await rest()], [404, 200], 'after a body that the own server refuses');
+
+        await scanwire.stop();
+        t.same([await own(), (await post('{"title":"Late"}')).status], [404, 201], 'what stands beside it goes on');
+        t.same((await pool.query('select title from finding')).rows, [{ title: 'Late' }]);
+    });
+
     t.test(`${name}: is a program that says what to try and ends at SIGTERM`, async (t) => {
         const { url: DATABASE_URL } = await database(t);
         const env = { ...process.env, DATABASE_URL, SEALING_KEY: randomBytes(32).toString('base64'), PORT: '0' };
@@ -169,6 +191,18 @@ for (const name of ['express', 'fastify', 'nest', 'http']) {
         child.kill('SIGTERM');
         t.strictSame(await once(child, 'exit'), [0, null]);
     });
+}
+
+/** A request whose client leaves within its body. */
+async function brokenOff(url: string, token: string): Promise<void> {
+    const request = httpRequest(url, { method: 'POST', headers: { token, 'content-type': 'application/json', 'content-length': 100 } });
+    request.on('error', () => {});
+    request.write('{');
+    await once(request, 'socket');
+    await new Promise<void>((resolve) => {
+        request.socket?.once('connect', () => request.socket?.write('', () => resolve()));
+    });
+    request.destroy();
 }
 
 /** Status of the answer to a body whose end comes with the answer only. */

@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import pg from 'pg';
 import t from 'tap';
@@ -74,6 +75,9 @@ t.test('leave API keys of before what they could do, for every workspace and wit
     for (const { name, scopes, workspaces, expiresAt } of keys) {
         t.strictSame([scopes, workspaces, expiresAt], [['inventory:read', 'records:read', 'records:write'], null, null], name);
     }
+
+    const [, said = ''] = /Keys that exist keep what they could do: (.*?)\. A new key/s.exec(readFileSync('UPGRADING.md', 'utf8')) ?? [];
+    t.strictSame(said.match(/[a-z]+:[a-z]+/g), keys[0]?.scopes, 'as UPGRADING.md says');
 });
 
 t.test('for a day, where URLs are not sealed, there may be processes that keep no session', async (t) => {

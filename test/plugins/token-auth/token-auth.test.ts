@@ -219,7 +219,15 @@ t.test('takes the name of its scheme from the options, and names one that is tak
     other.auth.strategy('host', 'token');
     const named = { ...options, scheme: 'api-key' };
     await t.rejects(other.register({ plugin, options: { ...named, strategy: 'host' } }), { code: 'MISCONFIGURED', field: 'strategy' });
-    await t.resolves(other.register({ plugin, options: { ...options, scheme: 'key', strategy: 'key', instance: 'second' } }));
+    await other.register({ plugin, options: { ...options, scheme: 'key', strategy: 'api', instance: 'second' } });
+    // A strategy of the host's own, by the scheme.
+    other.auth.strategy('own', 'key');
+    const { key } = await other.plugins['token-auth'].of('second').create('ci');
+    for (const strategy of ['api', 'own']) {
+        other.route({ method: 'GET', path: `/${strategy}`, options: { auth: strategy }, handler: () => 'in' });
+        t.equal((await other.inject({ url: `/${strategy}`, headers: { token: key } })).statusCode, 200, strategy);
+        t.equal((await other.inject(`/${strategy}`)).statusCode, 403, strategy);
+    }
 });
 
 t.test('refuses options that cannot work, naming the field', async (t) => {

@@ -1,4 +1,5 @@
 import { type Command, Option } from 'commander';
+import { ScanwireError } from '../../lib/errors.ts';
 import { KEEP_FOR } from '../../lib/webhooks/deliveries/retention.ts';
 import { type Call, performing } from '../command.ts';
 import { dataFolder, prepareDataFolder } from '../data-folder.ts';
@@ -75,9 +76,16 @@ export function define(self: Command): void {
 
 async function serve(call: Call): Promise<undefined> {
     assertOneStdin(call.options);
+    assertReachable(call.options as unknown as ServeOptions);
     const folder = dataFolder(call.data);
     await prepareDataFolder(folder);
     // Half a second of loading, which what is wrong so far need not wait for.
     const server = await import('../serve-process.ts');
     return await server.serve(folder, call);
+}
+
+function assertReachable({ maxConnections, maxPerAddress = 1 }: ServeOptions): void {
+    if (maxPerAddress > maxConnections) {
+        throw new ScanwireError('INVALID_INPUT', '--max-per-address must not exceed --max-connections', { field: 'max-per-address' });
+    }
 }

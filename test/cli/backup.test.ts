@@ -12,7 +12,10 @@ t.setTimeout(240_000);
 t.test('copies what is being served, and makes a folder of it that serves the same', async (t) => {
     const data = await usedDataOf(t);
     const { server, served } = await serve(t, data);
-    const made = JSON.parse((await scanwire(['keys', 'create', 'first', '--json', '--data', data])).stdout) as { key: string };
+    const made = JSON.parse((await scanwire(['keys', 'create', 'first', '--json', '--data', data])).stdout) as {
+        id: string;
+        key: string;
+    };
     const file = join(dirname(data), 'monday.scanwire');
 
     const { stdout, stderr } = await scanwire(['backup', file, '--json', '--data', data]);
@@ -42,6 +45,11 @@ t.test('copies what is being served, and makes a folder of it that serves the sa
     t.equal((await get(restored, '/rest_api/v2/workspaces', made.key)).status, 200);
     const shown = await scanwire(['keys', 'list', '--json', '--data', other]);
     t.match(shown.stdout, /first/);
+    t.match(
+        await json(other, 'keys', 'reveal', made.id),
+        { key: made.key },
+        'what its ring has sealed is opened by the ring that came along',
+    );
 });
 
 t.test('copies nothing of the body of an event that was erased', async (t) => {

@@ -1,7 +1,7 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { once } from 'node:events';
 import { statSync } from 'node:fs';
-import { writeFile } from 'node:fs/promises';
+import { rm, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import tls from 'node:tls';
 import t from 'tap';
@@ -79,13 +79,24 @@ t.test('takes the files of the user, both or none', async (t) => {
     await t.rejects(twice, { code: 'INVALID_INPUT', message: 'Give --tls-key or --tls-key-env, and only one of them' });
 });
 
-t.test('makes a pair again of which a crash has left two halves', async (t) => {
+t.test('makes a pair again of which a crash has left two halves, or one', async (t) => {
     const root = t.testdir();
-    const folder = dataFolder(join(root, 'one'));
-    const first = await tlsCertificate({ folder, host: '127.0.0.1', clock });
     const other = await tlsCertificate({ folder: dataFolder(join(root, 'other')), host: '127.0.0.1', clock });
-    await replaceFile(folder.tlsKey, other.key);
-    const healed = await tlsCertificate({ folder, host: '127.0.0.1', clock });
-    t.not(healed.cert, first.cert);
-    tls.createSecureContext({ key: healed.key, cert: healed.cert });
+    const crashes: Readonly<Record<string, (folder: ReturnType<typeof dataFolder>) => Promise<unknown>>> = {
+        'another key': ({ tlsKey }) => replaceFile(tlsKey, other.key),
+        'another certificate': ({ tlsCertificate: file }) => replaceFile(file, other.cert),
+        'no key': ({ tlsKey }) => rm(tlsKey),
+        'no certificate': ({ tlsCertificate: file }) => rm(file),
+        'half of a key': ({ tlsKey }) => truncate(tlsKey, 100),
+        'an empty certificate': ({ tlsCertificate: file }) => truncate(file),
+    };
+    for (const [left, crash] of Object.entries(crashes)) {
+        const folder = dataFolder(join(root, left));
+        const first = await tlsCertificate({ folder, host: '127.0.0.1', clock });
+        await crash(folder);
+        const healed = await tlsCertificate({ folder, host: '127.0.0.1', clock });
+        t.not(healed.cert, first.cert, left);
+        t.ok(new X509Certificate(healed.cert).checkPrivateKey(createPrivateKey(healed.key)), left);
+        t.same(await tlsCertificate({ folder, host: '127.0.0.1', clock }), healed, `${left}: for good`);
+    }
 });

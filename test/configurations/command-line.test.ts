@@ -21,6 +21,7 @@ const USAGE: readonly Row[] = [
     ['serve --port 70000', '--port', /must be a whole number from 0 to 65535/],
     [`${SERVE} --hsts -1`, '--hsts', /must be a whole number from 0 to 63072000/],
     [`${SERVE} --max-connections 0`, '--max-connections', /must be a whole number from 1 to 1000000/],
+    [`${SERVE} --max-connections 10 --max-per-address 11`, '--max-per-address', /must not exceed --max-connections/],
     [`${SERVE} --max-per-address none`, '--max-per-address', /must be a whole number from 1 to 1000000/],
     [`${SERVE} --max-requests 0`, '--max-requests', /must be a whole number from 1 to 1000000/],
     [`${SERVE} --metasploit-port 0`, '--metasploit-port', /must be a whole number from 1 to 65535/],

@@ -1,6 +1,7 @@
 /** What becomes of a statement when nobody waits for it any more: its connection is free again soon, and the server works on it no longer. */
 import type { EventEmitter } from 'node:events';
 import type { Socket } from 'node:net';
+import { setImmediate } from 'node:timers/promises';
 import { within } from '../../lib/within.ts';
 import { isHostPool } from './own-pool.ts';
 
@@ -32,7 +33,8 @@ export async function untilLeft<T>(work: Promise<T>, signal: AbortSignal, { pool
         () => true,
     );
     if (await isLeftBefore(ended, signal)) {
-        const endsSoon = await within(ended, { timeout: GRACE }).catch(() => false);
+        // A process that stood still has its timers before the answers that have come meanwhile.
+        const endsSoon = await within(ended, { timeout: GRACE }).catch(() => Promise.race([ended, setImmediate(false)]));
         if (!endsSoon && (await isAsked(pool, client))) {
             drop();
             throw signal.reason;

@@ -141,7 +141,7 @@ function byIdempotencyKey(): readonly (readonly [part: string, by: string])[] {
 }
 
 /** Replaces each part of the text of a function, wherever it stands, and leaves all else as it is. @throws in the database for a part that is not there. */
-function rewritten(name: string, changes: readonly (readonly [part: string, by: string])[]): string {
+export function rewritten(name: string, changes: readonly (readonly [part: string, by: string])[]): string {
     const steps = changes.map(
         ([part, by]) => `
     if position($part$${part}$part$ in definition) = 0 then

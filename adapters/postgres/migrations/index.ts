@@ -51,6 +51,7 @@ import { counts } from './0076-counts.ts';
 import { exportersOfOwners } from './0077-exporters-of-owners.ts';
 import { lookedUpByKey } from './0078-looked-up-by-key.ts';
 import { attemptsListed } from './0079-attempts-listed.ts';
+import { placesBesideRetries } from './0080-places-beside-retries.ts';
 
 /** All steps in order. A new one goes to the end. */
 export const migrations: readonly Migration[] = [
@@ -106,4 +107,5 @@ export const migrations: readonly Migration[] = [
     exportersOfOwners,
     lookedUpByKey,
     ...attemptsListed,
+    placesBesideRetries,
 ];

@@ -82,6 +82,28 @@ t.test('is not handed out before what has waited for longer, nor at the last pla
     }
 });
 
+t.test('is handed out beside retries that are due, as long as an eighth of the window is free, however many are in flight', async (t) => {
+    const [window, slots] = [40, 40];
+    for (const [inFlight, granted] of [
+        // Few places, as far as their number alone tells.
+        [7, 1],
+        [window - window / 8 - 1, 1],
+        [window - window / 8, 0],
+    ] as const) {
+        const empty = emptyWebhookStores(pool);
+        await empty.start();
+        const bench = new WebhookBench(empty);
+        await bench.addExporter();
+        await pool.query('update scanwire.exporters set answers_slowly = false');
+        await bench.deliveries.keepAlive({ id: crypto.randomUUID(), process: '{}', slots: { default: slots } }, 60_000_000);
+        await bench.acceptAtOnce(inFlight, { window });
+        await bench.publish();
+        await pool.query("update scanwire.deliveries set priority = 2 where state = 'pending'");
+        const [accepted] = await bench.acceptAtOnce(1, { window });
+        t.equal(accepted?.handedOut.length, granted, `${inFlight} in flight`);
+    }
+});
+
 t.test('accepts many events in one statement of a transaction of the application, and makes its commit heard by another', async (t) => {
     const empty = emptyWebhookStores(pool);
     await empty.start();

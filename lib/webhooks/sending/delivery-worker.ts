@@ -1,4 +1,4 @@
-import { type Concurrency, type ReadyBatches, readyBatches } from '../../batched.ts';
+import { type ReadyBatches, readyBatches } from '../../batched.ts';
 import { type KeyRing, rememberingRing } from '../../keys/key-ring.ts';
 import type { Claim, ClaimRequest, RecordedOutcome } from '../deliveries/delivery-store.ts';
 import type { DeliveryJob, QueueWorker } from '../dispatching/delivery-queue.ts';
@@ -19,18 +19,10 @@ import type { WebhooksContext } from '../webhooks-context.ts';
 import type { RefusedResponse } from './http-exchange.ts';
 import type { Message } from './http-sender.ts';
 import { bodyBytes } from './message-cache.ts';
+import { outcomeRecords, STATEMENTS } from './outcome-records.ts';
 
-/** Maximum number of claims or outcomes that share one statement. */
+/** Maximum number of claims that share one statement. */
 const BATCH = 200;
-
-/** Milliseconds between the tries to record an outcome, the last one for ever: what is not recorded is sent again. */
-const RECORD_RETRIES: readonly number[] = [100, 300, 1000];
-
-/**
- * Claims share one statement at a time, and outcomes another, so that many share each. Beside a statement that has said nothing for a second, since
- * its connection may be dead, a second one may run: otherwise the deliveries that wait for it would not be sent.
- */
-const STATEMENTS: Concurrency = { runs: 1, silentAfter: 1_000, runsWithSilent: 2 };
 
 /** A receiver that has had enough and does not say for how long is left alone for so many milliseconds. */
 const DEFAULT_PAUSE = 5_000;
@@ -52,7 +44,7 @@ export function deliveryWorker(context: WebhooksContext): (collector: string, co
     const { queue, newId, claimDuration, dispatcher, session, reservations, messageCache, bodyMemory, random, onError } = context;
     const claims = claimBatches(context);
     const ringOf = ringsOf(context.keyRing);
-    const outcomes = outcomeBatches(context);
+    const outcomes = outcomeRecords(context);
 
     async function deliver(job: DeliveryJob): Promise<void> {
         const { deliveryId, exporterId = '', reservation } = job;
@@ -116,7 +108,7 @@ export function deliveryWorker(context: WebhooksContext): (collector: string, co
             const keyRing = ringOf(claim.exporter);
             const outcome = await attempted(claim, keyRing, context);
             const recorded = { ...outcomeToRecord(claim, outcome, { keyRing, random }), begunAt };
-            const isInTime = await record(recorded);
+            const isInTime = await outcomes.record(recorded, claim);
             // The next one of its order key may be due by this.
             if (claim.exporter.ordered) {
                 dispatcher.wake();
@@ -136,19 +128,6 @@ export function deliveryWorker(context: WebhooksContext): (collector: string, co
     /** What the application does with it is no part of sending. */
     async function emit(event: DeliveryEvent): Promise<void> {
         await context.onEvent(event);
-    }
-
-    /** However long the store is away: what is known is not asked for again. */
-    async function record(recorded: RecordedOutcome): Promise<boolean> {
-        for (let tries = 0; ; tries += 1) {
-            try {
-                return await outcomes.add(recorded);
-            } catch (error) {
-                onError(error as Error);
-                await context.sleep(RECORD_RETRIES[Math.min(tries, RECORD_RETRIES.length - 1)] as number);
-            }
-        }
-        /* c8 ignore next -- nothing leaves the loop but its return */
     }
 
     return (collector, concurrency) => queue.work(collector, deliver, { concurrency, onError });
@@ -208,18 +187,6 @@ function claimBatches({
     const claims = readyBatches<WaitingClaim, Claim | null>(claim, next, STATEMENTS);
     bodyMemory.whenFreed(claims.proceed);
     return claims;
-}
-
-/** Outcomes share statements; of a delivery one at a time is recorded. */
-function outcomeBatches({ deliveries, breaker }: WebhooksContext): ReadyBatches<RecordedOutcome, boolean> {
-    return readyBatches<RecordedOutcome, boolean>(
-        (outcomes) => deliveries.recordOutcomes(outcomes, breaker),
-        (waiting, underWay) => {
-            const busy = new Set(Array.from(underWay, ({ item }) => item.deliveryId));
-            return waiting.filter(({ item }) => !busy.has(item.deliveryId)).slice(0, BATCH);
-        },
-        STATEMENTS,
-    );
 }
 
 /** What is sealed for an exporter is unsealed once, and kept for as long as its settings are. */

@@ -39,6 +39,7 @@ import { responsesOf } from './outcomes/response-bodies.ts';
 import { byteBudget } from './sending/byte-budget.ts';
 import { collectorWorkers } from './sending/collector-workers.ts';
 import { messageCache } from './sending/message-cache.ts';
+import { readingAhead } from './sending/read-ahead.ts';
 import type { WebhooksContext } from './webhooks-context.ts';
 
 /** The webhook exporter without a server around it. */
@@ -226,16 +227,18 @@ function contextOf(settings: Required<WebhooksOptions>, queue: DeliveryQueue, me
     const bodyMemory = byteBudget({ limit: settings.maxBytesInFlight, largest: settings.maxBodyBytes });
     const cache = messageCache(bodyMemory);
     const routing = eventRouting({ ...parts, reservations });
-    const dispatching = dispatcher(parts);
+    const session = claimingSession(parts, reservations);
+    const traces = tracesOf(parts);
+    const dispatching = dispatcher({ ...parts, readAhead: readingAhead({ ...parts, session, traces, messageCache: cache }) });
     return {
         ...parts,
         dispatcher: dispatching,
-        session: claimingSession(parts, reservations),
+        session,
         reservations,
         bodyMemory,
         messageCache: cache,
         routing,
-        traces: tracesOf(parts),
+        traces,
         responses: responsesOf(parts),
         tests: testsUnderWay(parts),
         retention: retentionOf(parts),

@@ -2,6 +2,7 @@ import type { Dispatched, Listening, SweepResult } from '../deliveries/delivery-
 import { COLLECTOR_PATTERN } from '../exporters/exporter.ts';
 import { emitPoisoned } from '../observing/emitted-events.ts';
 import { unsentOutcome } from '../outcomes/outcome.ts';
+import type { ReadAhead } from '../sending/read-ahead.ts';
 import type { WebhooksContext } from '../webhooks-context.ts';
 import type { DeliveryJob } from './delivery-queue.ts';
 import { type AfterStep, replaySteps } from './replay-steps.ts';
@@ -20,10 +21,7 @@ export interface Dispatcher {
     sweep(): void;
     /** A replay was begun: looks for it now. */
     replay(): void;
-    /**
-     * An attempt for this exporter has ended, after so many milliseconds, whether it is retried or not: hands out what may have waited for its place
-     * in the window.
-     */
+    /** An attempt for this exporter has ended, after so many milliseconds, retried or not: hands out what may have waited for its place in the window. */
     attemptEnded(exporterId: string, took: number): void;
     /** By what options what is accepted now can be handed out at once; undefined when it has to wait in its rows. */
     handOutOptions(): Required<HandOutOptions> | undefined;
@@ -160,7 +158,7 @@ export function dispatcher(context: DispatcherContext): Dispatcher {
 }
 
 type DispatcherContext = Pick<WebhooksContext, 'deliveries' | 'queue' | 'monotonic' | 'claimDuration' | 'newId' | 'onEvent' | 'onError'> &
-    Pick<WebhooksContext, 'window' | 'rate' | 'breakerAfter' | 'breaker'>;
+    Pick<WebhooksContext, 'window' | 'rate' | 'breakerAfter' | 'breaker'> & { readonly readAhead: ReadAhead };
 
 interface HandingOut {
     /** To be called when the process starts, which has not watched the store before. */
@@ -186,7 +184,7 @@ interface HandingOut {
 
 /** Sweeps when it is time, and puts what is lost or due into the queue. */
 function handingOut(context: DispatcherContext): HandingOut {
-    const { deliveries, queue, monotonic, window, rate, breakerAfter, onError } = context;
+    const { deliveries, queue, monotonic, window, rate, breakerAfter, readAhead, onError } = context;
     let nextSweep = Number.NEGATIVE_INFINITY;
     let graceEnds = Number.POSITIVE_INFINITY;
     /** Marked queued in their rows, not yet in the queue. */
@@ -274,6 +272,7 @@ function handingOut(context: DispatcherContext): HandingOut {
             const advanced = await fromStore(replays.advance());
             const hasSteps = replays.areUnfinished();
             const { again, ...dispatched } = await dispatch(advanced || !hasSteps);
+            await readAhead(dispatched.inTurns);
             if (!hasSteps && dispatched.inTurns.length > 0) {
                 addInTurns(dispatched.inTurns, Math.min(dispatched.inTurns.length * TRIED.apart, TRIED.within));
             }

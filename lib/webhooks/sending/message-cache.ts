@@ -6,9 +6,9 @@ import type { StoredExporter } from '../exporters/exporter.ts';
 import type { FormattedMessage } from '../messages/formatted-message.ts';
 import type { ByteBudget } from './byte-budget.ts';
 
-/** Events that this process has just accepted, and settings of exporters that it has read, so that a reserved delivery is sent without a read. */
+/** Events that this process has just accepted, or read ahead of their turn, and settings of exporters that it has read, so that a reserved delivery is sent without a read. */
 export interface MessageCache {
-    /** Adds the event of deliveries that were just accepted, and what is sent in its place, as far as there is memory. */
+    /** Adds the event of deliveries that were just accepted, or are about to be sent, and what is sent in its place, as far as there is memory. */
     add(deliveries: readonly string[], event: StoredEvent, message?: FormattedMessage | null): void;
     /**
      * What is needed to send, once, when all of it is at hand; its body then counts against the exporter in the body memory, until the taker gives
@@ -79,12 +79,24 @@ export function messageCache(bodyMemory: ByteBudget): MessageCache {
         bodyMemory.giveBack(null, bytes);
     }
 
+    function dropEvent(eventId: string): void {
+        for (const [deliveryId, cached] of events) {
+            if (cached.event.id === eventId) {
+                drop(deliveryId, cached);
+            }
+        }
+    }
+
     return {
         add(deliveries, event, message = null) {
             const bytes = bodyBytes({ event, message });
             for (const deliveryId of deliveries) {
                 if (!bodyMemory.tryTake(bytes)) {
                     return;
+                }
+                const before = events.get(deliveryId);
+                if (before !== undefined) {
+                    drop(deliveryId, before);
                 }
                 events.set(deliveryId, { event, message, bytes, old: false });
                 pruneLater();
@@ -106,8 +118,10 @@ export function messageCache(bodyMemory: ByteBudget): MessageCache {
         },
 
         addSettings({ exporter, generation }) {
+            const before = exporters.get(exporter.id);
             exporters.delete(exporter.id);
-            exporters.set(exporter.id, { exporter, generation });
+            // What was unsealed of the same settings is remembered by this object.
+            exporters.set(exporter.id, before?.generation === generation ? before : { exporter, generation });
             const [oldest] = exporters.keys();
             if (exporters.size > MAX_EXPORTERS && oldest !== undefined) {
                 exporters.delete(oldest);
@@ -130,12 +144,9 @@ export function messageCache(bodyMemory: ByteBudget): MessageCache {
         },
 
         async forgetEvent(eventId) {
-            for (const [deliveryId, cached] of events) {
-                if (cached.event.id === eventId) {
-                    drop(deliveryId, cached);
-                }
-            }
+            dropEvent(eventId);
             await Promise.allSettled(reading);
+            dropEvent(eventId);
         },
     };
 }

@@ -122,3 +122,42 @@ t.test('knows a bounded number of exporters, those that were learnt last', async
         t.equal(cache.take(one, NOW)?.exporter.id, id === 'exporter-0' ? undefined : id);
     }
 });
+
+t.test('keeps the settings that it has for as long as they are the same, with what was unsealed of them', async (t) => {
+    setTimers(t);
+    const { cache } = informed();
+    const taken = (generation: number) => {
+        cache.add(['one'], EVENT);
+        return cache.take(handedOut('one', 'siem', generation), NOW)?.exporter;
+    };
+    const before = taken(3);
+    t.ok(before);
+    cache.addSettings(learnt('siem'));
+    t.equal(taken(3), before);
+    cache.addSettings(learnt('siem', 4));
+    t.not(taken(4), before);
+});
+
+t.test('counts a message once that is added twice', async (t) => {
+    setTimers(t);
+    const { cache, bodyMemory } = informed();
+    cache.add(['one'], EVENT);
+    cache.add(['one'], EVENT);
+    t.ok(cache.take(handedOut('one'), NOW));
+    bodyMemory.giveBack('siem', 8);
+    t.ok(bodyMemory.tryTake(50), 'half of all is free');
+});
+
+t.test('forgets of an event what a read brings that began before', async (t) => {
+    setTimers(t);
+    const { cache } = informed();
+    let bring = (): void => undefined;
+    const read = new Promise<void>((resolve) => {
+        bring = resolve;
+    }).then(() => cache.add(['one'], EVENT));
+    void cache.duringRead(read);
+    const forgotten = cache.forgetEvent(EVENT.id);
+    bring();
+    await forgotten;
+    t.equal(cache.take(handedOut('one'), NOW), null);
+});

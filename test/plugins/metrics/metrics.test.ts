@@ -79,6 +79,39 @@ t.test('counts what is published and sent, and how long that took, without namin
     t.notMatch(JSON.stringify(samples), exporter.id);
 });
 
+t.test('has no label whose values grow with exporters, receivers or owners, of whatever happens', async (t) => {
+    const { hear, text } = await webhookMetrics({ source: () => null });
+    const certificate = { issuer: 'CN=x', expiresAt: '2030-01-01T00:00:00.000Z' };
+    hear({ type: 'event.accepted', eventId: 'v', kind: KIND, owner: 'the owner', deliveries: ['d'] } as never);
+    for (const type of ['delivered', 'failed', 'exhausted', 'poisoned']) {
+        const ofDelivery = { deliveryId: 'd', eventId: 'v', kind: KIND, exporterId: 'the exporter', collector: 'default', attempt: 1 };
+        const more = {
+            singleAttempt: false,
+            duration: 5,
+            latency: 5,
+            code: 'delivered',
+            status: 204,
+            detail: 'of the receiver',
+            certificate,
+        };
+        hear({ type: `delivery.${type}`, ...ofDelivery, ...more } as WebhookEvent);
+    }
+    for (const type of ['failing', 'stopped', 'recovered']) {
+        hear({
+            type: `exporter.${type}`,
+            exporterId: 'the exporter',
+            collector: 'default',
+            owner: 'the owner',
+            reason: 'its reason',
+        } as never);
+    }
+    const scrape = (await text()).text;
+    const labels = [...scrape.matchAll(/[{,](\w+)="([^"]*)"/g)];
+    t.match(scrape, /^scanwire_deliveries_ended_total\{state="exhausted"\} 1$/m);
+    t.strictSame([...new Set(labels.map(([, name]) => name))].toSorted(), ['collector', 'kind', 'le', 'outcome', 'part', 'state']);
+    t.notMatch(scrape, /the exporter|the owner|of the receiver|its reason/);
+});
+
 t.test('counts what fails by its outcome and, on request, by exporter', async (t) => {
     const server = await measured(t, { perExporter: true, processMetrics: true, path: '/own' });
     const { exporters, publish } = server.plugins['webhook-exporter'];

@@ -197,6 +197,35 @@ t.test('finds the trace again for a retry, and shows failures', async (t) => {
     );
 });
 
+t.test('finds the trace of each retry that is read together with others', async (t) => {
+    const spans = recorded(t);
+    const { own, stores, advance } = await setting(t, [503, 503, 204], await traced());
+    const traces = stores.deliveries.traces as TraceStore;
+    const { of } = traces;
+    const read: number[] = [];
+    Object.assign(traces, {
+        of: (eventIds: readonly string[]) => {
+            read.push(eventIds.length);
+            return of(eventIds);
+        },
+    });
+    await own.publish('alert_raised', { text: 'one' });
+    await own.publish('alert_raised', { text: 'other' });
+    await until(async () => (await own.deliveries.list()).every(({ kind, state }) => kind === 'test' || state === 'pending'));
+    read.length = 0;
+    advance(5_000);
+    const all = await ended(spans, 10);
+    const attempts = all.get('process alert_raised') as ReadableSpan[];
+    for (const publish of all.get('publish alert_raised') as ReadableSpan[]) {
+        const own = attempts.filter((span) => parentOf(span) === publish.spanContext().spanId);
+        t.same(
+            own.map(({ attributes }) => attributes['scanwire.attempt']),
+            [1, 2],
+        );
+    }
+    t.strictSame(read, [2]);
+});
+
 t.test('shows a batch as one step, and what refuses a publish', async (t) => {
     const spans = recorded(t);
     const { own } = await setting(t, [204], await traced());

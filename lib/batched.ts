@@ -34,6 +34,8 @@ export interface Concurrency {
     readonly silentAfter?: number;
     /** Maximum number of runs at once, with those that are silent. */
     readonly runsWithSilent?: number;
+    /** Whether who comes when a run may begin shares it with all that come before the code that runs then has ended, not with nobody. */
+    readonly sharesMoment?: boolean;
 }
 
 const ONE_RUN: Concurrency = { runs: 1 };
@@ -45,7 +47,7 @@ const ONE_RUN: Concurrency = { runs: 1 };
 export function readyBatches<Item, Result>(
     run: (items: readonly Item[]) => Promise<readonly Result[]>,
     next: <Waiting extends { readonly item: Item }>(waiting: readonly Waiting[], underWay: Iterable<Waiting>) => readonly Waiting[],
-    { runs, silentAfter, runsWithSilent = runs }: Concurrency = ONE_RUN,
+    { runs, silentAfter, runsWithSilent = runs, sharesMoment = false }: Concurrency = ONE_RUN,
 ): ReadyBatches<Item, Result> {
     interface Call {
         readonly item: Item;
@@ -138,7 +140,11 @@ export function readyBatches<Item, Result>(
         add: (item) =>
             new Promise<Result>((resolve, reject) => {
                 pending.push({ item, resolve, reject });
-                proceed();
+                if (sharesMoment) {
+                    queueMicrotask(proceed);
+                } else {
+                    proceed();
+                }
             }),
 
         proceed,

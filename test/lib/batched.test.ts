@@ -37,6 +37,20 @@ t.test('runs who comes during a run beside it, as far as that many may run', asy
     t.equal(most, 2);
 });
 
+t.test('runs together what comes in the same moment, where it shall', async (t) => {
+    const runs: number[][] = [];
+    const { add } = readyBatches<number, number>(
+        async (items) => {
+            runs.push([...items]);
+            return items;
+        },
+        (waiting) => waiting.slice(0, 4),
+        { runs: 2, sharesMoment: true },
+    );
+    await Promise.all([1, 2, 3, 4, 5].map(add));
+    t.strictSame(runs, [[1, 2, 3, 4], [5]]);
+});
+
 t.test('isolates the item that fails', async (t) => {
     const check = batched<number, number>(async (items) => {
         if (items.includes(3)) {

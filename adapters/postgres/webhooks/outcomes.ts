@@ -1,6 +1,6 @@
 import type { Executor } from '../../../lib/transaction.ts';
 import type { RecordedOutcome } from '../../../lib/webhooks/deliveries/delivery-store.ts';
-import { SHARES } from '../../../lib/webhooks/dispatching/slot-shares.ts';
+import { isQuickSuccess, SHARES } from '../../../lib/webhooks/dispatching/slot-shares.ts';
 import { type BreakerRules, STOPPED_FAILING } from '../../../lib/webhooks/outcomes/breaker.ts';
 import { INTERRUPTIONS, interrupted } from '../../../lib/webhooks/outcomes/outcome.ts';
 import type { ResponseBody, ResponseStore } from '../../../lib/webhooks/outcomes/response-bodies.ts';
@@ -40,14 +40,18 @@ export async function recordOutcomes(db: Executor, outcomes: readonly RecordedOu
         JSON.stringify({ ...rules, ...SHARES, stopReason: STOPPED_FAILING }),
         JSON.stringify(interrupted(0, INTERRUPTIONS.delivered)),
     ];
-    const { rows } = await db.query<{ index: number }>(...outcomeStatement(parameters, all));
+    const { rows } = await db.query<{ index: number }>(...outcomeStatement(parameters, all, outcomes.every(isQuickSuccess)));
     const held = new Set(rows.map(({ index }) => index));
     return outcomes.map((_, index) => held.has(index));
 }
 
 /** The least that will do, with what it takes after what is common to all. */
-function outcomeStatement(parameters: readonly ReturnType<typeof outcomeParameter>[], common: readonly string[]): [string, unknown[]] {
-    if (!parameters.every(isQuickSuccess)) {
+function outcomeStatement(
+    parameters: readonly ReturnType<typeof outcomeParameter>[],
+    common: readonly string[],
+    areQuick: boolean,
+): [string, unknown[]] {
+    if (!areQuick) {
         return [RECORD_OUTCOMES, [...common]];
     }
     if (parameters.some(({ index }) => index > 0)) {
@@ -55,11 +59,6 @@ function outcomeStatement(parameters: readonly ReturnType<typeof outcomeParamete
     }
     const { exporter_id, id, token, claimed_at, code, outcome } = parameters[0] as (typeof parameters)[number];
     return [RECORD_SINGLE_DELIVERED, [...common, exporter_id, id, token, claimed_at, code, outcome]];
-}
-
-/** Whether it can only change an exporter that does not fare well yet. */
-function isQuickSuccess({ state, health, took, pause, stop_reason }: ReturnType<typeof outcomeParameter>): boolean {
-    return state === 'delivered' && health === 'success' && took <= SHARES.quickWithin && pause === null && stop_reason === null;
 }
 
 function outcomeParameter(recorded: RecordedOutcome, index: number) {

@@ -50,16 +50,16 @@ const REQUEUE_AFTER = 10_000;
 const BATCH = 500;
 
 /**
- * What has been tried before goes out one after the other, so many milliseconds apart, and all of it within so many: what begins together ends together,
- * each time again, and the new events of that moment have to wait for it.
+ * What has been tried before goes out so many milliseconds apart, those of one turn together, and all of it within so many: what begins together ends
+ * together, each time again, and the new events of that moment have to wait for it.
  */
-const TRIED = { apart: 4, within: 600 } as const;
+const TRIED = { apart: 4, within: 600, turnEvery: 20 } as const;
 
 /**
  * The place of an attempt stays empty for such a part of the time that it took, and no longer than so many milliseconds: attempts that took long end
  * together, by their time limit, and one hand-out for all of them costs hardly more than one for each.
  */
-const EMPTY = { part: 1 / 20, most: 100 } as const;
+const EMPTY = { part: 1 / 40, most: 50 } as const;
 
 /** A dispatcher that is stopped. What fails is reported and tried again at the next poll. */
 export function dispatcher(context: DispatcherContext): Dispatcher {
@@ -274,7 +274,7 @@ function handingOut(context: DispatcherContext): HandingOut {
             const { again, ...dispatched } = await dispatch(advanced || !hasSteps);
             await readAhead(dispatched.inTurns);
             if (!hasSteps && dispatched.inTurns.length > 0) {
-                addInTurns(dispatched.inTurns, Math.min(dispatched.inTurns.length * TRIED.apart, TRIED.within));
+                addInTurns(dispatched.inTurns, Math.min(dispatched.inTurns.length * TRIED.apart, TRIED.within), TRIED.turnEvery);
             }
             return sooner(replays.goOnAfter(advanced, dispatched), again);
         },

@@ -1,3 +1,5 @@
+import type { RecordedOutcome } from '../deliveries/delivery-store.ts';
+
 /**
  * How the slots of a collector (the attempts that its workers can make at once) are shared, so that one exporter's slow receiver holds up
  * no other exporter. Times in milliseconds.
@@ -10,6 +12,12 @@ export const SHARES = {
     /** An attempt that delivers within this time makes its exporter a quick one. A new one counts as slow until then. */
     quickWithin: 500,
 } as const;
+
+/** Whether it can only change an exporter that does not fare well yet. */
+export function isQuickSuccess({ next, health, outcome, pause, stopReason }: RecordedOutcome): boolean {
+    const isQuick = outcome.timings.total <= SHARES.quickWithin;
+    return isQuick && next.state === 'delivered' && health === 'success' && pause === null && stopReason === null;
+}
 
 /** An exporter of a collector, the pool of workers whose slots it shares with others: one that has deliveries that are due or in flight. */
 export interface Sharer {

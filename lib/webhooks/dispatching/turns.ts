@@ -2,8 +2,8 @@ import type { Dispatched } from '../deliveries/delivery-store.ts';
 
 /** Hands on what it gets in turns. */
 export interface Turns<Item> {
-    /** Evenly within so many milliseconds; what is left of an earlier call at once. */
-    give(items: readonly Item[], milliseconds: number): void;
+    /** Evenly within so many milliseconds; what is left of an earlier call at once. @param every The least between two turns; 5 unless it is given. */
+    give(items: readonly Item[], milliseconds: number, every?: number): void;
     /** What is left, at once. */
     end(): void;
 }
@@ -28,9 +28,9 @@ function evenly<Item>(handOn: (items: readonly Item[]) => void): Turns<Item> {
     }
 
     return {
-        give(items, milliseconds) {
+        give(items, milliseconds, every = TURN_EVERY) {
             turn(left.length);
-            const turns = Math.max(1, Math.min(items.length, Math.floor(milliseconds / TURN_EVERY)));
+            const turns = Math.max(1, Math.min(items.length, Math.floor(milliseconds / every)));
             const each = Math.ceil(items.length / turns);
             left = items;
             timer = setInterval(() => turn(each), Math.floor(milliseconds / turns));

@@ -54,8 +54,11 @@ const RESERVED_FOR = RESERVATION_TIMES.beginWithin + RESERVATION_TIMES.reportedA
 /** Milliseconds between heartbeats while such reservations are waited for, so that the wait is short. */
 const FAST_HEARTBEAT_EVERY = 250;
 
-/** What goes on is reported together with what follows within so many milliseconds. */
-const REPORTED_TOGETHER = 50;
+/**
+ * What goes on is reported together with what follows within so many milliseconds. The store goes by the time up to which a report is complete, so that
+ * one that comes later only says later what is lost.
+ */
+const REPORTED_TOGETHER = 250;
 
 /** A session of this process that has not begun. */
 export function claimingSession(

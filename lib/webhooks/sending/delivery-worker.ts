@@ -16,10 +16,11 @@ import { resultOfError } from '../outcomes/attempt-result.ts';
 import { type Outcome, unsentOutcome } from '../outcomes/outcome.ts';
 import { DEFAULT_SCHEDULE, nextState } from '../outcomes/retry-schedule.ts';
 import type { WebhooksContext } from '../webhooks-context.ts';
+import { attemptPace } from './attempt-pace.ts';
 import type { RefusedResponse } from './http-exchange.ts';
 import type { Message } from './http-sender.ts';
 import { bodyBytes } from './message-cache.ts';
-import { outcomeRecords, STATEMENTS } from './outcome-records.ts';
+import { outcomeRecorder, STATEMENTS } from './outcome-recorder.ts';
 
 /** Maximum number of claims that share one statement. */
 const BATCH = 200;
@@ -44,10 +45,13 @@ export function deliveryWorker(context: WebhooksContext): (collector: string, co
     const { queue, newId, claimDuration, dispatcher, session, reservations, messageCache, bodyMemory, random, onError } = context;
     const claims = claimBatches(context);
     const ringOf = ringsOf(context.keyRing);
-    const outcomes = outcomeRecords(context);
+    const recorder = outcomeRecorder(context);
+    const pace = attemptPace();
 
     async function deliver(job: DeliveryJob): Promise<void> {
         const { deliveryId, exporterId = '', reservation } = job;
+        // Not once it is claimed: no attempt begins with settings that have changed while it waited.
+        await pace.turn(job);
         // The queue has given the same job twice.
         if (reservation !== null && reservations.hasBegun(reservation)) {
             return;
@@ -107,8 +111,9 @@ export function deliveryWorker(context: WebhooksContext): (collector: string, co
         try {
             const keyRing = ringOf(claim.exporter);
             const outcome = await attempted(claim, keyRing, context);
+            pace.ended(claim.exporter.id, outcome.code);
             const recorded = { ...outcomeToRecord(claim, outcome, { keyRing, random }), begunAt };
-            const isInTime = await outcomes.record(recorded, claim);
+            const isInTime = await recorder.record(recorded, claim);
             // The next one of its order key may be due by this.
             if (claim.exporter.ordered) {
                 dispatcher.wake();

@@ -1,0 +1,66 @@
+import type { DeliveryJob } from '../dispatching/delivery-queue.ts';
+import type { OutcomeCode } from '../outcomes/outcome.ts';
+
+/** When attempts begin. */
+export interface AttemptPace {
+    /** Null when one for this exporter may begin now, as a test always may; else resolves when it may. */
+    turn(job: Pick<DeliveryJob, 'exporterId' | 'singleAttempt'>): Promise<void> | null;
+    /** An attempt for this exporter has ended; what ends by a fault of ours says nothing. */
+    ended(exporterId: string, code: OutcomeCode): void;
+}
+
+/**
+ * So many attempts for exporters that have failed begin together, and as many again after so many milliseconds. What begins is work without a pause,
+ * most of all for names that have to be looked up; and what begins together runs into its time limit together, with as much work again. Meanwhile
+ * nothing would go out to a receiver that is well.
+ */
+const TOGETHER = { most: 8, apart: 5 } as const;
+
+/** Exporters that are known to have failed; beyond them, those that did so first are forgotten. */
+const MAX_FAILING = 1_000;
+
+/** The pace of a process, in which no exporter has failed yet. */
+export function attemptPace(): AttemptPace {
+    const failing = new Set<string>();
+    const waiting: (() => void)[] = [];
+    let places: number = TOGETHER.most;
+
+    function nextTurn(): void {
+        const next = waiting.splice(0, TOGETHER.most);
+        places = TOGETHER.most - next.length;
+        for (const begin of next) {
+            begin();
+        }
+        if (next.length > 0) {
+            setTimeout(nextTurn, TOGETHER.apart);
+        }
+    }
+
+    return {
+        turn({ exporterId = '', singleAttempt }) {
+            if (singleAttempt || !failing.has(exporterId)) {
+                return null;
+            }
+            if (places === 0) {
+                return new Promise((resolve) => waiting.push(resolve));
+            }
+            if (places === TOGETHER.most) {
+                setTimeout(nextTurn, TOGETHER.apart);
+            }
+            places -= 1;
+            return null;
+        },
+
+        ended(exporterId, code) {
+            if (code === 'interrupted') {
+                return;
+            }
+            failing.delete(exporterId);
+            if (code !== 'delivered') {
+                const [oldest = ''] = failing.size < MAX_FAILING ? [] : failing;
+                failing.delete(oldest);
+                failing.add(exporterId);
+            }
+        },
+    };
+}

@@ -1,5 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { mock } from 'node:test';
+import { setImmediate } from 'node:timers/promises';
 import t, { type Test } from 'tap';
 import { nameResolver, type Resolve, type ResolverOptions } from '../../../lib/egress/resolver.ts';
 import { type NameServerBehaviour, nameServer } from '../../support/name-server.ts';
@@ -14,9 +16,32 @@ async function asking(
     const server = await nameServer(behaviour, ttl);
     t.teardown(server.close);
     const hostsFile = join(t.testdir(), 'hosts');
-    const resolve = nameResolver({ timeout: 2000, maxPending: 8, nameServers: [server.address], hostsFile, ...options });
+    const resolve = nameResolver({ timeout: LIMIT, maxPending: 8, nameServers: [server.address], hostsFile, ...options });
     return { resolve, questions: server.questions };
 }
+
+/** The limit of a resolver, which passes when the test says so: what a name server is asked meanwhile is answered however busy the machine is. */
+function heldTime(t: Test) {
+    let now = 0;
+    mock.timers.enable({ apis: ['setTimeout'] });
+    t.teardown(() => mock.timers.reset());
+    return {
+        monotonic: () => now,
+        /** Lets the time of all be over of whom a name server has been asked so often. */
+        async over(questions: readonly string[], count: number): Promise<void> {
+            while (questions.length < count) {
+                await setImmediate();
+            }
+            now += LIMIT;
+            mock.timers.tick(LIMIT);
+            // Whoever waits is told at once; the place is free when the question has been called off.
+            await setImmediate();
+        },
+    };
+}
+
+/** Milliseconds in which a name of {@link asking} must be resolved. */
+const LIMIT = 2_000;
 
 t.test('gives the addresses of both families', async (t) => {
     const { resolve, questions } = await asking(t, () => ['192.0.2.1', '192.0.2.2', '2001:db8::1']);
@@ -93,8 +118,14 @@ t.test('answers for one name while the servers of many others are silent', async
 
 t.test('stops asking for a name whose time is over, and is asked again by the next', async (t) => {
     let silent = true;
-    const { resolve } = await asking(t, () => (silent ? 'silent' : ['192.0.2.1']), { timeout: 100, maxPending: 1 });
-    await t.rejects(resolve('one.example', forever), { code: 'dns_timeout', message: 'Resolving one.example took longer than 100 ms' });
+    const { monotonic, over } = heldTime(t);
+    const { resolve, questions } = await asking(t, () => (silent ? 'silent' : ['192.0.2.1']), { maxPending: 1, monotonic });
+    const late = t.rejects(resolve('one.example', forever), {
+        code: 'dns_timeout',
+        message: 'Resolving one.example took longer than 2000 ms',
+    });
+    await over(questions, 2);
+    await late;
     silent = false;
     t.strictSame(await resolve('two.example', forever), ['192.0.2.1'], 'the first is pending no more');
     t.strictSame(await resolve('one.example', forever), ['192.0.2.1']);
@@ -116,23 +147,33 @@ t.test('refuses more names at once than it may ask for: a fault of its own', asy
 });
 
 t.test('leaves half of its places to names that are not known to be silent', async (t) => {
-    const { resolve } = await asking(t, (name) => (name.startsWith('silent') ? 'silent' : ['192.0.2.1']), { maxPending: 4, timeout: 200 });
+    const { monotonic, over } = heldTime(t);
+    const behaviour = (name: string): NameServerBehaviour => (name.startsWith('silent') ? 'silent' : ['192.0.2.1']);
+    const { resolve, questions } = await asking(t, behaviour, { maxPending: 4, monotonic });
     const all = (count: number): Promise<readonly unknown[]> =>
         Promise.all(Array.from({ length: count }, (_, index) => resolve(`silent-${index}.example`, forever).catch(({ code }) => code)));
-    t.strictSame(await all(4), Array(4).fill('dns_timeout'), 'the first time nobody knows');
+    const first = all(4);
+    await over(questions, 8);
+    t.strictSame(await first, Array(4).fill('dns_timeout'), 'the first time nobody knows');
     const again = all(4);
     t.strictSame(await resolve('receiver.example', forever), ['192.0.2.1']);
     t.strictSame(await resolve('other.example', forever), ['192.0.2.1']);
+    await over(questions, 8 + 4 + 4);
     t.strictSame((await again).toSorted(), ['dns_timeout', 'dns_timeout', 'interrupted', 'interrupted']);
 });
 
 t.test('takes a name for silent no more once it was answered', async (t) => {
     let silent = true;
-    const { resolve } = await asking(t, () => (silent ? 'silent' : ['192.0.2.1']), { maxPending: 2, timeout: 200, ttl: 0 });
+    const { monotonic, over } = heldTime(t);
+    const { resolve, questions } = await asking(t, () => (silent ? 'silent' : ['192.0.2.1']), { maxPending: 2, ttl: 0, monotonic });
     const both = (): Promise<readonly unknown[]> =>
         Promise.all(['one.example', 'two.example'].map((name) => resolve(name, forever).catch(({ code }) => code)));
-    t.strictSame(await both(), ['dns_timeout', 'dns_timeout']);
-    t.strictSame(await both(), ['dns_timeout', 'interrupted']);
+    const first = both();
+    await over(questions, 4);
+    t.strictSame(await first, ['dns_timeout', 'dns_timeout']);
+    const again = both();
+    await over(questions, 4 + 2);
+    t.strictSame(await again, ['dns_timeout', 'interrupted']);
     silent = false;
     for (const name of ['one.example', 'two.example']) {
         await resolve(name, forever);

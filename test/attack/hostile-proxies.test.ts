@@ -11,7 +11,7 @@ import { loopbackSender, ROOT, secureServer } from '../support/token-server.ts';
 const NOTHING = (): void => {};
 
 const PROXIES: Readonly<Record<string, readonly [serve: (socket: Socket) => void, detail: RegExp]>> = {
-    'says nothing': [NOTHING, /^The proxy did not answer within 300 ms$/],
+    'says nothing': [NOTHING, /^The proxy did not answer within 1000 ms$/],
     'sends headers without end': [
         (socket) => {
             socket.write('HTTP/1.1 200 OK\r\n');
@@ -32,7 +32,7 @@ const PROXIES: Readonly<Record<string, readonly [serve: (socket: Socket) => void
             const timer = setInterval(() => socket.write('a'), 20);
             socket.on('close', () => clearInterval(timer));
         },
-        /^The proxy did not answer within 300 ms$/,
+        /^The proxy did not answer within 1000 ms$/,
     ],
     'speaks another protocol': [(socket) => void socket.write('220 mail.test ESMTP\r\n\r\n'), /^The proxy did not answer in HTTP\/1.1$/],
     'answers in a status that is none': [(socket) => void socket.write('HTTP/1.1 99 x\r\n\r\n'), /^The proxy did not answer in HTTP\/1.1$/],
@@ -59,7 +59,7 @@ for (const [name, [serve, detail]] of Object.entries(PROXIES)) {
             response.writeHead(204).end();
         });
         for (const url of [receiver, receiver.replace('https', 'http')]) {
-            const outcome = await loopbackSender(t, { connectTimeout: 300 }).send({
+            const outcome = await loopbackSender(t, { connectTimeout: 1_000 }).send({
                 exporterId: 'e',
                 url,
                 trust: 'strict',

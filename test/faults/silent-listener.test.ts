@@ -6,8 +6,18 @@ import { until } from '../../adapters/contract/assertions.ts';
 import { tcpProxy } from '../support/tcp-proxy.ts';
 import { testDatabase } from '../support/test-database.ts';
 
+/** Makes the tables of the queue, which may take longer than the questions of a worker that are soon given up. */
+async function schemaOfQueue(connectionString: string): Promise<void> {
+    const pool = new pg.Pool({ connectionString });
+    const queue = postgresQueue({ pool });
+    await queue.ready();
+    await queue.close();
+    await pool.end();
+}
+
 t.test('a worker whose listening connection falls silent goes on to take jobs', async (t) => {
     const database = await testDatabase();
+    await schemaOfQueue(database.url);
     const url = new URL(database.url);
     const proxy = await tcpProxy({ host: url.hostname, port: Number(url.port || 5432) });
     url.hostname = '127.0.0.1';

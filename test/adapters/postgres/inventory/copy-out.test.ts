@@ -85,8 +85,8 @@ t.test('is waited for no longer than the pool lets queries take', async (t) => {
     const { pool, stop } = await present(database).open();
     t.after(stop);
     const { connectionString } = pool.options as { readonly connectionString: string };
-    const limited = new pg.Pool({ connectionString, query_timeout: 200 });
+    const limited = new pg.Pool({ connectionString, query_timeout: 1_000 });
     t.after(() => limited.end());
-    await t.rejects(reading(limited)(texts('n = 1', `pg_sleep(3)::text`)), { code: 'UNAVAILABLE' });
+    await t.rejects(reading(limited)(texts('n = 1', `pg_sleep(5)::text`)), { code: 'UNAVAILABLE' });
     t.equal(whole(await reading(limited)(texts('n = 1', `'on'`))), 'on');
 });

@@ -1,6 +1,6 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import t, { type Test } from 'tap';
+import t from 'tap';
 import { until } from '../../adapters/contract/assertions.ts';
 import { authority, certificate } from '../support/certificates.ts';
 import { countingReceiver } from '../support/counting-receiver.ts';
@@ -9,33 +9,14 @@ import { fixture, json, said, usedDataOf } from '../support/served.ts';
 
 const KIND = 'idr_investigation_created';
 const BODY = fixture('events/investigation.json');
-/** Nobody listens there. */
-const RECEIVER = '127.0.0.1:18099';
-
-t.test('says who gets an event and why not, and what would be sent, with nothing secret', async (t) => {
-    const data = await served(t);
-    const filter = join(t.testdir({}), 'filter.json');
-    await writeFile(filter, JSON.stringify({ all: [{ path: 'title', op: 'contains', value: 'no such words' }] }));
-    const url = ['--url', `http://${RECEIVER}/in`, '--header', 'Authorization: Bearer hunter2'];
-    const { id } = await json<{ id: string }>(data, 'exporters', 'create', ...url, '--kinds', 'idr_*', '--owner', 'ann', '--start');
-    const question = [id, '--kind', KIND, '--body', BODY];
-    t.same(await json(data, 'exporters', 'explain', ...question, '--owner', 'ann'), { wanted: true });
-    t.match(await said(['exporters', 'explain', ...question, '--data', data]), { code: 0, stdout: /owner/ });
-
-    t.match(await json(data, 'exporters', 'update', id, '--filter', filter), { filter: { all: [{ path: 'title' }] } });
-    t.match(await said(['exporters', 'explain', ...question, '--owner', 'ann', '--data', data]), { code: 0, stdout: /title/ });
-
-    const previewed = await said(['exporters', 'preview', ...question, '--data', data]);
-    t.match(previewed, { code: 0, stdout: /^Authorization: \*+$[\s\S]*^\{"/m });
-    t.notMatch(previewed.stdout, /hunter2/);
-    await json(data, 'exporters', 'update', id, '--format', 'cloudevents');
-    const { headers, body } = await json<{ headers: string[][]; body: string }>(data, 'exporters', 'preview', ...question);
-    t.match(new Map(headers as [string, string][]).get('Content-Type'), /^application\/cloudevents\+json/);
-    t.match(JSON.parse(body), { specversion: '1.0', data: { title: String } });
-});
+/** Nobody listens there, and no test takes a port as low. */
+const RECEIVER = '127.0.0.1:9';
+/** The data folder of the server that tests share which need none of their own. */
+let shared: Promise<string> | undefined;
 
 t.test('accepts an event once under a key of the caller, and lists and counts deliveries by all filters', async (t) => {
-    const data = await served(t);
+    shared ??= served();
+    const data = await shared;
     const publish = ['events', 'publish', KIND, BODY, '--idempotency-key', 'one'];
     const first = await json<{ eventId: string }>(data, ...publish);
     t.strictSame(await json(data, ...publish), first);
@@ -72,8 +53,32 @@ t.test('accepts an event once under a key of the caller, and lists and counts de
     t.match(await said(['attempts', 'list', '--outcome', 'none', '--data', data]), { code: 1, stderr: /outcome/ });
 });
 
+t.test('says who gets an event and why not, and what would be sent, with nothing secret', async (t) => {
+    shared ??= served();
+    const data = await shared;
+    const filter = join(t.testdir({}), 'filter.json');
+    await writeFile(filter, JSON.stringify({ all: [{ path: 'title', op: 'contains', value: 'no such words' }] }));
+    const url = ['--url', `http://${RECEIVER}/in`, '--header', 'Authorization: Bearer hunter2'];
+    const { id } = await json<{ id: string }>(data, 'exporters', 'create', ...url, '--kinds', 'idr_*', '--owner', 'ann', '--start');
+    const question = [id, '--kind', KIND, '--body', BODY];
+    t.same(await json(data, 'exporters', 'explain', ...question, '--owner', 'ann'), { wanted: true });
+    t.match(await said(['exporters', 'explain', ...question, '--data', data]), { code: 0, stdout: /owner/ });
+
+    t.match(await json(data, 'exporters', 'update', id, '--filter', filter), { filter: { all: [{ path: 'title' }] } });
+    t.match(await said(['exporters', 'explain', ...question, '--owner', 'ann', '--data', data]), { code: 0, stdout: /title/ });
+
+    const previewed = await said(['exporters', 'preview', ...question, '--data', data]);
+    t.match(previewed, { code: 0, stdout: /^Authorization: \*+$[\s\S]*^\{"/m });
+    t.notMatch(previewed.stdout, /hunter2/);
+    await json(data, 'exporters', 'update', id, '--format', 'cloudevents');
+    const { headers, body } = await json<{ headers: string[][]; body: string }>(data, 'exporters', 'preview', ...question);
+    t.match(new Map(headers as [string, string][]).get('Content-Type'), /^application\/cloudevents\+json/);
+    t.match(JSON.parse(body), { specversion: '1.0', data: { title: String } });
+});
+
 t.test('takes a template, the secret of a format and a rate, and looks at the receiver', async (t) => {
-    const data = await served(t);
+    shared ??= served();
+    const data = await shared;
     const folder = t.testdir({
         template: JSON.stringify({ text: '{{ kind }}: {{ body.title }}' }),
         secret: '0123456789abcdef0123456789abcdef\n',
@@ -100,7 +105,8 @@ t.test('takes a template, the secret of a format and a rate, and looks at the re
 });
 
 t.test('takes what an exporter authenticates by out of files, and shows none of it', async (t) => {
-    const data = await served(t);
+    shared ??= served();
+    const data = await shared;
     const root = await authority('Private root');
     const identity = await certificate({ authority: root });
     const folder = t.testdir({
@@ -134,7 +140,7 @@ t.test('takes what an exporter authenticates by out of files, and shows none of 
 t.test('sends once more what failed, and what was held while its receiver had stopped an exporter', async (t) => {
     let status = 204;
     const receiver = await countingReceiver(t, (response) => response.writeHead(status).end());
-    const data = await served(t, new URL(receiver.url).host);
+    const data = await served(new URL(receiver.url).host);
     const { id } = await json<{ id: string }>(data, 'exporters', 'create', '--url', receiver.url, '--start');
     const publish = async (): Promise<string> => {
         const { deliveries } = await json<{ deliveries: string[] }>(data, 'events', 'publish', KIND, BODY);
@@ -170,7 +176,7 @@ t.test('sends once more what failed, and what was held while its receiver had st
 });
 
 /** The data folder of a server that may call the receiver. */
-async function served(t: Test, receiver: string = RECEIVER): Promise<string> {
+async function served(receiver: string = RECEIVER): Promise<string> {
     const data = await usedDataOf(t);
     const server = startScanwire(['serve', '--data', data, '--port', '0', '--json'], { env: { SCANWIRE_EGRESS_ALLOW: receiver } });
     t.teardown(() => server.kill('SIGKILL'));

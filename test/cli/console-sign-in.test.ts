@@ -9,7 +9,7 @@ import { ScanwireError } from '../../lib/errors.ts';
 import { host, systemOf } from '../plugins/admin-console/host.ts';
 import { Visitor } from '../plugins/admin-console/visitor.ts';
 import { ENTRY, QUICK_NODE, scanwire, startScanwire } from '../support/scanwire.ts';
-import { dataOf, get, json, serve, serveIn, usedDataOf } from '../support/served.ts';
+import { get, json, serve, serveIn, usedDataOf } from '../support/served.ts';
 
 const COOKIE = /^scanwire-console=([^;]+); Max-Age=43200; Expires=[^;]+; Secure; HttpOnly; SameSite=Strict; Path=\/admin$/;
 const SIGN_IN = '/admin/sign-in';
@@ -179,7 +179,7 @@ t.test('gives no links where there are no pages', async (t) => {
 });
 
 t.test('prints a link of the server that runs', async (t) => {
-    const data = dataOf(t);
+    const data = await usedDataOf(t);
     t.match(await scanwire(['console', '--data', data]), { code: 1, stderr: /^scanwire: No server runs on .*scanwire serve/ });
     const { served } = await serve(t, data);
     const { url } = await json<{ url: string }>(data, 'console');
@@ -190,7 +190,7 @@ t.test('prints a link of the server that runs', async (t) => {
 });
 
 t.test('prints a link as it starts to a terminal, and to nothing else', async (t) => {
-    const data = dataOf(t);
+    const data = await usedDataOf(t);
     const args = [ENTRY, 'serve', '--data', data, '--port', '0'];
     const [program, ...first] = QUICK_NODE;
     const command = [program, ...first, ...args].map((word) => `'${word}'`).join(' ');
@@ -200,7 +200,7 @@ t.test('prints a link as it starts to a terminal, and to nothing else', async (t
     const [, url = ''] = /Administration\s+(https:\S+)/.exec(shown) ?? [];
     t.ok(url.includes(`${SIGN_IN}?link=`), shown);
 
-    const elsewhere = dataOf(t);
+    const elsewhere = await usedDataOf(t);
     const toPipe = startScanwire(['serve', '--data', elsewhere, '--port', '0']);
     t.teardown(() => toPipe.kill('SIGKILL'));
     t.notMatch(await saidUntil(toPipe, /Ctrl-C stops/), /Administration|link=/);

@@ -105,9 +105,18 @@ t.test('delivers to a receiver that verifies, and opens loopback to nothing else
     t.equal(await ended(receiver, 'SIGINT'), 0);
 });
 
-t.test('shows no path and no query of a URL, but where the URL is asked for', async (t) => {
+/** The data folder of a server that tests share. */
+let shared: Promise<string> | undefined;
+
+async function served(): Promise<string> {
     const data = await usedDataOf(t);
     await serve(t, data);
+    return data;
+}
+
+t.test('shows no path and no query of a URL, but where the URL is asked for', async (t) => {
+    shared ??= served();
+    const data = await shared;
     const url = 'https://example.com/T0KEN/in?token=hunter2';
     const { id } = await json<{ id: string }>(data, 'exporters', 'create', '--url', url);
     for (const command of [['list'], ['show', id]]) {
@@ -124,8 +133,8 @@ t.test('shows no path and no query of a URL, but where the URL is asked for', as
 });
 
 t.test('orders what goes to an exporter, and says so', async (t) => {
-    const data = await usedDataOf(t);
-    await serve(t, data);
+    shared ??= served();
+    const data = await shared;
     const url = ['--url', 'https://example.com/in'];
     const { id } = await json<{ id: string }>(data, 'exporters', 'create', ...url, '--ordered', '--after-exhausted', 'hold');
     const { stdout } = await said(['exporters', 'show', id, '--data', data]);

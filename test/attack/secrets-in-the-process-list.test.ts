@@ -5,11 +5,16 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { type Credentials, certificate } from '../support/certificates.ts';
-import { ended, linesOf, nextJson, scanwire, startScanwire } from '../support/scanwire.ts';
-import { json, serveIn, usedDataOf } from '../support/served.ts';
+import { ended, linesOf, nextJson, type Ran, type RunOptions, scanwire, startScanwire } from '../support/scanwire.ts';
+import { json, said, serveIn, usedDataOf } from '../support/served.ts';
 
 const SECRET = 'a secret that no list shows';
 const HEADERS = 'Authorization: Bearer hidden-token\r\nX-Tenant: 7\n';
+
+/** Runs the command: in a process of its own where it reads from stdin, which is a pipe then. */
+function run(args: readonly string[], options: RunOptions = {}): Promise<Ran> {
+    return options.input === undefined ? said(args, options) : scanwire(args, options);
+}
 
 /** A receiver that answers 204, and what has come to it. */
 async function receiver(t: Test): Promise<{ readonly url: string; readonly tokens: (string | undefined)[] }> {
@@ -69,12 +74,12 @@ t.test('takes each secret from a file, stdin and the environment, so that no arg
             { args: [file, '-'], input: text },
             { args: [variable, 'HELD'], env: { HELD: text } },
         ]) {
-            const said = await scanwire(
+            const ran = await run(
                 ['exporters', 'create', '--url', 'https://example.com/', ...args, ...more, '--data', data, '--json'],
                 options,
             );
-            t.match(said, { code: 0, stderr: '' }, args.join(' '));
-            t.match(JSON.parse(said.stdout), shown, args.join(' '));
+            t.match(ran, { code: 0, stderr: '' }, args.join(' '));
+            t.match(JSON.parse(ran.stdout), shown, args.join(' '));
         }
     }
 });
@@ -115,9 +120,9 @@ t.test('takes the URL of a receiver, whose path may be a token, in the same ways
         { args: ['--url-env', 'HOOK_URL'], env: { HOOK_URL: url } },
     ];
     for (const { args, ...options } of ways) {
-        const said = await scanwire(['exporters', 'create', ...args, '--data', data, '--json'], options);
-        t.match(said, { code: 0, stderr: '' }, args.join(' '));
-        const { id } = JSON.parse(said.stdout) as { readonly id: string };
+        const ran = await run(['exporters', 'create', ...args, '--data', data, '--json'], options);
+        t.match(ran, { code: 0, stderr: '' }, args.join(' '));
+        const { id } = JSON.parse(ran.stdout) as { readonly id: string };
         t.match(await json(data, 'exporters', 'show', id, '--show-url'), { url });
     }
 
@@ -126,12 +131,12 @@ t.test('takes the URL of a receiver, whose path may be a token, in the same ways
         ['https://hooks.example.com/in?key=hidden-token', true],
         ['https://hooks.example.com/in', false],
     ] as const) {
-        const { code, stderr } = await scanwire(['exporters', 'create', '--url', typed, '--data', data]);
+        const { code, stderr } = await run(['exporters', 'create', '--url', typed, '--data', data]);
         t.equal(code, 0);
         t.equal(/--url is given.*: use --url-file FILE, --url-file - or --url-env VARIABLE$/m.test(stderr), isWarnedOf, typed);
         t.notMatch(stderr, 'hidden-token');
     }
-    t.match(await scanwire(['exporters', 'create', '--data', data]), {
+    t.match(await run(['exporters', 'create', '--data', data]), {
         code: 2,
         stderr: /'--url <url>', '--url-file <file>' or '--url-env <variable>'/,
     });
@@ -158,13 +163,13 @@ t.test('listens with a secret that the list of processes does not show', async (
 t.test('warns of a secret among the arguments, names the other way and does not repeat it', async (t) => {
     const data = await usedDataOf(t);
     const args = ['exporters', 'create', '--url', 'https://example.com/', '--secret', SECRET, '--header', 'X-Key: hidden-token'];
-    const { code, stderr } = await scanwire([...args, '--data', data]);
+    const { code, stderr } = await run([...args, '--data', data]);
     t.equal(code, 0);
     t.match(stderr, /^scanwire: warning: .*--secret .*--secret-file FILE, --secret-file - or --secret-env VARIABLE$/m);
     t.match(stderr, /^scanwire: warning: .*--header .*--header-file FILE.*$/m);
     t.notMatch(stderr, /no list shows|hidden-token/);
 
-    const lines = (await scanwire([...args, '--data', data, '--json'])).stderr.trim().split('\n');
+    const lines = (await run([...args, '--data', data, '--json'])).stderr.trim().split('\n');
     t.match(
         lines.map((line) => JSON.parse(line)),
         [{ warning: { field: 'secret', message: String } }, { warning: { field: 'header', message: String } }],
@@ -187,14 +192,14 @@ t.test('refuses what names no secret, or several, without repeating one', async 
         [['--client-key', '-', '--oauth', '-'], /Only one of --client-key and --oauth can be read from stdin/],
     ];
     for (const [args, message] of cases) {
-        const said = await scanwire(['exporters', 'create', '--url', 'https://example.com/', ...args, '--data', data]);
-        t.equal(said.code, 1, args.join(' '));
-        t.match(said.stderr, message);
-        t.notMatch(said.stderr, 'hidden-token');
+        const ran = await run(['exporters', 'create', '--url', 'https://example.com/', ...args, '--data', data]);
+        t.equal(ran.code, 1, args.join(' '));
+        t.match(ran.stderr, message);
+        t.notMatch(ran.stderr, 'hidden-token');
     }
 
     const both = ['exporters', 'update', 'x', '--no-header', '--header-env', 'HOME', '--data', data];
-    t.match(await scanwire(both), { code: 1, stderr: /Give either --no-header or headers/ });
+    t.match(await run(both), { code: 1, stderr: /Give either --no-header or headers/ });
 });
 
 t.test('takes the headers of one receiver to no other, unless told so', async (t) => {
@@ -206,7 +211,7 @@ t.test('takes the headers of one receiver to no other, unless told so', async (t
     const { id } = await json<{ id: string }>(data, ...create);
     t.same(first.tokens, ['Bearer hidden-token']);
 
-    const moved = await scanwire(['exporters', 'update', id, '--url', second.url, '--data', data, '--json']);
+    const moved = await run(['exporters', 'update', id, '--url', second.url, '--data', data, '--json']);
     t.match(moved, { code: 1 });
     t.match(JSON.parse(moved.stderr), { error: { code: 'INVALID_INPUT', field: 'headers', message: /given again, or keepHeaders/ } });
     t.same(second.tokens, [], 'not even a test went there');

@@ -1,5 +1,6 @@
 import t from 'tap';
 import { until } from '../../adapters/contract/assertions.ts';
+import { usedDataOf } from '../support/served.ts';
 import { assertSameDuplicates } from './support/duplicates.ts';
 import { publishMany } from './support/investigations.ts';
 import { json, receiver, serve } from './support/processes.ts';
@@ -9,7 +10,7 @@ const COUNT = 500;
 
 t.test('delivers all of 500 investigations although the embedded server is killed while it delivers', async (t) => {
     const folder = temporaryFolder(t);
-    const data = `${folder}/data`;
+    const data = await usedDataOf(t);
     const to = await receiver(t, folder, 50);
     const env = { SCANWIRE_EGRESS_ALLOW: '127.0.0.0/8' };
     const first = await serve(t, data, { env });

@@ -4,14 +4,14 @@ import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js'
 import t from 'tap';
 import { relay } from '../../cli/commands/mcp.ts';
 import { dataFolder } from '../../cli/data-folder.ts';
+import { usedDataOf } from '../support/served.ts';
 import { json, serve } from './support/processes.ts';
-import { temporaryFolder } from './support/temporary-folder.ts';
 
 const SCAN = new URL('../../../fixtures/scans/services.xml', import.meta.url).pathname;
 const COMMAND = new URL('../../cli/scanwire.js', import.meta.url).pathname;
 
 t.test('lets an assistant read through the running server, as its operator', async (t) => {
-    const data = `${temporaryFolder(t)}/data`;
+    const data = await usedDataOf(t);
     const running = await serve(t, data);
     const imported = await json<{ hosts: { new: number } }>(['import', SCAN, '--data', data]);
     const client = new Client({ name: 'test', version: '1' });

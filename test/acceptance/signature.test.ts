@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { Webhook } from 'standardwebhooks';
 import t from 'tap';
 import { until } from '../../adapters/contract/assertions.ts';
+import { usedDataOf } from '../support/served.ts';
 import { json, type Message, receiver, serve } from './support/processes.ts';
 import { temporaryFolder } from './support/temporary-folder.ts';
 
@@ -14,7 +15,7 @@ const SAMPLE = new URL('../../../fixtures/events/investigation.json', import.met
 
 t.test('signs so that other programs verify it', async (t) => {
     const folder = temporaryFolder(t);
-    const data = `${folder}/data`;
+    const data = await usedDataOf(t);
     const env = { SCANWIRE_EGRESS_ALLOW: '127.0.0.1/32' };
     const to = await receiver(t, folder);
     await serve(t, data, { env });

@@ -6,7 +6,7 @@ import t, { type Test } from 'tap';
 import { cpuTimes } from '../../bench/cpu-time.ts';
 import { HOSTILE, plainRecords } from '../../bench/hostile-bodies.ts';
 import { json, serve } from '../acceptance/support/processes.ts';
-import { temporaryFolder } from '../acceptance/support/temporary-folder.ts';
+import { usedDataOf } from '../support/served.ts';
 
 /*
  * What a batch costs must follow from its bytes on the wire: at most 50 times as much as so many bytes of plain records, for whoever has
@@ -24,7 +24,7 @@ interface Target {
 }
 
 async function target(t: Test): Promise<Target> {
-    const data = `${temporaryFolder(t)}/data`;
+    const data = await usedDataOf(t);
     const { origin, pid } = await serve(t, data);
     const { key } = await json<{ key: string }>(['keys', 'create', 'sender', '--scope', 'records:write', '--data', data]);
     return { origin, key, spent: async () => ((await cpuTimes({ server: pid })).server ?? 0) / 1000 };

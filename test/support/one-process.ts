@@ -18,6 +18,9 @@ process.exit = ((code?: number) => {
 /** What is left to end by itself, in milliseconds. */
 const PATIENCE = 10_000;
 
+/** Bytes that a pipe hands over at once. */
+const PIPE = 65_536;
+
 let count = 0;
 let ends = false;
 process.on('message', async (run: Run | typeof END) => {
@@ -40,7 +43,7 @@ async function ran({ args, env = {}, cwd, input }: Run): Promise<Ran> {
     process.argv = [process.execPath, ENTRY, ...args];
     process.env = { ...own, ...env };
     process.chdir(cwd);
-    Object.defineProperty(process, 'stdin', { value: Readable.from(input === undefined ? [] : [Buffer.from(input)]), configurable: true });
+    Object.defineProperty(process, 'stdin', { value: Readable.from(piecesOf(Buffer.from(input ?? []))), configurable: true });
     const said = { stdout: '', stderr: '' };
     stdout.write = collecting((text) => {
         said.stdout += text;
@@ -57,6 +60,13 @@ async function ran({ args, env = {}, cwd, input }: Run): Promise<Ran> {
     stdout.write = writes.stdout;
     stderr.write = writes.stderr;
     return { code, ...said };
+}
+
+/** At most as long as those of a pipe. */
+function* piecesOf(bytes: Buffer): Generator<Buffer> {
+    for (let at = 0; at < bytes.length; at += PIPE) {
+        yield bytes.subarray(at, at + PIPE);
+    }
 }
 
 /** In place of `write` of a stream. */

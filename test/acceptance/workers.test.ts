@@ -11,7 +11,9 @@ interface Deployment {
     readonly data: string;
     readonly to: ReceiverProcess;
     readonly redis: RedisServer;
-    /** Starts a worker of the collector `remote`. */
+    /** A worker of the collector `remote`. */
+    readonly first: Running;
+    /** Starts another one. */
     worker(): Promise<Running>;
 }
 
@@ -33,15 +35,13 @@ async function deployment(t: Test, answered?: number): Promise<Deployment> {
     await serve(t, data, { env });
     const worker = () => start(t, ['worker', '--collector', 'remote', '--concurrency', '20', '--data', data], /remote/, env);
     const first = await worker();
-    const { id } = await json<{ id: string }>(['exporters', 'create', '--url', to.url, '--collector', 'remote', '--data', data]);
-    await json(['exporters', 'start', id, '--data', data]);
-    await first.stop('SIGTERM');
-    return { data, to, redis, worker };
+    await json(['exporters', 'create', '--url', to.url, '--collector', 'remote', '--start', '--data', data]);
+    return { data, to, redis, first, worker };
 }
 
 t.test('loses nothing when one of two workers is killed in mid-flight, and the other goes on', async (t) => {
-    const { data, to, worker } = await deployment(t, 30);
-    const [doomed] = await Promise.all([worker(), worker()]);
+    const { data, to, first: doomed, worker } = await deployment(t, 30);
+    await worker();
     const ids = await publishMany(data, 400);
     await to.holding();
     await doomed.stop('SIGKILL');
@@ -53,8 +53,8 @@ t.test('loses nothing when one of two workers is killed in mid-flight, and the o
 });
 
 t.test('shares the work between two workers and finishes what is in flight on SIGTERM', async (t) => {
-    const { data, to, worker } = await deployment(t, 30);
-    const workers = await Promise.all([worker(), worker()]);
+    const { data, to, first, worker } = await deployment(t, 30);
+    const workers = [first, await worker()];
     await publishMany(data, 200);
     await to.holding();
     const stopped = workers.map((each) => each.stop('SIGTERM'));
@@ -73,7 +73,8 @@ t.test('shares the work between two workers and finishes what is in flight on SI
 });
 
 t.test('loses nothing when Redis forgets everything with deliveries waiting, and needs no restart', async (t) => {
-    const { data, to, redis, worker } = await deployment(t, 10);
+    const { data, to, redis, first, worker } = await deployment(t, 10);
+    await first.stop('SIGTERM');
     const ids = await publishMany(data, 200);
     await worker();
     await to.holding();
@@ -84,8 +85,7 @@ t.test('loses nothing when Redis forgets everything with deliveries waiting, and
 });
 
 t.test('accepts events while Redis is down and delivers them when it is back', async (t) => {
-    const { data, to, redis, worker } = await deployment(t);
-    await worker();
+    const { data, to, redis } = await deployment(t);
     await redis.kill();
     await publishMany(data, 50);
     t.equal(to.investigations().size, 0);

@@ -4,7 +4,7 @@ import { ended, scanwire } from '../support/scanwire.ts';
 import { dataOf, fixture, get, json, serve, usedDataOf } from '../support/served.ts';
 
 t.test('says in one line why it cannot start', async (t) => {
-    const data = dataOf(t);
+    const data = await usedDataOf(t);
     const { server, served } = await serve(t, data);
     const port = new URL(served.url).port;
     const inUse = await scanwire(['serve', '--data', `${data}-2`, '--port', port]);

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import t from 'tap';
 import { ended, scanwire } from '../support/scanwire.ts';
-import { dataOf, fixture, get, json, serve, usedDataOf } from '../support/served.ts';
+import { dataOf, fixture, get, json, said, serve, usedDataOf } from '../support/served.ts';
 
 t.test('says in one line why it cannot start', async (t) => {
     const data = await usedDataOf(t);
@@ -25,7 +25,7 @@ t.test('starts on nothing that its key ring does not open, be it by id or by byt
     const run = (current: string, keys: Record<string, Buffer>, ...args: string[]) => {
         const encoded = Object.entries(keys).map(([id, key]) => [id, key.toString('base64')]);
         const ring = JSON.stringify({ current, keys: Object.fromEntries(encoded) });
-        return scanwire([...args, '--data', data], { env: { SCANWIRE_KEY_RING: ring, SCANWIRE_EGRESS_ALLOW: '127.0.0.0/8' } });
+        return said([...args, '--data', data], { env: { SCANWIRE_KEY_RING: ring, SCANWIRE_EGRESS_ALLOW: '127.0.0.0/8' } });
     };
     const created = await run('k1', { k1 }, 'exporters', 'create', '--url', 'http://127.0.0.1:9/', '--json');
     const { id } = JSON.parse(created.stdout) as { id: string };

@@ -15,7 +15,8 @@ import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
-import { scanwire, scanwireEach } from '../support/scanwire.ts';
+import { scanwireEach } from '../support/scanwire.ts';
+import { said } from '../support/served.ts';
 
 const isRoot = process.getuid?.() === 0;
 const STRANGER = 65_534;
@@ -45,9 +46,9 @@ async function refuses(t: Test, data: string, message: RegExp): Promise<void> {
         }),
     );
     for (const [index, args] of COMMANDS.entries()) {
-        const said = ran[index];
-        t.equal(said?.code, 1, args.join(' '));
-        t.match(JSON.parse(said?.stderr ?? ''), { error: { code: 'MISCONFIGURED', field: 'data', message } });
+        const one = ran[index];
+        t.equal(one?.code, 1, args.join(' '));
+        t.match(JSON.parse(one?.stderr ?? ''), { error: { code: 'MISCONFIGURED', field: 'data', message } });
     }
 }
 
@@ -87,37 +88,37 @@ t.test('follows no link', async (t) => {
 
 t.test('refuses a folder that others can look into, with its mode and the command that closes it', async (t) => {
     const data = join(shared(t), 'scanwire-data');
-    t.equal((await scanwire(['keys', 'list', '--data', data])).code, 1);
-    t.equal((await scanwire(['keys', 'create', 'ci', '--data', data])).code, 0);
+    t.equal((await said(['keys', 'list', '--data', data])).code, 1);
+    t.equal((await said(['keys', 'create', 'ci', '--data', data])).code, 0);
     t.equal(statSync(data).mode & 0o777, 0o700);
 
     chmodSync(data, 0o755);
     await refuses(t, data, /has mode 0755.* chmod 700 /);
     chmodSync(data, 0o700);
-    t.equal((await scanwire(['keys', 'list', '--data', data])).code, 0);
+    t.equal((await said(['keys', 'list', '--data', data])).code, 0);
 });
 
 t.test('takes nothing of a foreign project', async (t) => {
     const data = join(shared(t), 'project');
     mkdirSync(join(data, 'database'), { recursive: true, mode: 0o700 });
     writeFileSync(join(data, 'package.json'), '{}');
-    const said = await scanwire(['keys', 'create', 'ci', '--data', data]);
-    t.match(said, { code: 1, stderr: /holds something else: name an empty or a new folder/ });
+    const refused = await said(['keys', 'create', 'ci', '--data', data]);
+    t.match(refused, { code: 1, stderr: /holds something else: name an empty or a new folder/ });
     t.same(readdirSync(data).sort(), ['database', 'package.json']);
 });
 
 t.test('heals or refuses what a crash between two files of a pair has left', async (t) => {
     const data = join(shared(t), 'scanwire-data');
-    t.equal((await scanwire(['keys', 'create', 'ci', '--data', data])).code, 0);
+    t.equal((await said(['keys', 'create', 'ci', '--data', data])).code, 0);
     const ring = readFileSync(join(data, 'key-ring.json'));
     rmSync(join(data, 'key-ring.json'));
     for (const _ of [1, 2]) {
-        const said = await scanwire(['keys', 'list', '--data', data]);
-        t.match(said, { code: 1, stderr: /key-ring\.json is missing, which sealed the database/ });
+        const refused = await said(['keys', 'list', '--data', data]);
+        t.match(refused, { code: 1, stderr: /key-ring\.json is missing, which sealed the database/ });
         t.notOk(readdirSync(data).includes('key-ring.json'), 'no other ring takes its place');
     }
 
     writeFileSync(join(data, 'key-ring.json'), ring, { mode: 0o600 });
     rmSync(join(data, 'license', 'public-key.pem'));
-    t.match(await scanwire(['license', 'show', '--data', data]), { code: 0, stdout: /^Licence {2}valid$/m });
+    t.match(await said(['license', 'show', '--data', data]), { code: 0, stdout: /^Licence {2}valid$/m });
 });

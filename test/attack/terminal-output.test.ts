@@ -2,7 +2,8 @@ import { once } from 'node:events';
 import { request } from 'node:http';
 import { join } from 'node:path';
 import t from 'tap';
-import { linesOf, nextJson, scanwire, startScanwire } from '../support/scanwire.ts';
+import { linesOf, nextJson, startScanwire } from '../support/scanwire.ts';
+import { said } from '../support/served.ts';
 
 /** Clears the screen, sets the title of the window, turns the direction round, and ends a line where none ends. */
 const HOSTILE = '\u001b[2J\u009d0;owned\u0007\u202etxt.exe\u2066\u2028\u007f';
@@ -26,14 +27,14 @@ for (const more of [[], ['--json']]) {
         await post(url, JSON.stringify({ title: HOSTILE }));
         await post(url, HOSTILE);
 
-        let said = '';
-        while (said.split('txt.exe').length < 3) {
-            said += `${(await lines.next()).value}\n`;
+        let shown = '';
+        while (shown.split('txt.exe').length < 3) {
+            shown += `${(await lines.next()).value}\n`;
         }
 
-        t.notMatch(said, RAW);
+        t.notMatch(shown, RAW);
         if (more.length > 0) {
-            const [object, plain] = said
+            const [object, plain] = shown
                 .trim()
                 .split('\n')
                 .map((line) => JSON.parse(line) as { body: string });
@@ -52,7 +53,7 @@ for (const more of [[], ['--json']]) {
             ['exporters', 'create', '--url', 'https://example.com/', '--secret-env', HOSTILE],
             ['serve', '--port', HOSTILE],
         ]) {
-            const { code, stdout, stderr } = await scanwire([...args, ...more], { cwd: folder });
+            const { code, stdout, stderr } = await said([...args, ...more], { cwd: folder });
             t.not(code, 0);
             t.notMatch(`${stdout}${stderr}`, RAW, encodeURI(args.join(' ')));
             t.match(stderr, 'txt.exe');

@@ -3,8 +3,7 @@ import { mkdirSync, readdirSync, readFileSync, statSync, truncateSync, writeFile
 import { dirname, join } from 'node:path';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import t from 'tap';
-import { scanwire } from '../support/scanwire.ts';
-import { dataOf, fixture, get, json, serve, usedDataOf } from '../support/served.ts';
+import { dataOf, fixture, get, json, said, serve, usedDataOf } from '../support/served.ts';
 
 // Starts of servers take their time on a busy machine.
 t.setTimeout(240_000);
@@ -12,13 +11,10 @@ t.setTimeout(240_000);
 t.test('copies what is being served, and makes a folder of it that serves the same', async (t) => {
     const data = await usedDataOf(t);
     const { server, served } = await serve(t, data);
-    const made = JSON.parse((await scanwire(['keys', 'create', 'first', '--json', '--data', data])).stdout) as {
-        id: string;
-        key: string;
-    };
+    const made = JSON.parse((await said(['keys', 'create', 'first', '--json', '--data', data])).stdout) as { id: string; key: string };
     const file = join(dirname(data), 'monday.scanwire');
 
-    const { stdout, stderr } = await scanwire(['backup', file, '--json', '--data', data]);
+    const { stdout, stderr } = await said(['backup', file, '--json', '--data', data]);
     t.match(JSON.parse(stdout), { file, bytes: statSync(file).size, keyRing: true }, stderr);
     t.equal(statSync(file).mode & 0o777, 0o600);
     t.strictSame(
@@ -27,23 +23,23 @@ t.test('copies what is being served, and makes a folder of it that serves the sa
         'nothing unfinished is left',
     );
     const whole = readFileSync(file);
-    const again = await scanwire(['backup', file, '--data', data]);
+    const again = await said(['backup', file, '--data', data]);
     t.equal(again.code, 1);
     t.match(again.stderr, /exists already, and a backup replaces nothing/);
     t.ok(readFileSync(file).equals(whole));
     t.equal((await get(served, '/rest_api/v2/workspaces', made.key)).status, 200, 'the server has gone on');
 
     const other = join(dirname(data), 'other');
-    t.match((await scanwire(['restore', file, '--data', data])).stderr, /holds something already/);
+    t.match((await said(['restore', file, '--data', data])).stderr, /holds something already/);
     mkdirSync(other, { mode: 0o700 });
-    t.equal((await scanwire(['restore', file, '--data', other])).code, 0);
+    t.equal((await said(['restore', file, '--data', other])).code, 0);
     t.equal(statSync(other).mode & 0o777, 0o700);
     t.equal(statSync(join(other, 'key-ring.json')).mode & 0o777, 0o600);
     server.kill('SIGKILL');
 
     const { served: restored } = await serve(t, other);
     t.equal((await get(restored, '/rest_api/v2/workspaces', made.key)).status, 200);
-    const shown = await scanwire(['keys', 'list', '--json', '--data', other]);
+    const shown = await said(['keys', 'list', '--json', '--data', other]);
     t.match(shown.stdout, /first/);
     t.match(
         await json(other, 'keys', 'reveal', made.id),
@@ -85,7 +81,7 @@ t.test('copies nothing of the body of an event that was erased', async (t) => {
         [short, long, other].map((text) => after.includes(text)),
         [false, false, true],
     );
-    t.equal((await scanwire(['restore', join(folder, 'after'), '--data', join(folder, 'other')])).code, 0);
+    t.equal((await said(['restore', join(folder, 'after'), '--data', join(folder, 'other')])).code, 0);
     t.match(await json(join(folder, 'other'), 'events', 'show', events[0]?.eventId ?? ''), { erasedAt: String });
     server.kill('SIGKILL');
 });
@@ -95,7 +91,7 @@ t.test('takes nothing for a backup that is none, and leaves no half of one', asy
     const folder = dirname(data);
     const file = join(folder, 'backup');
     const refused = async (message: RegExp) => {
-        const { code, stderr } = await scanwire(['restore', file, '--data', data]);
+        const { code, stderr } = await said(['restore', file, '--data', data]);
         t.equal(code, 1);
         t.match(stderr, message);
         t.strictSame(
@@ -112,12 +108,12 @@ t.test('takes nothing for a backup that is none, and leaves no half of one', asy
     writeFileSync(file, gzipSync(entry('../outside')));
     await refused(/files outside of its folder/);
 
-    const { code } = await scanwire(['keys', 'create', 'first', '--data', data]);
+    const { code } = await said(['keys', 'create', 'first', '--data', data]);
     t.equal(code, 0);
     const here = join(folder, 'whole');
-    t.equal((await scanwire(['backup', here, '--data', data])).code, 0, 'without a server as well');
+    t.equal((await said(['backup', here, '--data', data])).code, 0, 'without a server as well');
     truncateSync(here, statSync(here).size - 1000);
-    const cut = await scanwire(['restore', here, '--data', join(folder, 'cut')]);
+    const cut = await said(['restore', here, '--data', join(folder, 'cut')]);
     t.match([cut.code, cut.stderr], [1, /no whole backup/]);
     t.notOk(readdirSync(folder).some((name) => name.startsWith('cut')));
 });

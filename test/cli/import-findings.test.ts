@@ -1,6 +1,6 @@
 import t from 'tap';
-import { ended, scanwire } from '../support/scanwire.ts';
-import { fixture, get, json, serve, usedDataOf } from '../support/served.ts';
+import { ended } from '../support/scanwire.ts';
+import { fixture, get, json, said, serve, usedDataOf } from '../support/served.ts';
 
 t.test('imports what scripts and vendors found, says what a dry run would change, and names all bad lines', async (t) => {
     const data = await usedDataOf(t);
@@ -8,7 +8,7 @@ t.test('imports what scripts and vendors found, says what a dry run would change
     const { key } = await json<{ key: string }>(data, 'keys', 'create', 'ci');
     const read = async (path: string): Promise<readonly Readonly<Record<string, unknown>>[]> =>
         JSON.parse((await get(served, `/rest_api/v2/workspaces/1${path}`, key)).body);
-    const importing = (file: string, ...options: string[]) => scanwire(['import', fixture(`scans/${file}`), ...options, '--data', data]);
+    const importing = (file: string, ...options: string[]) => said(['import', fixture(`scans/${file}`), ...options, '--data', data]);
 
     t.match(await importing('scripts.xml', '--dry-run'), {
         code: 0,
@@ -36,11 +36,11 @@ t.test('imports what scripts and vendors found, says what a dry run would change
     t.equal((await read('/vulns')).length, 8);
 
     const input = '{"address":"192.0.2.1"}\n{}\n{"address":"x"}\n';
-    t.match(await scanwire(['import', '-', '--data', data], { input }), {
+    t.match(await said(['import', '-', '--data', data], { input }), {
         code: 1,
         stderr: 'scanwire: Line 2: address is required; 1 more line is bad\n  Line 3: address must be an IPv4 or IPv6 address\n',
     });
-    const { stderr } = await scanwire(['import', '-', '--json', '--data', data], { input });
+    const { stderr } = await said(['import', '-', '--json', '--data', data], { input });
     t.match(JSON.parse(stderr), {
         error: { code: 'INVALID_INPUT', field: 'address', problems: [{ line: 2 }, { line: 3, field: 'address' }] },
     });

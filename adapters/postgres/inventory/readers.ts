@@ -5,12 +5,16 @@ import type { Reader } from '../database.ts';
 export interface Readers {
     /** Somebody waits for these: a row, a page, the first batch of a listing. */
     readonly database: Reader;
+    /** The first batches of listings as text: of many that begin together a few at once. */
+    readonly firsts: Reader;
     /** The batches behind the first one, of all listings together: a few at once, the others in their order. */
     readonly further: Reader;
     /** The same of statements that may read many rows to find or to count few. */
     readonly searching: Pick<Readers, 'database' | 'further'>;
-    /** Those of listings as text, in turn with the others: each statement selects an id and a text, and results in one `TextBatch`. */
+    /** The long ones of listings as text, in turn with the others: each statement selects an id and a text, and results in one `TextBatch`. */
     readonly texts: Reader;
+    /** Whether several listings wait for their turns. */
+    areSeveral(): boolean;
 }
 
 /** The options of one listing. A signal of the application's may serve many at once, and Node warns of more than ten listeners. */
@@ -20,13 +24,13 @@ export function ofOneListing(options: ReadOptions): ReadOptions {
 
 /**
  * Batches that are read at once: for one listing it takes two to keep the database at work. Of several, the listings are not read sooner by more than
- * one, and what else is asked waits longer.
+ * one, and what else is asked waits longer. First ones are small.
  */
-const AT_ONCE = { ofOne: 2, ofSeveral: 1 } as const;
+const AT_ONCE = { ofOne: 2, ofSeveral: 1, firsts: 4 } as const;
 
 /**
- * Between the batches of several listings nothing is read for as long as the last one took: it is sent meanwhile, and whoever asks for something else finds
- * the event loop and the processors free half of the time. No rest is longer, however slow the database is, since what is slow then is not this process.
+ * Behind a long batch of several listings nothing is read for as long as it took: it is sent meanwhile, and who asks for something else finds the event loop
+ * and the processors free half of the time. No rest is longer, however slow the database is: what is slow then is not this process.
  */
 const LONGEST_REST = 50;
 
@@ -43,6 +47,20 @@ const REAL_PACE: Pace = { now: () => performance.now(), after: (passed, task) =>
  * `docs/postgres.md` for what was measured).
  */
 export function readersOf(database: Reader, texts: Reader, searching: Reader = database, pace: Pace = REAL_PACE): Readers {
+    const begin = turns(() => AT_ONCE.firsts, pace);
+    const goOn = turns((waiting) => (waiting > 1 ? AT_ONCE.ofSeveral : AT_ONCE.ofOne), pace);
+    return {
+        database,
+        firsts: begin.of(database),
+        further: goOn.of(database),
+        searching: { database: searching, further: goOn.of(searching) },
+        texts: goOn.of(texts, { rests: true }),
+        areSeveral: goOn.areSeveral,
+    };
+}
+
+/** @param atOnce How many statements go on at once, of so many that wait. */
+function turns(atOnce: (waiting: number) => number, pace: Pace) {
     const waiting: (() => void)[] = [];
     let underWay = 0;
     let rests = false;
@@ -66,8 +84,7 @@ export function readersOf(database: Reader, texts: Reader, searching: Reader = d
         });
     }
 
-    function next(took: number): void {
-        underWay -= 1;
+    function rest(took: number): void {
         if (waiting.length > 1 && !rests) {
             rests = true;
             pace.after(Math.min(took, LONGEST_REST), () => {
@@ -75,31 +92,32 @@ export function readersOf(database: Reader, texts: Reader, searching: Reader = d
                 beginSome();
             });
         }
-        beginSome();
     }
 
     function beginSome(): void {
-        while (!rests && waiting.length > 0 && underWay < (waiting.length > 1 ? AT_ONCE.ofSeveral : AT_ONCE.ofOne)) {
+        while (!rests && waiting.length > 0 && underWay < atOnce(waiting.length)) {
             underWay += 1;
             waiting.shift()?.();
         }
     }
 
-    const inTurn = (reader: Reader): Reader => ({
-        async query<Row>(text: string, values?: unknown[], signal?: AbortSignal) {
-            await turn(signal);
-            const begun = pace.now();
-            try {
-                return await reader.query<Row>(text, values, signal);
-            } finally {
-                next(pace.now() - begun);
-            }
-        },
-    });
     return {
-        database,
-        further: inTurn(database),
-        searching: { database: searching, further: inTurn(searching) },
-        texts: inTurn(texts),
+        areSeveral: (): boolean => waiting.length > 1,
+
+        of: (reader: Reader, behind: { readonly rests: boolean } = { rests: false }): Reader => ({
+            async query<Row>(text: string, values?: unknown[], signal?: AbortSignal) {
+                await turn(signal);
+                const begun = pace.now();
+                try {
+                    return await reader.query<Row>(text, values, signal);
+                } finally {
+                    underWay -= 1;
+                    if (behind.rests) {
+                        rest(pace.now() - begun);
+                    }
+                    beginSome();
+                }
+            },
+        }),
     };
 }

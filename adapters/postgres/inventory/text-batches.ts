@@ -9,6 +9,8 @@ import { ofOneListing, type Readers } from './readers.ts';
 const [FIRST_BATCH, BATCH] = [250, 1000];
 /** In a long listing, whose statements are planned each time: a megabyte of hosts. */
 const LONG_BATCH = 2000;
+/** The same while several are read: a turn of the event loop is short then, and what waits to be sent is little. */
+const BATCH_OF_SEVERAL = 500;
 
 /**
  * Of the texts of a batch, in bytes. Batches behind one with more, or that were as large if they had as many rows as others, have fewer: most rows have some
@@ -130,7 +132,7 @@ type TextReading = ReturnType<ReturnType<typeof textReading>>;
 
 /** The statements that read text. */
 function textReading(
-    { database, further, texts }: Readers,
+    { firsts, further, texts, areSeveral }: Readers,
     { parents, page, usable = 'true', isKept = false, columns, atOnce = LONG_BATCH }: TextSource,
 ) {
     // Aggregates take the rows of a subquery in its order where nothing else is done to them; to sort them again takes half of the time.
@@ -179,9 +181,12 @@ function textReading(
         return {
             isKept,
             atOnce,
-            first: (): AskedBatch => unbounded(0, FIRST_BATCH, asOne(database, first, 0)),
+            first: (): AskedBatch => unbounded(0, FIRST_BATCH, asOne(firsts, first, 0)),
             second: (from: number): AskedBatch => unbounded(from, BATCH, asOne(further, second, from)),
-            long: (from: number, most: number): AskedBatch => unbounded(from, most, asEach(long, from, most)),
+            long(from: number, rows: number): AskedBatch {
+                const most = areSeveral() ? Math.min(rows, BATCH_OF_SEVERAL) : rows;
+                return unbounded(from, most, asEach(long, from, most));
+            },
             between: (from: number, until: number): AskedBatch => ({
                 from,
                 until,

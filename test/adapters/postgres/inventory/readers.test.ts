@@ -1,7 +1,7 @@
 import t from 'tap';
 import type { Reader } from '../../../../adapters/postgres/database.ts';
 import { collection } from '../../../../adapters/postgres/inventory/collection.ts';
-import { readersOf } from '../../../../adapters/postgres/inventory/readers.ts';
+import { type Pace, readersOf } from '../../../../adapters/postgres/inventory/readers.ts';
 import type { Executor } from '../../../../lib/transaction.ts';
 
 interface Asked {
@@ -22,12 +22,23 @@ function heldDatabase(): { readonly database: Executor; readonly asked: Asked[] 
     return { database, asked };
 }
 
+interface HeldPace extends Pace {
+    time: number;
+    readonly rests: { readonly passed: number; readonly task: () => void }[];
+}
+
+/** Time that the test moves, and rests that it ends. */
+function heldPace(): HeldPace {
+    const pace: HeldPace = { time: 0, rests: [], now: () => pace.time, after: (passed, task) => void pace.rests.push({ passed, task }) };
+    return pace;
+}
+
 const settled = () => new Promise<void>((resolve) => setImmediate(resolve));
 
 t.test('reads two further batches at once, one while several wait, in the order in which they were asked for', async (t) => {
     const { database, asked } = heldDatabase();
-    const { further, texts } = readersOf(database, database);
-    const reads = ['a', 'b', 'c', 'd'].map((name, index) => (index % 2 === 0 ? further : texts).query('select', [name]));
+    const { further, searching } = readersOf(database, database);
+    const reads = ['a', 'b', 'c', 'd'].map((name, index) => (index % 2 === 0 ? further : searching.further).query('select', [name]));
     await settled();
     t.same(
         asked.map(({ values }) => values),
@@ -52,6 +63,66 @@ t.test('reads two further batches at once, one while several wait, in the order 
     t.same(asked.at(-1)?.values, ['e'], 'a turn that nobody waits for is free again');
     asked.at(-1)?.answer([]);
     await later;
+});
+
+t.test('rests behind a long batch for as long as it took, where others wait, and for no longer than 50 ms', async (t) => {
+    const { database, asked } = heldDatabase();
+    const pace = heldPace();
+    const { further, texts, areSeveral } = readersOf(database, database, database, pace);
+    const names = () => asked.map(({ values: [name] }) => name);
+    const read = (name: string) => texts.query('select', [name]);
+    const reads = ['a', 'b', 'c', 'd', 'e'].map(read);
+    t.strictSame([await settled(), names(), areSeveral()], [undefined, ['a', 'b'], true]);
+
+    pace.time += 8;
+    asked[0]?.answer([]);
+    await reads[0];
+    t.strictSame([pace.rests.map(({ passed }) => passed), names()], [[8], ['a', 'b']]);
+    pace.time += 92;
+    asked[1]?.answer([]);
+    await reads[1];
+    t.equal(pace.rests.length, 1, 'there is one rest at a time');
+    pace.rests[0]?.task();
+    await settled();
+    t.strictSame(names(), ['a', 'b', 'c'], 'then the next one begins');
+
+    const more = [further.query('select', ['f']), read('g')];
+    pace.time += 400;
+    asked[2]?.answer([]);
+    await reads[2];
+    t.equal(pace.rests[1]?.passed, 50, 'a slow database is not waited for as long again');
+    pace.rests[1]?.task();
+    for (let next = 3; next < 7; next += 1) {
+        await settled();
+        asked[next]?.answer([]);
+        await settled();
+        pace.rests[next - 1]?.task();
+    }
+    await Promise.all([...reads, ...more]);
+    t.strictSame(names(), ['a', 'b', 'c', 'd', 'e', 'f', 'g'], 'in their order');
+    t.equal(areSeveral(), false);
+    const after = read('h');
+    await settled();
+    asked[7]?.answer([]);
+    await after;
+    t.equal(pace.rests.length, 4, 'nor does it rest where nobody waits, or behind a short one');
+});
+
+t.test('begins four listings at once, of those that begin together', async (t) => {
+    const { database, asked } = heldDatabase();
+    const { firsts } = readersOf(database, database);
+    const reads = Array.from({ length: 6 }, (_, number) => firsts.query('select', [number]));
+    await settled();
+    t.equal(asked.length, 4);
+    asked[0]?.answer([]);
+    await reads[0];
+    await settled();
+    t.equal(asked.length, 5);
+    for (let next = 1; next < 6; next += 1) {
+        asked[next]?.answer([]);
+        await settled();
+    }
+    await Promise.all(reads);
 });
 
 t.test('leaves the turn of a listing that nobody reads any more to the next, and hands its signal on', async (t) => {

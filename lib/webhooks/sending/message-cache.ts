@@ -120,8 +120,10 @@ export function messageCache(bodyMemory: ByteBudget): MessageCache {
         addSettings({ exporter, generation }) {
             const before = exporters.get(exporter.id);
             exporters.delete(exporter.id);
+            // A generation counts only changes of what is sent, or whether.
+            const isSame = before?.generation === generation && before.exporter.updatedAt.getTime() === exporter.updatedAt.getTime();
             // What was unsealed of the same settings is remembered by this object.
-            exporters.set(exporter.id, before?.generation === generation ? before : { exporter, generation });
+            exporters.set(exporter.id, isSame ? before : { exporter, generation });
             const [oldest] = exporters.keys();
             if (exporters.size > MAX_EXPORTERS && oldest !== undefined) {
                 exporters.delete(oldest);

@@ -23,7 +23,7 @@ function handedOut(
 }
 
 function exporterNamed(id: string): StoredExporter {
-    return { id, url: `https://${id}.example/` } as StoredExporter;
+    return { id, url: `https://${id}.example/`, updatedAt: new Date(ACCEPTED) } as StoredExporter;
 }
 
 function learnt(id: string, generation = 3): Claim {
@@ -136,6 +136,9 @@ t.test('keeps the settings that it has for as long as they are the same, with wh
     t.equal(taken(3), before);
     cache.addSettings(learnt('siem', 4));
     t.not(taken(4), before);
+    const reordered = { ...exporterNamed('siem'), ordered: true, updatedAt: NOW };
+    cache.addSettings({ exporter: reordered, generation: 4 } as Claim);
+    t.equal(taken(4), reordered, 'changed in what no generation counts');
 });
 
 t.test('counts a message once that is added twice', async (t) => {

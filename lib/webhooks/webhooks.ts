@@ -229,7 +229,7 @@ function contextOf(settings: Required<WebhooksOptions>, queue: DeliveryQueue, me
     const routing = eventRouting({ ...parts, reservations });
     const session = claimingSession(parts, reservations);
     const traces = tracesOf(parts);
-    const dispatching = dispatcher({ ...parts, readAhead: readingAhead({ ...parts, session, traces, messageCache: cache }) });
+    const dispatching = dispatcher({ ...parts, readAhead: readingAhead({ ...parts, session, traces, bodyMemory, messageCache: cache }) });
     return {
         ...parts,
         dispatcher: dispatching,

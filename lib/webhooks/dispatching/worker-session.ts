@@ -30,8 +30,8 @@ export interface ClaimingSession {
     begin(onFreed: () => void): Promise<void>;
     /** Says how many attempts for a collector this process can make at once. */
     offer(collector: string, slots: number): Promise<void>;
-    /** Whether it makes attempts for any. */
-    offers(): boolean;
+    /** Whether it makes attempts for a collector, or for any where none is named. */
+    offers(collector?: string): boolean;
     /** An attempt has begun under a reservation: should it go on for long, it is reported. */
     attemptBegan(claim: Claim): void;
     /** Whether other processes claim, too. */
@@ -132,7 +132,7 @@ export function claimingSession(
             await keepAlive();
         },
 
-        offers: () => Object.keys(slots).length > 0,
+        offers: (collector) => (collector === undefined ? Object.keys(slots).length > 0 : Object.hasOwn(slots, collector)),
 
         attemptBegan(claim) {
             reservations.begin(claim);

@@ -12,6 +12,8 @@ export interface ByteBudget {
     take(exporterId: string, bytes: number): void;
     /** Takes them for nobody yet, only if no more than half are taken then: the other half is for who waits. */
     tryTake(bytes: number): boolean;
+    /** How many bytes could be taken so. */
+    spare(): number;
     /** Puts bytes that were taken for nobody on the account of an exporter. */
     assign(exporterId: string, bytes: number): void;
     giveBack(exporterId: string | null, bytes: number): void;
@@ -63,6 +65,8 @@ export function byteBudget({ limit, largest }: ByteBudgetOptions): ByteBudget {
             change(null, fits ? bytes : 0);
             return fits;
         },
+
+        spare: () => Math.max(0, Math.floor(limit / 2) - total),
 
         assign(exporterId, bytes) {
             change(null, -bytes);

@@ -114,6 +114,10 @@ export function deliveryWorker(context: WebhooksContext): (collector: string, co
             pace.ended(claim.exporter.id, outcome.code);
             const recorded = { ...outcomeToRecord(claim, outcome, { keyRing, random }), begunAt };
             const isInTime = await recorder.record(recorded, claim);
+            if (recorded.stopReason !== null) {
+                // What was read ahead, and has its turn yet, is not sent any more.
+                void messageCache.forgetSettings(claim.exporter.id);
+            }
             // The next one of its order key may be due by this.
             if (claim.exporter.ordered) {
                 dispatcher.wake();

@@ -19,14 +19,24 @@ export interface OutcomeRecorder {
  */
 export const STATEMENTS: Concurrency = { runs: 1, silentAfter: 1_000, runsWithSilent: 2, sharesMoment: true };
 
-/** How many quick successes share a statement, at most, and from how many on they wait for no more. */
-const QUICK = { most: 200, enough: 20 } as const;
+/** Outcomes of one kind, how many of which share a statement at most, and from how many on they wait for no more. */
+interface Kind {
+    readonly most: number;
+    readonly enough: number;
+    includes(recorded: RecordedOutcome): boolean;
+}
+
+const isDelivered = ({ next }: RecordedOutcome): boolean => next.state === 'delivered';
 
 /**
- * The same of all others. Each takes several times as long, and 64 attempts that run into their time limit together would keep a core of the database busy
- * for as long as a healthy receiver takes to answer.
+ * Each but a quick success takes several times as long, and 64 attempts that run into their time limit together would keep a core of the database busy
+ * for as long as a healthy receiver takes to answer; successes do not come so.
  */
-const OTHERS = { most: 16, enough: 16 } as const;
+const KINDS: readonly Kind[] = [
+    { most: 200, enough: 20, includes: isQuickSuccess },
+    { most: 100, enough: 20, includes: (recorded) => isDelivered(recorded) && !isQuickSuccess(recorded) },
+    { most: 16, enough: 16, includes: (recorded) => !isDelivered(recorded) },
+];
 
 /** Milliseconds between the tries to record an outcome, the last one for ever: what is not recorded is sent again. */
 const RECORD_RETRIES: readonly number[] = [100, 300, 1000];
@@ -79,9 +89,9 @@ export function outcomeRecorder(
     };
 }
 
-/** For how many milliseconds nobody minds. Somebody waits for a test, and the next delivery for one that is ordered. */
+/** For how many milliseconds nobody minds. Somebody waits for a test, the next delivery for one that is ordered, and a receiver that wants no more to be left alone. */
 function mayWait(recorded: RecordedOutcome, { attempt, singleAttempt, exporter }: Claim): number {
-    if (singleAttempt || exporter.ordered) {
+    if (singleAttempt || exporter.ordered || recorded.pause !== null || recorded.stopReason !== null) {
         return 0;
     }
     if (isQuickSuccess(recorded)) {
@@ -90,23 +100,24 @@ function mayWait(recorded: RecordedOutcome, { attempt, singleAttempt, exporter }
     return Math.min(SLOW.most, Math.floor(recorded.outcome.timings.total * SLOW.part));
 }
 
-/** Outcomes share statements, quick successes and others in turn with their own kind; of a delivery one at a time is recorded. */
+/** Outcomes share statements with their own kind, the kinds in turn; of a delivery one at a time is recorded. */
 function outcomeBatches({ deliveries, breaker }: Pick<WebhooksContext, 'deliveries' | 'breaker'>): ReadyBatches<Waiting, boolean> {
-    let wasQuick = false;
+    let kinds = KINDS;
 
     function next<Call extends { readonly item: Waiting }>(calls: readonly Call[], underWay: Iterable<Call>): readonly Call[] {
         const busy = new Set(Array.from(underWay, ({ item }) => item.recorded.deliveryId));
         const free = calls.filter(({ item }) => !busy.has(item.recorded.deliveryId));
-        const quick = ready(
-            free.filter(({ item }) => isQuickSuccess(item.recorded)),
-            QUICK,
-        );
-        const others = ready(
-            free.filter(({ item }) => !isQuickSuccess(item.recorded)),
-            OTHERS,
-        );
-        wasQuick = quick.length > 0 && (others.length === 0 || !wasQuick);
-        return wasQuick ? quick : others;
+        for (const kind of kinds) {
+            const batch = ready(
+                free.filter(({ item }) => kind.includes(item.recorded)),
+                kind,
+            );
+            if (batch.length > 0) {
+                kinds = [...kinds.filter((other) => other !== kind), kind];
+                return batch;
+            }
+        }
+        return [];
     }
 
     return readyBatches<Waiting, boolean>(
@@ -120,10 +131,8 @@ function outcomeBatches({ deliveries, breaker }: Pick<WebhooksContext, 'deliveri
     );
 }
 
-/** Those of one kind that share a statement now: all, with those that could wait, once there are enough or one of them does not wait. */
-function ready<Call extends { readonly item: Waiting }>(
-    calls: readonly Call[],
-    { most, enough }: { readonly most: number; readonly enough: number },
-): readonly Call[] {
-    return calls.length < enough && calls.every(({ item }) => item.waits) ? [] : calls.slice(0, most);
+/** Those of one kind that share a statement now: once there are enough or one of them does not wait, all, those that could wait last. */
+function ready<Call extends { readonly item: Waiting }>(calls: readonly Call[], { most, enough }: Kind): readonly Call[] {
+    const pressing = calls.filter(({ item }) => !item.waits);
+    return calls.length < enough && pressing.length === 0 ? [] : [...pressing, ...calls.filter(({ item }) => item.waits)].slice(0, most);
 }

@@ -203,6 +203,9 @@ function verifyBody(signatures: readonly BodySignature[], secrets: readonly stri
     }
 }
 
+/** More than a sender has secrets at a time. Each is compared with each of ours, so that more would let anybody choose how much work that is. */
+const MOST_SIGNATURES = 16;
+
 const SECONDS = /^\d{1,12}$/;
 
 function verifyStandard(
@@ -219,8 +222,13 @@ function verifyStandard(
         throw unverified('Header webhook-timestamp must be whole seconds', 'webhook-timestamp');
     }
 
+    const texts = signatures.split(' ', MOST_SIGNATURES + 1);
+    if (texts.length > MOST_SIGNATURES) {
+        throw unverified(`Header webhook-signature has more than ${MOST_SIGNATURES} signatures`, 'webhook-signature');
+    }
+
     const expected = standardSignatures(secrets, { id, seconds, body: raw });
-    if (!isAnyOf(signatures.split(' '), expected)) {
+    if (!isAnyOf(texts, expected)) {
         throw unverified('Header webhook-signature does not fit the body and the secrets', 'webhook-signature');
     }
 

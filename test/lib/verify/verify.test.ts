@@ -117,6 +117,17 @@ t.test('refuses by Standard Webhooks what any of its three headers does not fit'
     t.match(verify(BODY, { ...standard(), 'webhook-signature': `v1,AAAA ${signature} v1a,x` }, options()), { id: 'msg_1' });
 });
 
+t.test('compares no more signatures than a sender may have, and says so', (t) => {
+    const { 'webhook-signature': signature = '' } = standard();
+    const among = (count: number) => ({ ...standard(), 'webhook-signature': [...Array(count - 1).fill('v1,AAAA'), signature].join(' ') });
+    t.match(verify(BODY, among(16), options()), { id: 'msg_1' });
+    refused(t, among(17), {}, 'webhook-signature');
+    t.throws(() => verify(BODY, { ...standard(), 'webhook-signature': ' '.repeat(16_000) }, options()), {
+        message: 'Header webhook-signature has more than 16 signatures',
+    });
+    t.end();
+});
+
 t.test('takes a time within the tolerance on either side, and none beyond it', async (t) => {
     const at = (seconds: number) => standard({ at: new Date(NOW.getTime() + seconds * 1000) });
     for (const seconds of [-300, 300]) {

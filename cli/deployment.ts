@@ -150,11 +150,25 @@ export async function webhooksOver(
     more: Pick<WebhooksOptions, 'onError' | 'onEvent' | 'role' | 'onOutdated'>,
 ): Promise<Webhooks> {
     const { egress, limits, settings } = kept === null ? NOTHING_KEPT : optionsFrom(kept);
-    const guard = egressGuard({ ...egress, ...receivers.egress });
     const { resolver } = receivers;
-    const sender = httpSender({ guard, ...limits, ...(resolver !== undefined && { resolver }) });
     const tracing = kept?.tracing === undefined ? null : await webhookTracing(kept.tracing);
-    return webhooks({ ...stores, keyRing, queue, ...settings, tracing, guard, sender, ...more });
+    try {
+        const guard = egressGuard({ ...egress, ...receivers.egress });
+        const sender = httpSender({ guard, ...limits, ...(resolver !== undefined && { resolver }) });
+        return webhooks({ ...stores, keyRing, queue, ...settings, tracing, guard, sender, ...more });
+    } catch (error) {
+        throw kept === null ? error : keptRefusal(error);
+    }
+}
+
+/** Nobody here has given what a host of a version before has stored, and this one refuses. */
+function keptRefusal(error: unknown): unknown {
+    if (!(error instanceof ScanwireError) || error.code !== 'MISCONFIGURED') {
+        return error;
+    }
+
+    const message = `Cannot use the settings that a host has stored: ${error.message}. Start the host with others first`;
+    return new ScanwireError('MISCONFIGURED', message, { ...(error.field !== undefined && { field: error.field }), cause: error });
 }
 
 const NOTHING_KEPT = { egress: { allow: [] }, limits: {}, settings: {} };

@@ -111,7 +111,7 @@ export const inMilliseconds = (min: number): Joi.NumberSchema =>
         .messages({ 'number.min': '{{#label}} must be greater than or equal to {{#limit}}: it is in milliseconds' });
 
 /** An option in bytes. @param min What no application means to go below: less was meant in a larger unit. */
-export const inBytes = (min = 1): Joi.NumberSchema =>
+export const inBytes = (min: number): Joi.NumberSchema =>
     Joi.number().integer().min(min).messages({ 'number.min': '{{#label}} must be greater than or equal to {{#limit}}: it is in bytes' });
 
 /** An option that gives the time; by default the clock of the machine. */

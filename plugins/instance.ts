@@ -11,22 +11,22 @@ export interface InstanceOptions {
 }
 
 /** hapi looks schemes and strategies up by name in plain objects, in which some names are found that nobody has given. */
-function looksUp<Name>(name: Name, { message }: Joi.CustomHelpers): Name | Joi.ErrorReport {
+function notInherited<Name>(name: Name, { message }: Joi.CustomHelpers): Name | Joi.ErrorReport {
     const rule = '{{#label}} must be a name that not every object has, as constructor and toString are';
     return typeof name === 'string' && name in Object.prototype ? message({ custom: rule }) : name;
 }
 
 /** Rule of a name that a plugin gives to a scheme or a strategy. */
-export const strategySchema: Joi.StringSchema = Joi.string().custom(looksUp);
+export const strategySchema: Joi.StringSchema = Joi.string().custom(notInherited);
 
 /** Rule of the option `auth`. */
-export const authSchema: Joi.AlternativesSchema = Joi.alternatives(Joi.string(), Joi.boolean().valid(false)).custom(looksUp);
+export const authSchema: Joi.AlternativesSchema = Joi.alternatives(Joi.string(), Joi.boolean().valid(false)).custom(notInherited);
 
 /** Rule of the option `instance`. */
 export const instanceSchema: Joi.StringSchema = Joi.string()
     .pattern(/^[A-Za-z0-9_-]{1,64}$/)
     .message('{{#label}} must be 1 to 64 letters, digits, "-" and "_"')
-    .custom(looksUp);
+    .custom(notInherited);
 
 /** What `server.plugins[name]` has besides what the instance without a name offers. */
 export interface Instances<Api> {

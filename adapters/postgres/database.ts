@@ -240,7 +240,7 @@ export function patiently(pool: PoolLike, patience: Patience = {}, { prepare = t
 
     return {
         query: <Row>(text: string, values?: unknown[], signal?: AbortSignal) =>
-            withClient(pool, signal === undefined ? patience : { ...patience, signal }, (client, drop) => {
+            withClient(pool, leaving(patience, signal), (client, drop) => {
                 const running = run<Row>(client, drop, text, values);
                 return signal === undefined ? running : untilLeft(running, signal, { pool, client, drop });
             }),
@@ -283,6 +283,12 @@ export function guarded(
     };
 }
 
+/** The patience of those who leave at either signal. */
+function leaving(patience: Patience, signal: AbortSignal | undefined): Patience {
+    const signals = [patience.signal, signal].filter((given) => given !== undefined);
+    return signal === undefined ? patience : { ...patience, signal: AbortSignal.any(signals) };
+}
+
 /** @param use Gets a function that keeps the connection from being used again. */
 export async function withClient<T>(
     pool: PoolLike,
@@ -306,6 +312,7 @@ export async function withClient<T>(
 }
 
 async function connected(pool: PoolLike, timeout: number, signal: AbortSignal | undefined): Promise<ClientLike> {
+    signal?.throwIfAborted();
     const connecting = pool.connect();
     try {
         return await within(connecting, { timeout, late: () => silent(`has given no connection within ${timeout} ms`), signal });

@@ -7,9 +7,7 @@ import { isHostPool } from './own-pool.ts';
 
 /** Milliseconds for which it goes on: most have ended by then, so that their connection is used again. */
 const GRACE = 50;
-/** Milliseconds for which the request that ends it is waited for, and after which it is as good as there. */
-const ON_ITS_WAY = 40;
-/** Milliseconds after which such a request is given up. */
+/** Milliseconds after which the request that ends it is given up. */
 const PATIENCE = 4_000;
 
 /** Where a statement runs. */
@@ -35,7 +33,7 @@ export async function untilLeft<T>(work: Promise<T>, signal: AbortSignal, { pool
     if (await isLeftBefore(ended, signal)) {
         // A process that stood still has its timers before the answers that have come meanwhile.
         const endsSoon = await within(ended, { timeout: GRACE }).catch(() => Promise.race([ended, setImmediate(false)]));
-        if (!endsSoon && (await isAsked(pool, client))) {
+        if (!endsSoon && (await isAsked(pool, client, ended))) {
             drop();
             throw signal.reason;
         }
@@ -56,18 +54,16 @@ async function isLeftBefore(ended: Promise<unknown>, signal: AbortSignal): Promi
     return signal.aborted;
 }
 
-/** Whether the server has been asked to end what the client runs, or soon will be. */
-async function isAsked(pool: LeftConnection['pool'], client: object): Promise<boolean> {
-    const asking = pool.embedded === true ? null : requestOf(pool, client);
-    if (asking === null) {
-        return false;
-    }
-
-    const asked = asking.then(
+/** Whether the server has been asked to end what the client runs. What ends before that is not asked about any more. */
+async function isAsked(pool: LeftConnection['pool'], client: object, ended: Promise<unknown>): Promise<boolean> {
+    const tooLate = new AbortController();
+    const asked = ask(pool, client, tooLate.signal).then(
         () => true,
         () => false,
     );
-    return await within(asked, { timeout: ON_ITS_WAY }).catch(() => true);
+    // A request that comes when the connection is used again would end somebody else's statement.
+    void ended.then(() => tooLate.abort());
+    return await asked;
 }
 
 /** A connection of node-postgres, of which it makes one for each client, connected or not. */
@@ -89,48 +85,81 @@ interface DriverClient {
 }
 
 /**
- * The cancel request of the protocol, over a connection of its own that is made as the pool makes those of its clients, TLS included. Resolves
- * when it is over, rejects when nothing was sent. Null where the driver is another one.
+ * Sends the cancel request of the protocol, over a connection of its own that is made as the pool makes those of its clients, TLS included, to the
+ * server that the client's goes to. Resolves once it is sent.
+ *
+ * @param signal Nothing is sent any more once it is aborted.
+ * @throws When nothing was sent, by a driver that cannot be asked too.
  */
-function requestOf(pool: object, client: object): Promise<void> | null {
+async function ask(pool: LeftConnection['pool'], client: object, signal: AbortSignal): Promise<void> {
     const { processID, secretKey, connection: used } = client as DriverClient;
-    if (!isHostPool(pool) || used === undefined || !processID) {
-        return null;
+    if (pool.embedded === true || !isHostPool(pool) || used === undefined || !processID) {
+        throw new Error('No server can be asked');
     }
 
-    const { Client, options } = pool as unknown as { readonly Client: new (options: object) => DriverClient; readonly options: object };
-    const { connection, host, port, ssl, sslNegotiation } = new Client(options);
-    return connection === undefined ? null : sent(connection, { processID, secretKey, host, port, ssl, sslNegotiation });
+    const { Client, options } = pool as unknown as {
+        readonly Client: new (options: object) => DriverClient;
+        readonly options: { readonly stream?: unknown };
+    };
+    const made = new Client(options);
+    const { connection } = made;
+    if (connection === undefined) {
+        throw new Error('No server can be asked');
+    }
+
+    // The name may have another address by now. A stream of the application's knows its own way.
+    const { remoteAddress } = used.stream;
+    if (options.stream === undefined && remoteAddress !== undefined) {
+        goTo(remoteAddress, connection.stream);
+    }
+    await sent(made, connection, signal, () => connection.cancel(processID, secretKey));
 }
 
-type Request = Omit<DriverClient, 'connection' | 'sslNegotiation'> & {
-    readonly processID: number;
-    readonly sslNegotiation: string | undefined;
-};
-
-async function sent(connection: DriverConnection, { processID, secretKey, host, port, ssl, sslNegotiation }: Request): Promise<void> {
-    let isSent = false;
-    const send = (): void => {
-        isSent = true;
-        connection.cancel(processID, secretKey);
-    };
-    const over = new Promise<void>((resolve, reject) => {
-        const end = (error?: Error): void => (isSent ? resolve() : reject(error ?? new Error('The server has closed the connection')));
-        // The server closes it, once it has passed the request on.
+async function sent(made: DriverClient, connection: DriverConnection, signal: AbortSignal, send: () => void): Promise<void> {
+    const lost = new Promise<never>((_, reject) => {
+        const end = (error?: Error): void => reject(error ?? new Error('The server has closed the connection'));
         connection.on('error', end).once('end', end);
+        signal.addEventListener('abort', () => end(signal.reason), { once: true });
     });
-    connection.once('connect', () => {
-        if (!ssl) {
-            send();
-        } else if (sslNegotiation !== 'direct') {
-            connection.requestSsl();
-        }
+    // The server closes it, once it has passed the request on.
+    const timer = setTimeout(() => connection.stream.destroy(), PATIENCE).unref();
+    connection.once('end', () => clearTimeout(timer));
+    try {
+        await Promise.race([open(made, connection), lost]);
+        signal.throwIfAborted();
+    } catch (error) {
+        connection.stream.destroy();
+        throw error;
+    }
+    send();
+    // From here on it may arrive, whatever becomes of the statement.
+    const flushed = new Promise<void>((resolve) => connection.stream.write('', () => resolve()));
+    await Promise.race([flushed, lost.catch(() => {})]);
+}
+
+/** Where the stream is connected to, whatever it is told; the certificate is still that of the name. */
+function goTo(address: string, stream: Socket): void {
+    const connect = stream.connect.bind(stream) as (port: number, host: string) => Socket;
+    Object.assign(stream, { connect: (port: number) => connect(port, address) });
+}
+
+/** Resolves when a request can be sent, over TLS after the handshake. It keeps no process from its end. */
+async function open({ host, port, ssl, sslNegotiation }: DriverClient, connection: DriverConnection): Promise<void> {
+    const opened = new Promise<void>((resolve) => {
+        connection.once('connect', () => {
+            if (!ssl) {
+                resolve();
+            } else if (sslNegotiation !== 'direct') {
+                connection.requestSsl();
+            }
+        });
+        connection.once('sslconnect', () => connection.stream.unref().once('secureConnect', resolve));
     });
-    connection.once('sslconnect', send);
+    connection.stream.unref();
     if (host.startsWith('/')) {
         connection.connect(`${host}/.s.PGSQL.${port}`);
     } else {
         connection.connect(port, host);
     }
-    await within(over, { timeout: PATIENCE }).finally(() => connection.stream.destroy());
+    await opened;
 }

@@ -76,7 +76,7 @@ export function define(self: Command): void {
 
 async function serve(call: Call): Promise<undefined> {
     assertOneStdin(call.options);
-    assertReachable(call.options as unknown as ServeOptions);
+    assertPerAddressFits(call.options as unknown as ServeOptions);
     const folder = dataFolder(call.data);
     await prepareDataFolder(folder);
     // Half a second of loading, which what is wrong so far need not wait for.
@@ -84,7 +84,7 @@ async function serve(call: Call): Promise<undefined> {
     return await server.serve(folder, call);
 }
 
-function assertReachable({ maxConnections, maxPerAddress = 1 }: ServeOptions): void {
+function assertPerAddressFits({ maxConnections, maxPerAddress = 1 }: ServeOptions): void {
     if (maxPerAddress > maxConnections) {
         throw new ScanwireError('INVALID_INPUT', '--max-per-address must not exceed --max-connections', { field: 'max-per-address' });
     }

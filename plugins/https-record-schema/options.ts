@@ -17,7 +17,7 @@ export interface HttpsRecordSchemaOptions extends InstanceOptions {
     readonly license?: LicenseSource | undefined;
     /** Largest batch in bytes, as it is sent. 64 MiB by default. */
     readonly maxBytes?: number | undefined;
-    /** Largest batch in bytes after decompression, `maxBytes` at least. 512 MiB by default. */
+    /** Largest batch in bytes after decompression, `maxBytes` at least. 512 MiB by default, or `maxBytes` where that is more. */
     readonly maxDecodedBytes?: number | undefined;
     /** Longest line in bytes; a longer one is reported and skipped. 1 MiB by default, 256 MiB at most. */
     readonly maxLineBytes?: number | undefined;
@@ -52,9 +52,10 @@ export const optionsSchema: Joi.ObjectSchema<Settings> = Joi.object<Settings, tr
     auth: authSchema,
     license: objectWith<LicenseSource>('valid'),
     maxBytes: size().default(64 * MIB),
-    maxDecodedBytes: size()
+    maxDecodedBytes: Joi.number()
+        .integer()
         .min(Joi.ref('maxBytes'))
-        .default(512 * MIB),
+        .default(({ maxBytes }: Pick<Settings, 'maxBytes'>) => Math.max(512 * MIB, maxBytes)),
     maxLineBytes: size().max(MAX_LINE_LIMIT).default(MAX_LINE_BYTES),
     maxReported: Joi.number().integer().min(1).default(1000),
     records: withAbilities(objectWith<RecordStore>('add', 'get', 'list'), 'count'),

@@ -81,12 +81,35 @@ const PLACEHOLDERS: readonly (readonly [placeholder: RegExp, value: string])[] =
     [/ T\b/g, ' 1h'],
 ];
 
-/** The words of a command as a shell takes them, up to what it does with the output; variables have a value. */
-function wordsOf(command: string): readonly string[] {
+/** A host name, in a URL or alone; a file is none. */
+const HOST = /^(https?:\/\/)?(?:[a-z0-9-]+\.)+(?:com|org|net|test|example|internal|local)(?::\d+)?(?=\/|$)/;
+
+/**
+ * The words of a command as a shell takes them, up to what it does with the output; variables have a value. Files are below the folder, and nobody
+ * answers at any host.
+ */
+function wordsOf(command: string, folder: string): readonly string[] {
     const [own = ''] = command.split(/ (?:[|<>&;]|2>)/);
     const words = own.match(/(?:'[^']*'|"[^"]*"|[^\s'"])+/g) ?? [];
-    return words.slice(1).map((word) => word.replaceAll(/['"]/g, '').replaceAll(/\$\(?\w+\)?/g, 'value'));
+    return words.slice(1).map((word) =>
+        word
+            .replaceAll(/['"]/g, '')
+            .replaceAll(/\$\(?\w+\)?/g, 'value')
+            .replace(/^(--[a-z-]+=)?\//, `$1${folder}/`)
+            .replace(HOST, '$1127.0.0.1:1'),
+    );
 }
+
+t.test('a command of a page touches nothing but the folder, and calls nobody', async (t) => {
+    t.strictSame(wordsOf('scanwire serve --data /srv/scanwire', '/tmp/own'), ['serve', '--data', '/tmp/own/srv/scanwire']);
+    t.strictSame(wordsOf('scanwire records capture www.example.com', '/tmp/own'), ['records', 'capture', '127.0.0.1:1']);
+    t.strictSame(wordsOf("scanwire exporters create --url 'https://hooks.example.com/a' --body events.json", '/tmp/own').slice(2), [
+        '--url',
+        'https://127.0.0.1:1/a',
+        '--body',
+        'events.json',
+    ]);
+});
 
 t.test('every command is taken with the values of its options, where nothing runs that it could ask', async (t) => {
     const cwd = t.testdir();
@@ -101,7 +124,13 @@ t.test('every command is taken with the values of its options, where nothing run
     );
     const commands = [...blocks, ...sentences];
     const env = { DATABASE_URL: 'postgres://u@127.0.0.1:1/x' };
-    const ran = await scanwireEach(commands.map((command) => ({ args: wordsOf(command), cwd, env })));
+    const args = commands.map((command) => wordsOf(command, cwd));
+    t.strictSame(
+        args.flat().filter((word) => /^(?:-.*=)?\//.test(word) && !word.includes(`${cwd}/`)),
+        [],
+        'nothing outside of the folder',
+    );
+    const ran = await scanwireEach(args.map((words) => ({ args: words, cwd, env })));
     const wrong = ran.map(({ code, stderr }, index) =>
         code === 2 && (index < blocks.length || !INCOMPLETE.test(stderr)) ? `${commands[index]}: ${stderr}` : null,
     );

@@ -14,7 +14,7 @@ import {
     sqlState,
     storeError,
 } from './database-errors.ts';
-import { untilLeft } from './left-statements.ts';
+import { leaving, untilLeft } from './left-statements.ts';
 import { isHostPool } from './own-pool.ts';
 import { forgot, preparing } from './prepared.ts';
 
@@ -241,8 +241,8 @@ export function patiently(pool: PoolLike, patience: Patience = {}, { prepare = t
     return {
         query: <Row>(text: string, values?: unknown[], signal?: AbortSignal) =>
             withClient(pool, leaving(patience, signal), (client, drop) => {
-                const running = run<Row>(client, drop, text, values);
-                return signal === undefined ? running : untilLeft(running, signal, { pool, client, drop });
+                const work = run<Row>(client, drop, text, values);
+                return signal === undefined ? work : untilLeft(work, signal, { pool, client, drop });
             }),
     };
 }
@@ -281,12 +281,6 @@ export function guarded(
         query: <Row>(text: string, values?: unknown[]) =>
             within(Promise.resolve(executor.query<Row>(text, values)), { timeout: statement, late, signal }).catch(rethrow),
     };
-}
-
-/** The patience of those who leave at either signal. */
-function leaving(patience: Patience, signal: AbortSignal | undefined): Patience {
-    const signals = [patience.signal, signal].filter((given) => given !== undefined);
-    return signal === undefined ? patience : { ...patience, signal: AbortSignal.any(signals) };
 }
 
 /** @param use Gets a function that keeps the connection from being used again. */

@@ -19,6 +19,12 @@ export interface LeftConnection {
     drop(): void;
 }
 
+/** How long those wait who leave at either signal. */
+export function leaving<Patience extends { readonly signal?: AbortSignal }>(patience: Patience, signal: AbortSignal | undefined): Patience {
+    const signals = [patience.signal, signal].filter((given) => given !== undefined);
+    return signals.length === 0 ? patience : { ...patience, signal: AbortSignal.any(signals) };
+}
+
 /**
  * What runs on the connection, as long as the signal lets it. Some milliseconds later the server is asked to end it, and the connection is given
  * up: the request may come when its statement has ended, and must find no other one there. Where no server can be asked it is waited for.

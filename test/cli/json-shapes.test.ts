@@ -18,9 +18,11 @@ const BODY = fixture('events/investigation.json');
 /** Those that print no document of their own: a protocol; one that needs two servers, which `worker.test.ts` has. */
 const NO_DOCUMENT: readonly string[] = ['mcp', 'worker'];
 
-/** Steps of an attempt, which one on an open connection does not make. */
-const STEPS: readonly string[] = ['dns', 'connect', 'tls', 'firstByte'];
-const STEP = 'number or null';
+/** Steps of an attempt, which one on an open connection does not make, and what `doctor` advises where something of the machine is wrong. */
+const EITHER = new Map([
+    ...['dns', 'connect', 'tls', 'firstByte'].map((step) => [step, 'number or null'] as const),
+    ['advice', 'string or null'] as const,
+]);
 
 type Shape = string | readonly Shape[] | { readonly [key: string]: Shape };
 
@@ -30,7 +32,7 @@ function shapeOf(value: unknown): Shape {
         return [...shapes.keys()].toSorted().map((text) => shapes.get(text) as Shape);
     }
     if (typeof value === 'object' && value !== null) {
-        return Object.fromEntries(Object.entries(value).map(([key, field]) => [key, STEPS.includes(key) ? STEP : shapeOf(field)]));
+        return Object.fromEntries(Object.entries(value).map(([key, field]) => [key, EITHER.get(key) ?? shapeOf(field)]));
     }
     return value === null ? 'null' : typeof value;
 }

@@ -48,8 +48,9 @@ function defaultText({ flags = {} }: Described): string {
         return 'required';
     }
 
+    // One that is made of another option is told in words.
     const { default: value } = flags;
-    return value === undefined ? '' : typeof value === 'string' ? value : JSON.stringify(value);
+    return value === undefined || typeof value === 'function' ? '' : typeof value === 'string' ? value : JSON.stringify(value);
 }
 
 function withoutBackticks(text: string): string {

@@ -51,9 +51,10 @@ t.test('a body is at most 1 MiB, and refused by its kind and size', async (t) =>
 });
 
 t.test('the limit is an option, in bytes of what is sent', async (t) => {
-    const { publish } = exporterOf({ maxBodyBytes: AROUND + 4 });
-    await publish('note', { text: '🦉' });
-    await t.rejects(publish('note', { text: '🦉x' }), { field: 'body', message: /at most 15 bytes; it has 16$/ });
-    await t.rejects(publish('note', { text: '"""' }), { field: 'body', message: /it has 17$/ });
+    const { publish } = exporterOf({ maxBodyBytes: 1_000 });
+    const text = 'x'.repeat(1_000 - AROUND - 4);
+    await publish('note', { text: `${text}🦉` });
+    await t.rejects(publish('note', { text: `${text}🦉x` }), { field: 'body', message: /at most 1000 bytes; it has 1001$/ });
+    await t.rejects(publish('note', { text: `${text}"""` }), { field: 'body', message: /it has 1002$/ });
     t.throws(() => exporterOf({ maxBodyBytes: 64 * 1024 * 1024 + 1 }), { code: 'MISCONFIGURED', field: 'maxBodyBytes' });
 });

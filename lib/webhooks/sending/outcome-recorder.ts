@@ -44,7 +44,7 @@ const RECORD_RETRIES: readonly number[] = [100, 300, 1000];
 /** What took long waits such a part of that time for others that end meanwhile, and so many milliseconds at most. */
 const SLOW = { part: 1 / 20, most: 100 } as const;
 
-/** Milliseconds for which the success of what has been late for long waits: a retry, or what is replayed. */
+/** Milliseconds for which the success of what is replayed waits. Behind that of a retry others may, for the next step of a slow start. */
 const LATE_ANYWAY = 25;
 
 /** An outcome on its way into the store. */
@@ -90,12 +90,12 @@ export function outcomeRecorder(
 }
 
 /** For how many milliseconds nobody minds. Somebody waits for a test, the next delivery for one that is ordered, and a receiver that wants no more to be left alone. */
-function mayWait(recorded: RecordedOutcome, { attempt, singleAttempt, exporter }: Claim): number {
+function mayWait(recorded: RecordedOutcome, { attempt, attemptSinceReplay, singleAttempt, exporter }: Claim): number {
     if (singleAttempt || exporter.ordered || recorded.pause !== null || recorded.stopReason !== null) {
         return 0;
     }
     if (isQuickSuccess(recorded)) {
-        return attempt === 1 ? 0 : LATE_ANYWAY;
+        return attemptSinceReplay === 1 && attempt > 1 ? LATE_ANYWAY : 0;
     }
     return Math.min(SLOW.most, Math.floor(recorded.outcome.timings.total * SLOW.part));
 }

@@ -65,7 +65,7 @@ t.test('reads two further batches at once, one while several wait, in the order 
     await later;
 });
 
-t.test('rests behind a long batch for as long as it took, where others wait, and for no longer than 50 ms', async (t) => {
+t.test('rests behind a long batch for twice as long as it took, where others wait, and for no longer than 50 ms', async (t) => {
     const { database, asked } = heldDatabase();
     const pace = heldPace();
     const { further, texts, areSeveral } = readersOf(database, database, database, pace);
@@ -77,7 +77,7 @@ t.test('rests behind a long batch for as long as it took, where others wait, and
     pace.time += 8;
     asked[0]?.answer([]);
     await reads[0];
-    t.strictSame([pace.rests.map(({ passed }) => passed), names()], [[8], ['a', 'b']]);
+    t.strictSame([pace.rests.map(({ passed }) => passed), names()], [[16], ['a', 'b']]);
     pace.time += 92;
     asked[1]?.answer([]);
     await reads[1];
@@ -90,7 +90,7 @@ t.test('rests behind a long batch for as long as it took, where others wait, and
     pace.time += 400;
     asked[2]?.answer([]);
     await reads[2];
-    t.equal(pace.rests[1]?.passed, 50, 'a slow database is not waited for as long again');
+    t.equal(pace.rests[1]?.passed, 50, 'a slow database is not waited for twice as long again');
     pace.rests[1]?.task();
     for (let next = 3; next < 7; next += 1) {
         await settled();

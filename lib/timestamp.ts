@@ -13,11 +13,24 @@ export type TimestampFormat = (instant: Date) => string;
 export function timestampFormat(timeZone = 'UTC'): TimestampFormat {
     if (timeZone === 'UTC') {
         // The tables of time zones take megabytes, and are not needed for this one.
-        return (instant) => withOffset(instant, 0);
+        return rememberingOne((instant) => withOffset(instant, 0));
     }
 
     const offsetAt = offsetLookup(timeZone);
-    return (instant) => withOffset(instant, offsetAt(instant));
+    return rememberingOne((instant) => withOffset(instant, offsetAt(instant)));
+}
+
+/** Rows that came together were made, and often changed, at the same time. */
+function rememberingOne(format: TimestampFormat): TimestampFormat {
+    let [known, text] = [Number.NaN, ''];
+    return (instant) => {
+        const time = instant.getTime();
+        if (time !== known) {
+            text = format(instant);
+            known = time;
+        }
+        return text;
+    };
 }
 
 const MINUTE_MS = 60_000;

@@ -21,7 +21,7 @@ export function memoryApiKeys(options: MemoryApiKeysOptions = {}): ApiKeyStore {
     const keys = new Map<string, StoredApiKey>();
     const idsByDigest = new Map<string, string>();
     const told = (key: StoredApiKey): StoredApiKey =>
-        key.expiresAt === undefined ? key : { ...key, expired: key.expiresAt !== null && key.expiresAt <= clock() };
+        key.expiresAt === undefined || key.expiresAt === null ? key : { ...key, expired: key.expiresAt <= clock() };
     const find = (id: string): StoredApiKey | null => {
         const key = keys.get(id);
         return key === undefined ? null : told(key);
@@ -36,7 +36,8 @@ export function memoryApiKeys(options: MemoryApiKeysOptions = {}): ApiKeyStore {
                 throw apiKeyExists();
             }
 
-            keys.set(key.id, key);
+            // One that never ends is told as it is kept: each request asks for it.
+            keys.set(key.id, key.expiresAt === null ? { ...key, expired: false } : key);
             idsByDigest.set(key.digest, key.id);
         },
 

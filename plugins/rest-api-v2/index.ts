@@ -118,7 +118,7 @@ function leading({ realm, settings }: Server): Lifecycle.Method {
     const isOurs = (found: RequestRoute | null): boolean => found?.realm === realm && found.path !== `${prefix}${UNKNOWN_PATH}`;
 
     function withoutSlash({ server, info, path, method }: Request): string | null {
-        const isAsked = (method === 'get' || method === 'head') && !stripTrailingSlash && isBelow(path) && SLASH.test(path);
+        const isAsked = SLASH.test(path) && (method === 'get' || method === 'head') && !stripTrailingSlash && isBelow(path);
         if (!isAsked || !isDecodable(path)) {
             return null;
         }
@@ -132,7 +132,7 @@ function leading({ realm, settings }: Server): Lifecycle.Method {
     return (request, h) => {
         const { url = '' } = request.raw.req;
         const bare = withoutSlash(request);
-        if (isBelow(url) && !isDecodable(url.split('?', 1)[0] ?? '')) {
+        if (url.includes('%') && isBelow(url) && !isDecodable(url.split('?', 1)[0] ?? '')) {
             lead(request, `${prefix}${BASE_PATH}/%25`);
         } else if (bare !== null) {
             lead(request, bare);

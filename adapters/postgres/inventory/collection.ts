@@ -2,6 +2,7 @@ import { isRowId } from '../../../lib/inventory/fields.ts';
 import type { ExtraField, FilterName, Filters, Position, SEARCHED, Selection } from '../../../lib/inventory/selection.ts';
 import type { Collection, ReadOptions, SelectableCollection } from '../../../lib/inventory/store.ts';
 import type { Reader } from '../database.ts';
+import { prepared } from '../prepared.ts';
 import { idsByAddress, isLookedUp } from './hosts-by-address.ts';
 import { ofOneListing, type Readers } from './readers.ts';
 import { fromWithin, idsWithin, textBatches } from './text-batches.ts';
@@ -63,7 +64,7 @@ export function collection<Row extends { readonly id: number }>(readers: Readers
     const { database, searching } = readers;
     const { select: columns, from, parents, filters, whole = (rows) => rows } = source;
     const below = seenBelow(source);
-    const one = `select ${columns} from ${from} where ${[...below, `rows.id = $${parents.length + 1}`].join(' and ')}`;
+    const one = prepared(`select ${columns} from ${from} where ${[...below, `rows.id = $${parents.length + 1}`].join(' and ')}`);
 
     async function rowsOf(reader: Reader, path: readonly number[], { text, values }: Statement, { signal }: ReadOptions) {
         signal?.throwIfAborted();

@@ -3,12 +3,14 @@ import type { InstanceOptions } from './instance.ts';
 import { announcing } from './log-and-events.ts';
 
 /**
- * Aborts when the connection of the request is gone, and nobody waits for the rest of the work. Destroying the response's stream alone does not reach a store that waits for its
- * next batch: a generator ends only between two of them.
+ * Aborts when the connection of the request is gone before its answer was sent, and nobody waits for the rest of the work. Destroying the response's stream alone does not
+ * reach a store that waits for its next batch: a generator ends only between two of them.
  */
-export function untilClosed({ raw }: Request): AbortSignal {
+export function untilClosed({ raw: { res } }: Request): AbortSignal {
     const controller = new AbortController();
-    raw.res.once('close', () => controller.abort());
+    const leave = (): void => controller.abort();
+    // `writableFinished` is true as well where an answer ends whose connection is gone.
+    res.once('close', leave).once('finish', () => res.off('close', leave));
     return controller.signal;
 }
 
@@ -28,6 +30,8 @@ export interface Begun<T> {
     readonly first: T | undefined;
     /** Every piece, the first included; to be iterated once. */
     readonly all: AsyncIterable<T>;
+    /** The same where no piece has to be waited for, and they are few: an answer that need not be streamed. */
+    readonly whole: readonly T[] | null;
 }
 
 /**
@@ -38,16 +42,25 @@ export interface Begun<T> {
  * not do that, since one that never started runs none of its code when it is ended.
  *
  * @param cut Called when a later piece cannot be read.
+ * @param few How many pieces are looked for that need not be waited for: a sequence that has no more is {@link Begun.whole}.
  */
-export async function withFirst<T>(pieces: AsyncGenerator<T, void, undefined>, cut: () => void = () => {}): Promise<Begun<T>> {
-    const first = await pieces.next();
-    let unread: IteratorResult<T, void> | null = first;
+export async function withFirst<T>(pieces: AsyncGenerator<T, void, undefined>, cut: () => void = () => {}, few = 0): Promise<Begun<T>> {
+    let result: IteratorResult<T, void> | undefined = await pieces.next();
+    const begun: (IteratorResult<T, void> | Promise<IteratorResult<T, void>>)[] = [result];
+    const first = result.done === true ? undefined : result.value;
+    const read: T[] = [];
+    while (result !== undefined && result.done !== true && read.push(result.value) <= few) {
+        const next = pieces.next();
+        // It is waited for, and may fail, when somebody reads on.
+        next.catch(() => {});
+        begun.push(next);
+        result = await Promise.race([next, whatIsReady()]);
+    }
+
     const iterator: AsyncIterator<T, void> = {
         async next() {
             try {
-                const result = unread ?? (await pieces.next());
-                unread = null;
-                return result;
+                return await (begun.shift() ?? pieces.next());
             } catch (error) {
                 cut();
                 throw error;
@@ -55,5 +68,10 @@ export async function withFirst<T>(pieces: AsyncGenerator<T, void, undefined>, c
         },
         return: () => pieces.return(),
     };
-    return { first: first.done === true ? undefined : first.value, all: { [Symbol.asyncIterator]: () => iterator } };
+    return { first, all: { [Symbol.asyncIterator]: () => iterator }, whole: result?.done === true ? read : null };
+}
+
+/** Resolves when everything has been done that nothing has to come for. */
+function whatIsReady(): Promise<undefined> {
+    return new Promise((resolve) => void process.nextTick(resolve, undefined));
 }

@@ -22,7 +22,8 @@ export interface LeftConnection {
 /** How long those wait who leave at either signal. */
 export function leaving<Patience extends { readonly signal?: AbortSignal }>(patience: Patience, signal: AbortSignal | undefined): Patience {
     const signals = [patience.signal, signal].filter((given) => given !== undefined);
-    return signals.length === 0 ? patience : { ...patience, signal: AbortSignal.any(signals) };
+    const [one] = signals;
+    return one === undefined ? patience : { ...patience, signal: signals.length === 1 ? one : AbortSignal.any(signals) };
 }
 
 /**

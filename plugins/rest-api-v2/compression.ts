@@ -20,28 +20,41 @@ const COMPRESSIONS: readonly Compression[] = [
     { encoding: 'gzip', compress: zlib.createGzip },
 ];
 
+/** Pieces of an answer: all of them, or as they are made. */
+export type AnswerBody = readonly (string | Uint8Array)[] | AsyncIterable<string | Uint8Array>;
+
 /**
- * A text as it is made, compressed as the client wants it. What the server compresses by itself it does: gzip of the types on its list, on
- * which lines of JSON are not.
+ * A text that is there, or as it is made, compressed as the client wants it. What the server compresses by itself it does: gzip of the types on its
+ * list, on which lines of JSON are not.
  */
-export function streamed(
-    request: Request,
-    h: ResponseToolkit,
-    body: Iterable<string> | AsyncIterable<string | Uint8Array>,
-    type: string,
-): ResponseObject {
-    const stream = Readable.from(body, { objectMode: false });
+export function streamed(request: Request, h: ResponseToolkit, body: AnswerBody, type: string): ResponseObject {
     const compression = compressionOf(request);
     if (compression === undefined || (compression.encoding === 'gzip' && type !== LINES_TYPE)) {
-        return h.response(stream).type(type);
+        // What is nothing is an answer without a status of its own, and the length of an answer to HEAD is not known.
+        return h.response(wholeOf(body) || streamOf(body)).type(type);
     }
 
     const { encoding, compress } = compression;
     const settings = request.route.settings as { readonly compression?: Readonly<Record<string, zlib.ZlibOptions>> };
     const compressed = compress(settings.compression?.[encoding]);
     // A failure of the reading destroys the compressor with it, which breaks the connection.
-    pipeline(stream, compressed, () => {});
+    pipeline(streamOf(body), compressed, () => {});
     return h.response(compressed).type(type).header('content-encoding', encoding).vary('accept-encoding');
+}
+
+function streamOf(body: AnswerBody): Readable {
+    return Readable.from(body, { objectMode: false });
+}
+
+/** A stream of what is there takes longer than the text itself to be sent. */
+function wholeOf(body: AnswerBody): string | Buffer | null {
+    if (!Array.isArray(body)) {
+        return null;
+    }
+    const pieces = body as readonly (string | Uint8Array)[];
+    return pieces.every((piece) => typeof piece === 'string')
+        ? pieces.join('')
+        : Buffer.concat(pieces.map((piece) => (typeof piece === 'string' ? Buffer.from(piece) : piece)));
 }
 
 function compressionOf({ server, headers }: Request): Compression | undefined {

@@ -7,7 +7,7 @@ import type { Collection, ReadOptions } from '../../lib/inventory/store.ts';
 import { orUnavailable, type StoreFailure } from '../errors.ts';
 import { pathId } from '../route-parts.ts';
 import { streamCut, untilClosed, withFirst } from '../streamed-answers.ts';
-import { streamed } from './compression.ts';
+import { type AnswerBody, streamed } from './compression.ts';
 import { assertKnown, readDeletions } from './deleted-rows.ts';
 import { type Asked, askedOf, nextLink } from './index-query.ts';
 import { limitedTo, seenAt } from './limited-workspaces.ts';
@@ -100,9 +100,12 @@ async function assertParent(request: Request, parents: Resource['parents'], path
     }
 }
 
+/** Of an index of a batch: what begins it, the batch, what ends it. */
+const PIECES = 3;
+
 interface IndexRead {
     readonly isEmpty: boolean;
-    readonly body: AsyncIterable<string | Uint8Array>;
+    readonly body: AnswerBody;
     /** The `Link` to what comes behind a page, null when nothing does. */
     readonly next: string | null;
 }
@@ -115,7 +118,7 @@ async function readIndex(request: Request, resource: Resource, path: readonly nu
     let next: string | null = null;
     const begin = async () => {
         if (selection === null && deleted === null) {
-            return await withFirst(indexText(allOf(resource, form, path, options), form), cut);
+            return await withFirst(indexText(allOf(resource, form, path, options), form), cut, PIECES);
         }
 
         let batches = selected(rows, path, asked, options);
@@ -125,10 +128,10 @@ async function readIndex(request: Request, resource: Resource, path: readonly nu
             batches = oneBatch(page.rows);
             next = page.isLast ? null : nextLink(request, asked, page.rows.at(-1) as ResourceRow);
         }
-        return await withFirst(indexText(batches, form), cut);
+        return await withFirst(indexText(batches, form), cut, PIECES);
     };
-    const { first, all } = await orUnavailable(request, UNREADABLE, begin);
-    return { isEmpty: first === undefined || first === form.begin + form.end, body: all, next };
+    const { first, all, whole } = await orUnavailable(request, UNREADABLE, begin);
+    return { isEmpty: first === undefined || first === form.begin + form.end, body: whole ?? all, next };
 }
 
 function allOf({ rows, forms, takesText }: Resource, form: RowForm, path: readonly number[], options: ReadOptions) {

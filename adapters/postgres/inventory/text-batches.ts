@@ -104,8 +104,10 @@ export function textBatches<Row extends { readonly id: number }>(
             options.signal?.throwIfAborted();
             if (texts !== null) {
                 await batches.ask(batch.until ?? last, page);
-                // So that it is under way before somebody writes the text, which takes the thread.
-                await setImmediate();
+                if (batches.next() !== undefined) {
+                    // So that it is under way before somebody writes the text, which takes the thread.
+                    await setImmediate();
+                }
                 yield* texts;
                 continue;
             }

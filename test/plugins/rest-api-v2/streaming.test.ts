@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import http, { type IncomingMessage } from 'node:http';
+import { setImmediate as turn } from 'node:timers/promises';
 import * as zlib from 'node:zlib';
 import t, { type Test } from 'tap';
 import { until } from '../../../adapters/contract/assertions.ts';
@@ -79,6 +80,7 @@ async function received(message: IncomingMessage): Promise<{ body: string; error
 t.test('breaks the connection when the store fails after the first batch', async (t) => {
     const { store, open } = await probe(async function* (batch) {
         yield batch(1);
+        await turn();
         yield batch(100);
         throw new Error('the database went away');
     });
@@ -93,9 +95,42 @@ t.test('breaks the connection when the store fails after the first batch', async
     t.equal(open(), 0);
 });
 
+t.test('answers 503 when the store fails behind the first batch before anything was sent', async (t) => {
+    const { store, open } = await probe(async function* (batch) {
+        yield batch(1);
+        throw new Error('the database went away');
+    });
+    const message = await answer(request(await started(t, { store }), '/workspaces/1/hosts'));
+    t.equal(message.statusCode, 503);
+    t.equal(JSON.parse((await received(message)).body).statusCode, 503);
+    t.equal(open(), 0);
+});
+
+t.test('tells the length of an index that is there at once, and of no other', async (t) => {
+    for (const [waits, count] of [
+        [false, 400],
+        [true, 400],
+        [false, 5_000],
+    ] as const) {
+        const { store } = await probe(async function* (batch) {
+            yield batch(count);
+            await (waits && turn());
+        });
+        const message = await answer(request(await started(t, { store }), '/workspaces/1/hosts'));
+        const { body } = await received(message);
+        t.equal(JSON.parse(body).length, count);
+        t.equal(
+            message.headers['content-length'],
+            waits || count > 400 ? undefined : String(Buffer.byteLength(body)),
+            `${waits}, ${count}`,
+        );
+    }
+});
+
 t.test('breaks the connection of a compressed answer too', async (t) => {
     const { store } = await probe(async function* (batch) {
         yield batch(1);
+        await turn();
         throw new Error('the database went away');
     });
     const running = await started(t, { store });
@@ -109,6 +144,7 @@ t.test('breaks the connection of a compressed answer too', async (t) => {
 t.test('breaks the connection of lines of JSON, compressed or not', async (t) => {
     const { store, open } = await probe(async function* (batch) {
         yield batch(1);
+        await turn();
         throw new Error('the database went away');
     });
     const running = await started(t, { store });
@@ -160,6 +196,7 @@ t.test('compresses indexes with what is accepted, zstd where Node has it', async
 t.test('breaks the connection when the store ends because of a failure of its own signal handling', async (t) => {
     const { store } = await probe(async function* (batch) {
         yield batch(1);
+        await turn();
         throw Object.assign(new Error('aborted'), { name: 'AbortError' });
     });
     const running = await started(t, { store });

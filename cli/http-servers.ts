@@ -31,7 +31,7 @@ export const PATIENCE = 3_000;
 
 /** The server of the REST API, with all that is served on its port; it does not listen yet. */
 export async function restServer(
-    { host, port, enrich, drainTimeout, hsts, maxConnections, maxPerAddress, maxRequests, keepFor, rate, tracing }: ServersOptions,
+    { host, port, enrich, drainTimeout, hsts, maxConnections, maxPerAddress, maxRequests, keepFor, vendor, rate, tracing }: ServersOptions,
     { key, cert }: TlsPair,
     parts: Parts,
     demo: Demo | null,
@@ -62,6 +62,7 @@ export async function restServer(
                 egress: { allow: [...(receivers.egress?.allow ?? []), ...(demo?.allow ?? [])] },
                 drainTimeout: sendingTimeout(drainTimeout),
                 ...(keepFor !== undefined && { keepFor }),
+                ...(vendor !== undefined && { vendor }),
                 ...(rate !== undefined && { rate }),
                 ...(tracing !== undefined && { tracing: await webhookTracing({ sendTraceparent: tracing === 'send' }) }),
                 routes: { license: license.source },

@@ -4,7 +4,7 @@ import { KEEP_FOR } from '../../lib/webhooks/deliveries/retention.ts';
 import { type Call, performing } from '../command.ts';
 import { dataFolder, prepareDataFolder } from '../data-folder.ts';
 import { addMetrics, type MetricsAddress } from '../metrics-server.ts';
-import { perSecond, spanOrForever, wholeNumber } from '../option-values.ts';
+import { perSecond, spanOrForever, vendorName, wholeNumber } from '../option-values.ts';
 import { assertOneStdin } from '../secret-input.ts';
 import { addDrainTimeout } from '../until-stopped.ts';
 
@@ -21,6 +21,8 @@ export interface ServersOptions {
     readonly metasploitPort?: number;
     /** Milliseconds for which deliveries are kept that have ended, null for ever; 30 days when absent. */
     readonly keepFor?: number | null;
+    /** The name under which messages are sent, `Vendor` when absent. */
+    readonly vendor?: string;
     /** Attempts a second of all exporters together; any number when absent. */
     readonly rate?: number;
     /** Whether what is published and sent has spans; `send`: receivers get `traceparent` too. */
@@ -67,6 +69,7 @@ export function define(self: Command): void {
             'how long to keep deliveries that have ended, such as 90d, or forever; 30d unless given',
             spanOrForever(KEEP_FOR.min),
         )
+        .option('--vendor <name>', 'name under which messages are sent, as in X-Acme-Event; Vendor unless given', vendorName)
         .option('--rate <n/s>', 'attempts a second, of all exporters together; not limited unless given', perSecond)
         .addOption(new Option('--tracing [receivers]', 'spans by OpenTelemetry; with send, receivers get traceparent').choices(['send']))
         .option('--demo', 'import a scan, make a key, deliver a sample investigation to a receiver of its own');

@@ -73,7 +73,8 @@ t.test('says who gets an event and why not, and what would be sent, with nothing
     await json(data, 'exporters', 'update', id, '--format', 'cloudevents');
     const { headers, body } = await json<{ headers: string[][]; body: string }>(data, 'exporters', 'preview', ...question);
     t.match(new Map(headers as [string, string][]).get('Content-Type'), /^application\/cloudevents\+json/);
-    t.match(JSON.parse(body), { specversion: '1.0', data: { title: String } });
+    t.equal(new Map(headers as [string, string][]).get('X-Acme-Event'), KIND, 'the vendor is that of `serve`');
+    t.match(JSON.parse(body), { specversion: '1.0', source: '/Acme/webhook-exporter', data: { title: String } });
 });
 
 t.test('takes a template, the secret of a format and a rate, and looks at the receiver', async (t) => {
@@ -178,7 +179,8 @@ t.test('sends once more what failed, and what was held while its receiver had st
 /** The data folder of a server that may call the receiver. */
 async function served(receiver: string = RECEIVER): Promise<string> {
     const data = await usedDataOf(t);
-    const server = startScanwire(['serve', '--data', data, '--port', '0', '--json'], { env: { SCANWIRE_EGRESS_ALLOW: receiver } });
+    const args = ['serve', '--data', data, '--port', '0', '--vendor', 'Acme', '--json'];
+    const server = startScanwire(args, { env: { SCANWIRE_EGRESS_ALLOW: receiver } });
     t.teardown(() => server.kill('SIGKILL'));
     await nextJson(server, linesOf(server));
     return data;

@@ -25,6 +25,7 @@ const USAGE: readonly Row[] = [
     [`${SERVE} --max-per-address none`, '--max-per-address', /must be a whole number from 1 to 1000000/],
     [`${SERVE} --max-requests 0`, '--max-requests', /must be a whole number from 1 to 1000000/],
     [`${SERVE} --metasploit-port 0`, '--metasploit-port', /must be a whole number from 1 to 65535/],
+    [`${SERVE} --vendor Acme_Corp`, '--vendor', /must be 1 to 40 letters and digits, with single dashes between them/],
     [`${SERVE} --keep-for 3`, '--keep-for', /must be forever, or a span of at least 24 h/],
     [`${SERVE} --keep-for 1h`, '--keep-for', /must be forever, or a span of at least 24 h/],
     [`${SERVE} --metrics here`, '--metrics', /must be a port, or an address and a port/],

@@ -92,15 +92,22 @@ export interface Vendor {
     readonly userAgent: string;
 }
 
+/** What a vendor's name must be, behind its subject. */
+export const VENDOR_RULE = 'must be 1 to 40 letters and digits, with single dashes between them';
+
+/** Whether the name follows {@link VENDOR_RULE}, so that it can stand in the name of a header. */
+export function isVendorName(name: string): boolean {
+    return name.length <= 40 && /^[A-Za-z0-9]+(-[A-Za-z0-9]+)*$/.test(name);
+}
+
 /**
  * Both names from the vendor's own: `Acme` gives the header prefix `X-Acme` and the user agent `Acme Webhook Data Exporter`.
  *
  * @throws ScanwireError `MISCONFIGURED` when the name cannot stand in a header name.
  */
 export function vendorNamed(name: string, subject = 'webhooks options'): Vendor {
-    if (!/^[A-Za-z0-9]+(-[A-Za-z0-9]+)*$/.test(name) || name.length > 40) {
-        const rule = 'must be 1 to 40 letters and digits, with single dashes between them';
-        throw new ScanwireError('MISCONFIGURED', `${subject}: vendor ${rule}`, { field: 'vendor' });
+    if (!isVendorName(name)) {
+        throw new ScanwireError('MISCONFIGURED', `${subject}: vendor ${VENDOR_RULE}`, { field: 'vendor' });
     }
 
     return { name, headerPrefix: `X-${name}`, userAgent: `${name} Webhook Data Exporter` };

@@ -5,7 +5,7 @@ import { request } from 'node:https';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { newApiKey } from '../lib/keys/api-keys.ts';
+import { newApiKey } from '../lib/keys/key-form.ts';
 import type { Checkout } from './checkout.ts';
 import { median } from './comparison.ts';
 import { cpuTimes } from './cpu-time.ts';

@@ -16,7 +16,7 @@ const NETWORKS = 8;
 const DAYS = 30;
 /** Shows of one host a second. */
 const RATE = 100;
-/** For a 99th percentile of more than a few. */
+/** Of which a thousand shows have a 99th percentile that is more than the third worst. */
 const ALONE_SECONDS = 10;
 /** Who read the index at once before anything is counted. */
 const WARMING = 4;
@@ -153,10 +153,10 @@ export async function readBesideShows(
     const host = { url: `${url}/1`, key: token };
     const read = (count: number): Promise<IndexRead> => child(checkout, 'read-index', { args: [url, token, String(count)] });
     // The first ones make connections and code.
-    await read(Math.min(readers, WARMING));
     await shows(host, RATE, RATE);
-    const alone = percentilesOf((await shows(host, RATE, RATE * ALONE_SECONDS)).latencies);
     const idleMiB = await memoryMiB(server.pid, 'VmRSS');
+    await read(Math.min(readers, WARMING));
+    const alone = percentilesOf((await shows(host, RATE, RATE * ALONE_SECONDS)).latencies);
     await server.resetPeak();
     const processes = { server: server.pid, ...(await serverProcesses(process.env)) };
     const { result: made, cpu } = await withCpu(processes, hosts * readers, () => showsDuring(host, RATE, () => read(readers)));

@@ -1,4 +1,3 @@
-import { isVendorName, VENDOR_RULE } from '../lib/webhooks/messages/signature.ts';
 import { commander } from './command.ts';
 
 /** Parses an option that is a whole number. */
@@ -16,15 +15,6 @@ export function wholeNumber(min: number, max: number): (text: string) => number 
 /** `20/s` or `20` as 20. */
 export function perSecond(text: string): number {
     return wholeNumber(1, 1000)(text.endsWith('/s') ? text.slice(0, -2) : text);
-}
-
-/** Parses an option that is the name of a vendor. */
-export function vendorName(text: string): string {
-    if (!isVendorName(text)) {
-        throw new commander.InvalidArgumentError(`It ${VENDOR_RULE}.`);
-    }
-
-    return text;
 }
 
 /** Gathers the values of an option that may be there several times. */

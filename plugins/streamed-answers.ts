@@ -2,15 +2,16 @@ import type { Request } from '@hapi/hapi';
 import type { InstanceOptions } from './instance.ts';
 import { announcing } from './log-and-events.ts';
 
+/** Made once: each would look at where it was made, which takes as long as all else that an answer's end does. */
+const GONE = new DOMException('The connection of the request is gone', 'AbortError');
+
 /**
- * Aborts when the connection of the request is gone before its answer was sent, and nobody waits for the rest of the work. Destroying the response's stream alone does not
- * reach a store that waits for its next batch: a generator ends only between two of them.
+ * Aborts when the connection of the request is gone, and nobody waits for the rest of the work. Destroying the response's stream alone does not reach a store that waits for its
+ * next batch: a generator ends only between two of them.
  */
-export function untilClosed({ raw: { res } }: Request): AbortSignal {
+export function untilClosed({ raw }: Request): AbortSignal {
     const controller = new AbortController();
-    const leave = (): void => controller.abort();
-    // `writableFinished` is true as well where an answer ends whose connection is gone.
-    res.once('close', leave).once('finish', () => res.off('close', leave));
+    raw.res.once('close', () => controller.abort(GONE));
     return controller.signal;
 }
 
@@ -34,27 +35,40 @@ export interface Begun<T> {
     readonly whole: readonly T[] | null;
 }
 
+/** How a sequence is begun. */
+interface Beginning {
+    /** Called when a piece that was not there at the beginning cannot be read. */
+    readonly cut?: () => void;
+    /** Most pieces of a sequence that is {@link Begun.whole}; none is by default. */
+    readonly few?: number;
+}
+
 /**
- * Reads the first piece before the response begins, so that what fails at once becomes a proper error. Later a failure can only break
- * the connection, and must: a cut response never looks complete.
+ * Reads the first piece before the response begins, and of a few those that are there as well, so that what fails at once becomes a proper
+ * error. Later a failure can only break the connection, and must: a cut response never looks complete.
  *
  * Ending `all` ends the sequence even when nothing was taken from it, as with a HEAD request; a generator around the sequence would
  * not do that, since one that never started runs none of its code when it is ended.
- *
- * @param cut Called when a later piece cannot be read.
- * @param few How many pieces are looked for that need not be waited for: a sequence that has no more is {@link Begun.whole}.
  */
-export async function withFirst<T>(pieces: AsyncGenerator<T, void, undefined>, cut: () => void = () => {}, few = 0): Promise<Begun<T>> {
+export async function withFirst<T>(
+    pieces: AsyncGenerator<T, void, undefined>,
+    { cut = () => {}, few = 0 }: Beginning = {},
+): Promise<Begun<T>> {
     let result: IteratorResult<T, void> | undefined = await pieces.next();
     const begun: (IteratorResult<T, void> | Promise<IteratorResult<T, void>>)[] = [result];
     const first = result.done === true ? undefined : result.value;
     const read: T[] = [];
-    while (result !== undefined && result.done !== true && read.push(result.value) <= few) {
+    while (result !== undefined && result.done !== true) {
+        read.push(result.value);
+        if (read.length > few) {
+            break;
+        }
+
         const next = pieces.next();
         // It is waited for, and may fail, when somebody reads on.
         next.catch(() => {});
         begun.push(next);
-        result = await Promise.race([next, whatIsReady()]);
+        result = await Promise.race([next, afterMicrotasks()]);
     }
 
     const iterator: AsyncIterator<T, void> = {
@@ -71,7 +85,7 @@ export async function withFirst<T>(pieces: AsyncGenerator<T, void, undefined>, c
     return { first, all: { [Symbol.asyncIterator]: () => iterator }, whole: result?.done === true ? read : null };
 }
 
-/** Resolves when everything has been done that nothing has to come for. */
-function whatIsReady(): Promise<undefined> {
+/** Resolves to nothing behind whatever waits for no more than promises that are resolved already: Node runs its next ticks after all of those. */
+function afterMicrotasks(): Promise<undefined> {
     return new Promise((resolve) => void process.nextTick(resolve, undefined));
 }

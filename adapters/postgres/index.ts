@@ -33,10 +33,9 @@ export {
     type ClientLike,
     type PoolLike,
     type PostgresStoresOptions,
-    type PostgresStoresOptions as PostgresInventoryOptions,
     type PostgresStoresOptions as PostgresRecordsOptions,
 } from './database.ts';
-export { postgresInventory } from './inventory/inventory.ts';
+export { type PostgresInventoryOptions, postgresInventory } from './inventory/inventory.ts';
 export { type MigrateOptions, type Migration, type MigrationFile, migrate, migrationFiles } from './migrate.ts';
 export { postgresRecords } from './records.ts';
 

@@ -19,11 +19,11 @@ export interface LeftConnection {
     drop(): void;
 }
 
-/** How long those wait who leave at either signal. */
+/** How long those wait who leave at either signal. Of one none is made: that takes as long as to send a statement. */
 export function leaving<Patience extends { readonly signal?: AbortSignal }>(patience: Patience, signal: AbortSignal | undefined): Patience {
     const signals = [patience.signal, signal].filter((given) => given !== undefined);
-    const [one] = signals;
-    return one === undefined ? patience : { ...patience, signal: signals.length === 1 ? one : AbortSignal.any(signals) };
+    const [one, other] = signals;
+    return one === undefined ? patience : { ...patience, signal: other === undefined ? one : AbortSignal.any(signals) };
 }
 
 /**

@@ -1,10 +1,11 @@
-import { type Command, Option } from 'commander';
+import { type Command, InvalidArgumentError, Option } from 'commander';
 import { ScanwireError } from '../../lib/errors.ts';
 import { KEEP_FOR } from '../../lib/webhooks/deliveries/retention.ts';
+import { isVendorName, VENDOR_RULE } from '../../lib/webhooks/messages/signature.ts';
 import { type Call, performing } from '../command.ts';
 import { dataFolder, prepareDataFolder } from '../data-folder.ts';
 import { addMetrics, type MetricsAddress } from '../metrics-server.ts';
-import { perSecond, spanOrForever, vendorName, wholeNumber } from '../option-values.ts';
+import { perSecond, spanOrForever, wholeNumber } from '../option-values.ts';
 import { assertOneStdin } from '../secret-input.ts';
 import { addDrainTimeout } from '../until-stopped.ts';
 
@@ -91,4 +92,12 @@ function assertPerAddressFits({ maxConnections, maxPerAddress = 1 }: ServeOption
     if (maxPerAddress > maxConnections) {
         throw new ScanwireError('INVALID_INPUT', '--max-per-address must not exceed --max-connections', { field: 'max-per-address' });
     }
+}
+
+function vendorName(text: string): string {
+    if (!isVendorName(text)) {
+        throw new InvalidArgumentError(`It ${VENDOR_RULE}.`);
+    }
+
+    return text;
 }

@@ -1,21 +1,23 @@
 export { ScanwireError, type ScanwireErrorCode } from '../errors.ts';
 export {
-    API_KEY_PREFIX,
     type ApiKeySummary,
     type ApiKeys,
     type ApiKeysOptions,
-    apiKeyDigest,
-    apiKeyStart,
     apiKeys,
     DENIAL,
     KEY_EVENTS,
     type KeyEvent,
-    looksLikeApiKey,
-    looksLikeForeignKey,
-    newApiKey,
     type RevealedApiKey,
     type VerifiedApiKey,
 } from './api-keys.ts';
+export {
+    API_KEY_PREFIX,
+    apiKeyDigest,
+    apiKeyStart,
+    looksLikeApiKey,
+    looksLikeForeignKey,
+    newApiKey,
+} from './key-form.ts';
 export { type KeyRing, type KeyRingOptions, keyRing, sealingKeyId } from './key-ring.ts';
 export type { NewKeyOptions } from './limits.ts';
 export type { ApiKeyScope } from './scopes.ts';

@@ -138,7 +138,7 @@ function handlerOf(name: OperationName, settings: Settings): Lifecycle.Method {
 /** To be saved, never shown: what scans bring may be written by an attacker, and the pages of the server have its cookies. */
 async function download(handler: Handler, input: object, request: Request, h: ResponseToolkit): Promise<ResponseObject> {
     const { type, text } = (await handler({ ...input, signal: untilClosed(request) })) as Export;
-    const { all } = await withFirst(text, streamCut(request, 'admin-console'));
+    const { all } = await withFirst(text, { cut: streamCut(request, 'admin-console') });
     return h
         .response(Readable.from(all, { objectMode: false }))
         .type(type)

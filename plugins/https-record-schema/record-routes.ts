@@ -48,7 +48,7 @@ async function index(request: Request, h: ResponseToolkit, store: RecordStore): 
     const lines = acceptsLines(request);
     const texts = () => {
         const pieces = lines ? linesText(listRecords(store, recordQuery(query))) : pageText(request, store, query);
-        return withFirst(pieces, streamCut(request, 'https-record-schema'));
+        return withFirst(pieces, { cut: streamCut(request, 'https-record-schema') });
     };
     const { all } = await orUnavailable(request, RECORDS_FAILED, texts);
     return h.response(Readable.from(all, { objectMode: false })).type(lines ? LINES_TYPE : 'application/json; charset=utf-8');

@@ -232,7 +232,7 @@ async function streamed(
     [before, after]: readonly [before: string, after: string],
 ) {
     try {
-        const { all } = await withFirst(pieces(rows, before, after), streamCut(request, PLUGIN));
+        const { all } = await withFirst(pieces(rows, before, after), { cut: streamCut(request, PLUGIN) });
         return h.response(Readable.from(all, { objectMode: false })).type(JSON_TYPE);
     } catch (error) {
         throw failed(request, error);

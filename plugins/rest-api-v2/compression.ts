@@ -27,11 +27,14 @@ export type AnswerBody = readonly (string | Uint8Array)[] | AsyncIterable<string
  * A text that is there, or as it is made, compressed as the client wants it. What the server compresses by itself it does: gzip of the types on its
  * list, on which lines of JSON are not.
  */
-export function streamed(request: Request, h: ResponseToolkit, body: AnswerBody, type: string): ResponseObject {
+export function answered(request: Request, h: ResponseToolkit, body: AnswerBody, type: string): ResponseObject {
     const compression = compressionOf(request);
     if (compression === undefined || (compression.encoding === 'gzip' && type !== LINES_TYPE)) {
-        // What is nothing is an answer without a status of its own, and the length of an answer to HEAD is not known.
-        return h.response(wholeOf(body) || streamOf(body)).type(type);
+        const whole = wholeOf(body);
+        // Of nothing hapi makes a 204, and of the text that an answer to HEAD does not have nobody knows the length.
+        const response = h.response(whole === null || whole.length === 0 ? streamOf(body) : whole).type(type);
+        // hapi says it of what it compresses, and so not of short texts.
+        return request.server.settings.compression ? response.vary('accept-encoding') : response;
     }
 
     const { encoding, compress } = compression;
@@ -46,7 +49,7 @@ function streamOf(body: AnswerBody): Readable {
     return Readable.from(body, { objectMode: false });
 }
 
-/** A stream of what is there takes longer than the text itself to be sent. */
+/** Not as a stream, which takes longer than the text itself to be sent. */
 function wholeOf(body: AnswerBody): string | Buffer | null {
     if (!Array.isArray(body)) {
         return null;

@@ -7,7 +7,7 @@ import type { Collection, ReadOptions } from '../../lib/inventory/store.ts';
 import { orUnavailable, type StoreFailure } from '../errors.ts';
 import { pathId } from '../route-parts.ts';
 import { streamCut, untilClosed, withFirst } from '../streamed-answers.ts';
-import { type AnswerBody, streamed } from './compression.ts';
+import { type AnswerBody, answered } from './compression.ts';
 import { assertKnown, readDeletions } from './deleted-rows.ts';
 import { type Asked, askedOf, nextLink } from './index-query.ts';
 import { limitedTo, seenAt } from './limited-workspaces.ts';
@@ -85,7 +85,7 @@ function index(resource: Resource, streams: Streams): Handler {
             await assertParent(request, parents, path);
         }
 
-        const response = streamed(request, h, read.body, asked.form.type);
+        const response = answered(request, h, read.body, asked.form.type);
         if (read.next !== null) {
             response.header('link', read.next);
         }
@@ -118,7 +118,7 @@ async function readIndex(request: Request, resource: Resource, path: readonly nu
     let next: string | null = null;
     const begin = async () => {
         if (selection === null && deleted === null) {
-            return await withFirst(indexText(allOf(resource, form, path, options), form), cut, PIECES);
+            return await withFirst(indexText(allOf(resource, form, path, options), form), { cut, few: PIECES });
         }
 
         let batches = selected(rows, path, asked, options);
@@ -128,7 +128,7 @@ async function readIndex(request: Request, resource: Resource, path: readonly nu
             batches = oneBatch(page.rows);
             next = page.isLast ? null : nextLink(request, asked, page.rows.at(-1) as ResourceRow);
         }
-        return await withFirst(indexText(batches, form), cut, PIECES);
+        return await withFirst(indexText(batches, form), { cut, few: PIECES });
     };
     const { first, all, whole } = await orUnavailable(request, UNREADABLE, begin);
     return { isEmpty: first === undefined || first === form.begin + form.end, body: whole ?? all, next };

@@ -13,10 +13,12 @@ export async function* indexText(
     batches: AsyncIterable<string | Uint8Array | readonly object[]>,
     form: RowForm,
 ): AsyncGenerator<string | Uint8Array, void, undefined> {
-    const yieldIfDue = timeSlice();
+    let yieldIfDue: ReturnType<typeof timeSlice> | undefined;
     let before = form.begin;
     let isEmpty = true;
     for await (const batch of batches) {
+        // What the first batch was waited for is nobody's turn.
+        yieldIfDue ??= timeSlice();
         for (const text of textsOf(batch, form)) {
             if (typeof text === 'string') {
                 yield before + text;
@@ -114,11 +116,11 @@ function formsOf(names: readonly string[], shaped: Shaping): Readonly<Record<For
             begin: '[',
             separator: ',',
             end: ']',
-            // A part of a longer text is written more slowly than a text of its own: one row is what most ask for.
-            text: ([first, ...others]) =>
-                others.length === 0 && first !== undefined
-                    ? JSON.stringify(shaped(first as Row))
-                    : JSON.stringify([first, ...others].map((row) => shaped(row as Row))).slice(1, -1),
+            // A part of a longer text is written more slowly than a text of its own, and one row is what most ask for.
+            text: (rows) =>
+                rows.length === 1
+                    ? JSON.stringify(shaped(rows[0] as Row))
+                    : JSON.stringify((rows as readonly Row[]).map(shaped)).slice(1, -1),
         },
         ndjson: {
             type: LINES_TYPE,

@@ -1,7 +1,7 @@
 import { request } from 'node:https';
 import { connect } from 'node:tls';
 import t, { type Test } from 'tap';
-import { newApiKey } from '../../lib/keys/api-keys.ts';
+import { newApiKey } from '../../lib/keys/key-form.ts';
 import { PER_SECOND } from '../../plugins/token-auth/refusal-pacing.ts';
 import { fixture, json, serve, usedDataOf } from '../support/served.ts';
 

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import Hapi, { type Server } from '@hapi/hapi';
 import t from 'tap';
 import { memoryApiKeys, memoryInventory, memoryRecords } from '../../adapters/memory/index.ts';
-import { apiKeyDigest, newApiKey } from '../../lib/keys/api-keys.ts';
+import { apiKeyDigest, newApiKey } from '../../lib/keys/key-form.ts';
 import type { ApiKeyScope } from '../../lib/keys/scopes.ts';
 import type { ApiKeyStore, StoredApiKey } from '../../lib/keys/store.ts';
 import { plugin as httpsRecordSchema } from '../../plugins/https-record-schema/index.ts';

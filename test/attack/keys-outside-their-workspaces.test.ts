@@ -4,7 +4,7 @@ import Joi from 'joi';
 import t from 'tap';
 import { memoryApiKeys, memoryInventory, memoryRecords } from '../../adapters/memory/index.ts';
 import type { HostInput } from '../../lib/inventory/host.ts';
-import { apiKeyDigest, newApiKey } from '../../lib/keys/api-keys.ts';
+import { apiKeyDigest, newApiKey } from '../../lib/keys/key-form.ts';
 import type { ApiKeyStore, StoredApiKey } from '../../lib/keys/store.ts';
 import { plugin as httpsRecordSchema } from '../../plugins/https-record-schema/index.ts';
 import { plugin as restApi } from '../../plugins/rest-api-v2/index.ts';

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import t from 'tap';
 import { patiently, transaction } from '../../adapters/postgres/database.ts';
-import { migrate, postgresWebhooks } from '../../adapters/postgres/index.ts';
+import { migrate, postgresInventory, postgresWebhooks } from '../../adapters/postgres/index.ts';
 import { prepared } from '../../adapters/postgres/prepared.ts';
 import { databases, type OpenDatabase } from '../adapters/postgres/databases.ts';
 
@@ -73,8 +73,11 @@ for (const { name, open } of databases) {
         const accept = { event: { id: randomUUID(), kind: 'kind', body: '{}' }, recipients: { types: [] } };
         await transaction(pool, (tx) => postgresWebhooks({ pool, notify: false }).deliveries.accept([accept], { tx }));
         await postgresWebhooks({ pool, prepare: false }).deliveries.now();
+        await postgresInventory({ pool, prepare: false }).hosts.get([1], 1);
         t.same(await kept(pool), []);
         await postgresWebhooks({ pool }).deliveries.now();
         t.equal((await kept(pool)).length, 1);
+        await postgresInventory({ pool }).hosts.get([1], 1);
+        t.equal((await kept(pool)).length, 2);
     });
 }

@@ -5,6 +5,7 @@ import { readFile } from 'node:fs/promises';
 import { createServer, get, type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Writable } from 'node:stream';
+import { setImmediate as turn } from 'node:timers/promises';
 import { server as hapiServer, type Server } from '@hapi/hapi';
 import { fastify } from 'fastify';
 import Joi from 'joi';
@@ -13,7 +14,7 @@ import { only, until } from '../../adapters/contract/assertions.ts';
 import { at, WebhookBench } from '../../adapters/contract/webhooks/fixture.ts';
 import { memoryApiKeys, memoryInventory, memoryQueue, memoryWebhooks } from '../../adapters/memory/index.ts';
 import type { Workspace } from '../../lib/inventory/resources.ts';
-import { newApiKey } from '../../lib/keys/api-keys.ts';
+import { newApiKey } from '../../lib/keys/key-form.ts';
 import { keyRing } from '../../lib/keys/key-ring.ts';
 import { alwaysLicensed } from '../../lib/license/index.ts';
 import { newExporterSchema } from '../../lib/webhooks/exporters/exporter.ts';
@@ -271,6 +272,7 @@ t.test('tells of an answer that broke off, and not of a client who left', async 
     const listed = async function* (_: readonly number[], { signal }: { signal?: AbortSignal } = {}) {
         yield [workspace as Workspace];
         if (fails) {
+            await turn();
             throw new Error('the database went away');
         }
         await once(signal as AbortSignal, 'abort');

@@ -64,6 +64,7 @@ export function collection<Row extends { readonly id: number }>(readers: Readers
     const { database, searching } = readers;
     const { select: columns, from, parents, filters, whole = (rows) => rows } = source;
     const below = seenBelow(source);
+    // One for each resource, however many columns its table has.
     const one = prepared(`select ${columns} from ${from} where ${[...below, `rows.id = $${parents.length + 1}`].join(' and ')}`);
 
     async function rowsOf(reader: Reader, path: readonly number[], { text, values }: Statement, { signal }: ReadOptions) {

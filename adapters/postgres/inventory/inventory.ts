@@ -15,7 +15,14 @@ import {
 } from '../../../lib/inventory/resources.ts';
 import { FILTERS, SEARCHED } from '../../../lib/inventory/selection.ts';
 import type { InventoryStore, InventoryWriter } from '../../../lib/inventory/store.ts';
-import { assertStoreOptions, IMPATIENT, IMPATIENT_ON_SERVER, type PostgresStoresOptions, patiently } from '../database.ts';
+import {
+    assertStoreOptions,
+    IMPATIENT,
+    IMPATIENT_ON_SERVER,
+    type PostgresStoresOptions,
+    type PreparingOptions,
+    patiently,
+} from '../database.ts';
 import { importHosts } from '../imports/import-hosts.ts';
 import { lastSeen } from '../imports/sightings.ts';
 import { laidOver } from '../imports/stage-findings.ts';
@@ -158,12 +165,16 @@ function ofWorkspace(source: CollectionSource): CollectionSource {
     return { ...source, parents: source.parents.slice(0, 1), byHost: true };
 }
 
+/** What {@link postgresInventory} is made of. */
+export interface PostgresInventoryOptions extends PostgresStoresOptions, PreparingOptions {}
+
 /** Workspaces, hosts and what belongs to hosts, in the tables of the schema `scanwire`. */
-export function postgresInventory(options: PostgresStoresOptions): Required<InventoryStore & InventoryWriter> {
+export function postgresInventory(options: PostgresInventoryOptions): Required<InventoryStore & InventoryWriter> {
     assertStoreOptions(options, 'postgresInventory');
-    const { pool, clock = systemClock } = options;
-    const database = patiently(pool, IMPATIENT);
-    const readers = readersOf(database, patiently(pool, IMPATIENT, { through: copying }), patiently(pool, IMPATIENT_ON_SERVER));
+    const { pool, clock = systemClock, prepare = true } = options;
+    const database = patiently(pool, IMPATIENT, { prepare });
+    const searching = patiently(pool, IMPATIENT_ON_SERVER, { prepare });
+    const readers = readersOf(database, patiently(pool, IMPATIENT, { through: copying }), searching);
 
     return {
         workspaces: collection<Workspace>(readers, {

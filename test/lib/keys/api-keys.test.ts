@@ -1,15 +1,8 @@
 import { createHash, randomBytes, randomUUID } from 'node:crypto';
 import t from 'tap';
 import { memoryApiKeys } from '../../../adapters/memory/api-keys.ts';
-import {
-    type ApiKeysOptions,
-    apiKeyDigest,
-    apiKeyStart,
-    apiKeys,
-    looksLikeApiKey,
-    looksLikeForeignKey,
-    newApiKey,
-} from '../../../lib/keys/api-keys.ts';
+import { type ApiKeysOptions, apiKeys } from '../../../lib/keys/api-keys.ts';
+import { apiKeyDigest, apiKeyStart, looksLikeApiKey, looksLikeForeignKey, newApiKey } from '../../../lib/keys/key-form.ts';
 import { keyRing } from '../../../lib/keys/key-ring.ts';
 
 const START = Date.parse('2026-11-21T09:30:00Z');

@@ -6,7 +6,7 @@ import * as Boom from '@hapi/boom';
 import Hapi, { type Lifecycle, type Server } from '@hapi/hapi';
 import t from 'tap';
 import { memoryApiKeys } from '../../../adapters/memory/api-keys.ts';
-import { newApiKey } from '../../../lib/keys/api-keys.ts';
+import { newApiKey } from '../../../lib/keys/key-form.ts';
 import { keyRing } from '../../../lib/keys/key-ring.ts';
 import { plugin, simulate, type TokenAuthOptions, type TokenAuthRefs } from '../../../plugins/token-auth/index.ts';
 import { MAX_WAITING } from '../../../plugins/token-auth/refusal-pacing.ts';

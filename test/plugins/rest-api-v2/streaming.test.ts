@@ -108,6 +108,7 @@ t.test('answers 503 when the store fails behind the first batch before anything 
 
 t.test('tells the length of an index that is there at once, and of no other', async (t) => {
     for (const [waits, count] of [
+        [false, 1],
         [false, 20],
         [true, 20],
         [false, 5_000],
@@ -119,6 +120,7 @@ t.test('tells the length of an index that is there at once, and of no other', as
         const message = await answer(request(await started(t, { store }), '/workspaces/1/hosts'));
         const { body } = await received(message);
         t.equal(JSON.parse(body).length, count);
+        t.equal(message.headers.vary, 'accept-encoding', 'also of what is too short to be compressed');
         t.equal(message.headers['content-length'], waits || count > 20 ? undefined : String(Buffer.byteLength(body)), `${waits}, ${count}`);
     }
 });

@@ -9,10 +9,16 @@ const GONE = new DOMException('The connection of the request is gone', 'AbortErr
  * Aborts when the connection of the request is gone, and nobody waits for the rest of the work. Destroying the response's stream alone does not reach a store that waits for its
  * next batch: a generator ends only between two of them.
  */
-export function untilClosed({ raw }: Request): AbortSignal {
+export function untilClosed(request: Request): AbortSignal {
+    return whileOpen(request).signal;
+}
+
+/** The same for what may be read long before that: once it is, nobody has to be told. */
+export function whileOpen({ raw }: Request): { readonly signal: AbortSignal; done(): void } {
     const controller = new AbortController();
-    raw.res.once('close', () => controller.abort(GONE));
-    return controller.signal;
+    const leave = (): void => controller.abort(GONE);
+    raw.res.once('close', leave);
+    return { signal: controller.signal, done: () => void raw.res.removeListener('close', leave) };
 }
 
 /** Tells the server that the answer to a request broke off, unless it was the client who left. */

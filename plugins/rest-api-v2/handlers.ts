@@ -6,7 +6,7 @@ import { rowsOf } from '../../lib/inventory/host-pages.ts';
 import type { Collection, ReadOptions } from '../../lib/inventory/store.ts';
 import { orUnavailable, type StoreFailure } from '../errors.ts';
 import { pathId } from '../route-parts.ts';
-import { streamCut, untilClosed, withFirst } from '../streamed-answers.ts';
+import { streamCut, whileOpen, withFirst } from '../streamed-answers.ts';
 import { type AnswerBody, answered } from './compression.ts';
 import { assertKnown, readDeletions } from './deleted-rows.ts';
 import { type Asked, askedOf, nextLink } from './index-query.ts';
@@ -113,7 +113,8 @@ interface IndexRead {
 async function readIndex(request: Request, resource: Resource, path: readonly number[], asked: Asked): Promise<IndexRead> {
     const { form, selection, deleted } = asked;
     const { rows } = resource;
-    const options = { signal: untilClosed(request) };
+    const { signal, done } = whileOpen(request);
+    const options = { signal };
     const cut = streamCut(request, 'rest-api-v2');
     let next: string | null = null;
     const begin = async () => {
@@ -131,6 +132,9 @@ async function readIndex(request: Request, resource: Resource, path: readonly nu
         return await withFirst(indexText(batches, form), { cut, few: PIECES });
     };
     const { first, all, whole } = await orUnavailable(request, UNREADABLE, begin);
+    if (whole !== null) {
+        done();
+    }
     return { isEmpty: first === undefined || first === form.begin + form.end, body: whole ?? all, next };
 }
 

@@ -156,13 +156,15 @@ export interface Streams {
 
 /** @param most How many there may be at once. @param now Milliseconds since any moment. */
 export function streamsUpTo(most: number, now: () => number = () => performance.now()): Streams {
-    const open = new Map<Request, ReaderWatch>();
+    // No Map: one that requests go into and out of all the time is made anew every few of them, and V8 lets each that it was hold on to the next
+    // and to its requests, so that none of them goes before all of the heap is looked at.
+    const open: { readonly request: Request; readonly taking: ReaderWatch }[] = [];
     let timer: NodeJS.Timeout | undefined;
 
     function look(): void {
-        for (const [{ raw }, taking] of open) {
+        for (const { request, taking } of open) {
             if (taking.pausedFor(now()) >= PATIENCE) {
-                raw.res.destroy();
+                request.raw.res.destroy();
             }
         }
     }
@@ -171,7 +173,7 @@ export function streamsUpTo(most: number, now: () => number = () => performance.
         look,
 
         begin(request) {
-            if (open.size >= most) {
+            if (open.length >= most) {
                 throw retryLater(Boom.serverUnavailable('Too many indexes are being read; try again later'), RETRY_AFTER);
             }
 
@@ -180,11 +182,15 @@ export function streamsUpTo(most: number, now: () => number = () => performance.
                 return;
             }
 
-            open.set(request, new ReaderWatch(req.socket, now()));
+            const stream = { request, taking: new ReaderWatch(req.socket, now()) };
+            open.push(stream);
             timer ??= setInterval(look, LOOK).unref();
             const end = (): void => {
-                open.delete(request);
-                if (open.size === 0) {
+                const place = open.indexOf(stream);
+                if (place >= 0) {
+                    open.splice(place, 1);
+                }
+                if (open.length === 0) {
                     clearInterval(timer);
                     timer = undefined;
                 }

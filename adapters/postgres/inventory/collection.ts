@@ -4,7 +4,7 @@ import type { Collection, ReadOptions, SelectableCollection } from '../../../lib
 import type { Reader } from '../database.ts';
 import { prepared } from '../prepared.ts';
 import { idsByAddress, isLookedUp } from './hosts-by-address.ts';
-import { ofOneListing, type Readers } from './readers.ts';
+import { forManyListings, type Readers } from './readers.ts';
 import { fromWithin, idsWithin, textBatches } from './text-batches.ts';
 import { type BuriedTable, deletions } from './tombstones.ts';
 
@@ -74,8 +74,8 @@ export function collection<Row extends { readonly id: number }>(readers: Readers
         return whole(found.rows, path) as readonly (Row & { readonly updated_at: Date })[];
     }
 
-    async function* select(path: readonly number[], selection: Selection, given: ReadOptions = {}) {
-        const options = ofOneListing(given);
+    async function* select(path: readonly number[], selection: Selection, options: ReadOptions = {}) {
+        forManyListings(options.signal);
         const { where = {}, after, limit = Number.POSITIVE_INFINITY } = selection;
         if (source.sortsChanges === true && where.updated_since !== undefined && limit > BATCH) {
             yield* sortedRows(searching, source, (...read) => rowsOf(...read, options), path, selection, options);

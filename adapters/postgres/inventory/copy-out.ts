@@ -8,7 +8,7 @@ import type { TextBatch } from './text-batches.ts';
 export function copying(client: Executor): Executor {
     return {
         async query<Row>(select: string) {
-            const batch = copiesOut(client) ? await copied(client, select) : joined((await client.query<WrittenRow>(select)).rows);
+            const batch = copiesOut(client) ? await copied(client, select) : batchOf((await client.query<TextOfRow>(select)).rows);
             return { rows: [batch as Row], rowCount: batch.rows };
         },
     };
@@ -63,39 +63,14 @@ function copied(client: DriverClient, select: string): Promise<TextBatch> {
 const SIGNATURE_BYTES = 15;
 /** Of a row of two columns: how many there are, the length of the id, the id, the length of the text. */
 const [ID, LENGTH, TEXT] = [6, 10, 14] as const;
-/** What is written at once, as large as what is received at once. */
-const PIECE_BYTES = 65_536;
 
 /** Rows in the binary form of `copy`, of which each comes in a message of its own. */
 function copiedRows() {
-    const texts: Uint8Array[] = [];
-    let piece = Buffer.alloc(0);
-    let filled = 0;
+    const pieces = textPieces();
     let rows = 0;
     let last: number | null = null;
     let isText = true;
     let hasBegun = false;
-
-    function finish(): void {
-        if (filled > 0) {
-            texts.push(piece.subarray(0, filled));
-        }
-        filled = 0;
-    }
-
-    /** Copied: the driver receives the next message in the same place. */
-    function write(chunk: Buffer, start: number): void {
-        const most = chunk.length - start + 1;
-        if (filled + most > piece.length) {
-            finish();
-            piece = Buffer.allocUnsafeSlow(Math.max(PIECE_BYTES, most));
-        }
-        if (filled > 0) {
-            piece[filled] = COMMA;
-            filled += 1;
-        }
-        filled += chunk.copy(piece, filled, start);
-    }
 
     return {
         add(chunk: Buffer): void {
@@ -110,25 +85,76 @@ function copiedRows() {
             last = chunk.readInt32BE(start + ID);
             isText &&= chunk.readInt32BE(start + LENGTH) >= 0;
             if (isText) {
-                write(chunk, start + TEXT);
+                pieces.add(chunk.length - start - TEXT, (piece, at) => chunk.copy(piece, at, start + TEXT));
             }
         },
 
-        batch(): TextBatch {
+        batch: (): TextBatch => ({ texts: isText ? pieces.all() : null, last, rows }),
+    };
+}
+
+/** What is written at once, as large as what is received at once. */
+const PIECE_BYTES = 65_536;
+const COMMA = 44;
+
+/** Texts as bytes, with commas between them. They are copied: the driver receives the next message in the same place. */
+function textPieces() {
+    const pieces: Uint8Array[] = [];
+    let piece = Buffer.alloc(0);
+    let filled = 0;
+
+    function finish(): void {
+        if (filled > 0) {
+            pieces.push(piece.subarray(0, filled));
+        }
+        filled = 0;
+    }
+
+    return {
+        /** @param write Writes a text of at most so many bytes where it is told to, and returns how many they are. */
+        add(most: number, write: (piece: Buffer, at: number) => number): void {
+            if (filled + 1 + most > piece.length) {
+                finish();
+                piece = Buffer.allocUnsafeSlow(Math.max(PIECE_BYTES, 1 + most));
+            }
+            if (filled > 0) {
+                piece[filled] = COMMA;
+                filled += 1;
+            }
+            filled += write(piece, filled);
+        },
+
+        all(): readonly Uint8Array[] {
             finish();
-            return { texts: isText ? texts : null, last, rows };
+            return pieces;
         },
     };
 }
 
-const COMMA = 44;
-
-interface WrittenRow {
+/** A row as the database answers. */
+export interface TextOfRow {
     readonly id: number;
+    /** Null where it has none, or rows may not be read so. */
     readonly text: string | null;
 }
 
-function joined(rows: readonly WrittenRow[]): TextBatch {
+/** Characters of a short batch, of which one text is made. One that is longer would be a string that V8 maps memory for, and unmaps it behind each. */
+const SHORT = 32_768;
+
+/** Rows as one batch. */
+export function batchOf(rows: readonly TextOfRow[]): TextBatch {
     const texts = rows.map(({ text }) => text);
-    return { texts: texts.includes(null) ? null : rows.length > 0 ? [texts.join()] : [], last: rows.at(-1)?.id ?? null, rows: rows.length };
+    const counted = { last: rows.at(-1)?.id ?? null, rows: rows.length };
+    if (!texts.every((text) => text !== null)) {
+        return { ...counted, texts: null };
+    }
+    if (texts.reduce((sum, { length }) => sum + length, 0) <= SHORT) {
+        return { ...counted, texts: rows.length > 0 ? [texts.join()] : [] };
+    }
+
+    const pieces = textPieces();
+    for (const text of texts) {
+        pieces.add(Buffer.byteLength(text), (piece, at) => piece.write(text, at));
+    }
+    return { ...counted, texts: pieces.all() };
 }

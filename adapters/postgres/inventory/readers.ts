@@ -1,4 +1,4 @@
-import type { ReadOptions } from '../../../lib/inventory/store.ts';
+import { setMaxListeners } from 'node:events';
 import type { Reader } from '../database.ts';
 
 /** What the statements of readers go to. */
@@ -17,9 +17,14 @@ export interface Readers {
     areSeveral(): boolean;
 }
 
-/** The options of one listing. A signal of the application's may serve many at once, and Node warns of more than ten listeners. */
-export function ofOneListing(options: ReadOptions): ReadOptions {
-    return options.signal === undefined ? options : { ...options, signal: AbortSignal.any([options.signal]) };
+/**
+ * A signal of the application's may serve many listings at once, each of which listens for as long as it waits; Node warns of more than ten listeners. A
+ * signal of each listing's own, by `AbortSignal.any`, would take as long to make and to collect as a short listing itself.
+ */
+export function forManyListings(signal: AbortSignal | undefined): void {
+    if (signal !== undefined) {
+        setMaxListeners(0, signal);
+    }
 }
 
 /**

@@ -3,7 +3,8 @@ import { MAX_ID } from '../../../lib/inventory/fields.ts';
 import type { Collection, ReadOptions } from '../../../lib/inventory/store.ts';
 import type { Reader } from '../database.ts';
 import { prepared } from '../prepared.ts';
-import { ofOneListing, type Readers } from './readers.ts';
+import { batchOf, type TextOfRow } from './copy-out.ts';
+import { forManyListings, type Readers } from './readers.ts';
 
 /** They cost next to nothing here, so that round trips count sooner than with rows. The first batch is a small one: somebody waits for it. */
 const [FIRST_BATCH, BATCH] = [250, 1000];
@@ -68,16 +69,6 @@ export interface TextBatch {
     readonly rows: number;
 }
 
-/** Rows as one text, as the database answers. */
-interface TextRow {
-    /** Null when there are no rows, or they may not be read so. */
-    readonly text: string | null;
-    /** The highest id. */
-    readonly last: number | null;
-    readonly rows: number;
-    readonly texts: number;
-}
-
 interface TextPage extends TextBatch {
     readonly isLast: boolean;
 }
@@ -95,8 +86,8 @@ export function textBatches<Row extends { readonly id: number }>(
 ): (path: readonly number[], options?: ReadOptions) => AsyncGenerator<string | Uint8Array | readonly Row[]> {
     const reading = textReading(readers, source);
 
-    return async function* (path, given = {}) {
-        const options = ofOneListing(given);
+    return async function* (path, options = {}) {
+        forManyListings(options.signal);
         const batches = batchesAhead(reading(path, options.signal));
         for (let batch = batches.next(); batch !== undefined; batch = batches.next()) {
             const page = await batch.page;
@@ -137,13 +128,11 @@ function textReading(
     { firsts, further, texts, areSeveral }: Readers,
     { parents, page, usable = 'true', isKept = false, columns, atOnce = LONG_BATCH }: TextSource,
 ) {
-    // Aggregates take the rows of a subquery in its order where nothing else is done to them; to sort them again takes half of the time.
     const behind = page(`$${parents + 1}`);
-    const reading = (most: number): string =>
-        prepared(`select case when ${usable} then string_agg(page.text, ',') end as text, max(page.id) as last,
-            count(*)::integer as rows, count(page.text)::integer as texts from (${behind} limit ${most}) page`);
-    const [first, second] = [reading(FIRST_BATCH), reading(BATCH)];
-    const long = `select page.id, case when ${usable} then page.text end as text from (${behind} limit $${parents + 2}) page`;
+    // Row by row: what is longer than some ten KiB the database, which gives its memory back behind each statement, is slower to join than to send.
+    const reading = (most: number | string): string =>
+        `select page.id, case when ${usable} then page.text end as text from (${behind} limit ${most}) page`;
+    const [first, second, long] = [prepared(reading(FIRST_BATCH)), prepared(reading(BATCH)), reading(`$${parents + 2}`)];
     // Row by row, text that is made would come in drops, each of which wakes this process up, and without an order part by part. Parts by ids
     // are hashed as the rows come; by the numbers of rows they would be put aside and sorted, with their texts.
     const [after, until, width] = [1, 2, 3].map((place) => `$${parents + place}`) as [string, string, string];
@@ -171,7 +160,7 @@ function textReading(
 
     return (path: readonly number[], signal: AbortSignal | undefined) => {
         const asOne = async (reader: Reader, statement: string, from: number): Promise<TextBatch> =>
-            batchOf((await reader.query<TextRow>(statement, [...path, from], signal)).rows[0] as TextRow);
+            batchOf((await reader.query<TextOfRow>(statement, [...path, from], signal)).rows);
         const asEach = async (statement: string, ...values: readonly number[]): Promise<TextBatch> =>
             (await texts.query<TextBatch>(withIds(statement, [...path, ...values]), undefined, signal)).rows[0] as TextBatch;
         const unbounded = (from: number, most: number, batch: Promise<TextBatch>): AskedBatch => ({
@@ -220,11 +209,6 @@ function ask(reading: Promise<TextBatch>, most = 0): Promise<TextPage> {
 /** A statement with ids in the places of its parameters: what is copied out takes none. */
 function withIds(statement: string, ids: readonly number[]): string {
     return statement.replace(/\$(\d+)/g, (_, place) => String(ids[Number(place) - 1]));
-}
-
-function batchOf({ text, last, rows, texts }: TextRow): TextBatch {
-    const isText = rows === 0 || (text !== null && texts === rows);
-    return { texts: isText ? [text ?? ''].slice(0, rows) : null, last, rows };
 }
 
 function fittingLike({ texts, rows }: TextBatch): number {

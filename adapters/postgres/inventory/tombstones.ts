@@ -1,7 +1,7 @@
 import { DELETIONS_KEPT, DELETIONS_MARGIN, type Deletion, type Deletions } from '../../../lib/inventory/deletions.ts';
 import { isRowId } from '../../../lib/inventory/fields.ts';
 import type { Executor } from '../../../lib/transaction.ts';
-import { ofOneListing, type Readers } from './readers.ts';
+import { forManyListings, type Readers } from './readers.ts';
 
 /** The tables whose deletions are written down. */
 export type BuriedTable = 'workspaces' | 'hosts' | 'services' | 'notes' | 'vulns';
@@ -28,8 +28,8 @@ export function deletions({ database, further }: Readers, table: BuriedTable, id
             return (rows[0] as { since: Date }).since;
         },
 
-        async *select(path, { since, after = { id: 0, deleted_at: since }, limit: most }, options = {}) {
-            const { signal } = ofOneListing(options);
+        async *select(path, { since, after = { id: 0, deleted_at: since }, limit: most }, { signal } = {}) {
+            forManyListings(signal);
             let behind = after;
             let left = path.length === ids && path.every(isRowId) ? (most ?? Number.POSITIVE_INFINITY) : 0;
             while (left > 0) {

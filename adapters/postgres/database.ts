@@ -16,7 +16,7 @@ import {
 } from './database-errors.ts';
 import { leaving, untilLeft } from './left-statements.ts';
 import { isHostPool } from './own-pool.ts';
-import { forgot, preparing } from './prepared.ts';
+import { driven, forgot } from './prepared.ts';
 
 /** A client checked out of a pool, for several statements in one session. A `pg.PoolClient` fits. */
 export interface ClientLike extends Executor {
@@ -204,8 +204,8 @@ const TRIES = 3;
  * one whose connection has lost what it had prepared.
  */
 export function patiently(pool: PoolLike, patience: Patience = {}, { prepare = true, through }: SessionOptions = {}): Reader {
-    const named = through === undefined && prepare && isHostPool(pool);
-    const session = through ?? (named ? preparing : (client: ClientLike): Executor => client);
+    const isDriven = through === undefined && isHostPool(pool);
+    const session = through ?? ((client: ClientLike): Executor => (isDriven ? driven(client, prepare) : client));
 
     async function runOnce<Row>(client: ClientLike, drop: () => void, text: string, values?: unknown[]) {
         const { onServer, probe } = patience;
@@ -230,7 +230,7 @@ export function patiently(pool: PoolLike, patience: Patience = {}, { prepare = t
                 if (losesConnection(error)) {
                     drop();
                 }
-                const again = isRolledBack(error) || (named && forgot(client, text, sqlState(error)));
+                const again = isRolledBack(error) || (isDriven && prepare && forgot(client, text, sqlState(error)));
                 if (tries === TRIES || !again) {
                     throw error;
                 }

@@ -16,9 +16,17 @@ const MOST_LOSSES = 2;
  */
 const LOST = /^26000$|^42P05$|^0A000$/;
 
-/** Where a statement is named, which node-postgres understands and {@link Executor} does not ask for. */
-interface Preparing {
-    query<Row>(statement: { name: string; text: string; values: unknown[] | undefined }): ReturnType<Executor['query']> & { row?: Row };
+/** What node-postgres understands and {@link Executor} does not ask for: a statement that may have a name, and who is called when it has ended. */
+interface DriverClient {
+    query(statement: DriverStatement, ended: (error: Error | null | undefined, result: QueryResult) => void): void;
+}
+
+type QueryResult = Awaited<ReturnType<Executor['query']>>;
+
+interface DriverStatement {
+    readonly name?: string;
+    readonly text: string;
+    readonly values: unknown[] | undefined;
 }
 
 /**
@@ -32,14 +40,21 @@ export function prepared(text: string): string {
     return text;
 }
 
-/** A connection of a node-postgres pool that runs statements marked by {@link prepared} under their names. */
-export function preparing(client: Executor): Executor {
+/**
+ * A connection of a node-postgres pool. It is called back and asked for no promise: of the one that it makes V8 lets neither the statement nor the rows
+ * go before it looks at all of the heap, which of short statements takes a fifth of the time.
+ *
+ * @param prepares Whether statements marked by {@link prepared} are run under their names.
+ */
+export function driven(client: Executor, prepares: boolean): Executor {
+    const driver = client as unknown as DriverClient;
     return {
         query<Row>(text: string, values?: unknown[]) {
-            const name = nameOn(client, text);
-            return name === null
-                ? client.query<Row>(text, values)
-                : ((client as unknown as Preparing).query<Row>({ name, text, values }) as ReturnType<typeof client.query<Row>>);
+            const name = prepares ? nameOn(client, text) : null;
+            const statement = name === null ? { text, values } : { name, text, values };
+            return new Promise<QueryResult>((resolve, reject) =>
+                driver.query(statement, (error, result) => (error ? reject(error) : resolve(result))),
+            ) as ReturnType<typeof client.query<Row>>;
         },
     };
 }

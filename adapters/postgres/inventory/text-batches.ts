@@ -99,7 +99,10 @@ export function textBatches<Row extends { readonly id: number }>(
                     // So that it is under way before somebody writes the text, which takes the thread.
                     await setImmediate();
                 }
-                yield* texts;
+                for (const text of texts) {
+                    options.signal?.throwIfAborted();
+                    yield text;
+                }
                 continue;
             }
 

@@ -41,8 +41,7 @@ function listing(ids: readonly number[], { change = (seen) => seen, hasText = ()
         if (statement.includes('array_agg')) {
             return rows.filter((_, index) => (index + 1) % 2000 === 0).map((id) => ({ id }));
         }
-        const texts = rows.filter(hasText);
-        return [{ text: text(texts) || null, last: rows.at(-1) ?? null, rows: rows.length, texts: texts.length }];
+        return rows.map((id) => ({ id, text: hasText(id) ? text([id]) : null }));
     });
     const texts = reader((rows) => {
         const halves = [rows.slice(0, rows.length / 2), rows.slice(rows.length / 2)].filter(({ length }) => length > 0);

@@ -115,3 +115,12 @@ export function unavailable(request: Request, { plugin, instance, message }: Sto
     logFailure(request, plugin, cause, instance);
     return Boom.serverUnavailable(message);
 }
+
+/** Whole seconds, at least one. */
+export const seconds = (milliseconds: number): number => Math.max(1, Math.ceil(milliseconds / 1000));
+
+/** The answer with the time after which its client may try again. */
+export function retryLater(boom: Boom.Boom, milliseconds: number): Boom.Boom {
+    boom.output.headers['retry-after'] = seconds(milliseconds);
+    return boom;
+}

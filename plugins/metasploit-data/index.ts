@@ -11,6 +11,7 @@ import { checked, objectWith } from '../../lib/schema-validation.ts';
 import { VERSION } from '../../lib/version.ts';
 import { type StoreFailure, toBoom, unavailable } from '../errors.ts';
 import { authSchema, claimInstance, type InstanceOptions, instanceSchema } from '../instance.ts';
+import { MAX_STREAMS, maxStreamsSchema, type Streams, streamsOf } from '../open-streams.ts';
 import { bearerKey, licensed, needsScope, withStrategy, workspacesSeen } from '../route-authorization.ts';
 import { pathId, unsniffed } from '../route-parts.ts';
 import { streamCut, untilClosed, withFirst } from '../streamed-answers.ts';
@@ -32,6 +33,8 @@ export interface MetasploitDataOptions extends InstanceOptions {
     readonly auth?: string | false | undefined;
     /** Whether a key may be in the query, as `?token=`, where logs show it. Default false. */
     readonly queryToken?: boolean | undefined;
+    /** Lists of the store that are sent at once, those of other plugins counted. Default 32. */
+    readonly maxStreams?: number | undefined;
 }
 
 const COLLECTIONS = ['workspaces', 'hosts', 'workspaceServices', 'workspaceNotes', 'workspaceSessions', 'workspaceVulns'] as const;
@@ -42,6 +45,7 @@ export const optionsSchema: Joi.ObjectSchema<MetasploitDataOptions> = Joi.object
     license: objectWith<LicenseSource>('valid').required(),
     auth: authSchema.default('token'),
     queryToken: Joi.boolean().default(false),
+    maxStreams: maxStreamsSchema,
     instance: instanceSchema,
 }).required();
 
@@ -76,7 +80,8 @@ const UNREAD: RouteOptionsPayload = {
 };
 
 function routesOf(settings: MetasploitDataOptions): ServerRoute[] {
-    const { store } = settings;
+    const { store, maxStreams } = settings;
+    const source: Source = { store, streams: streamsOf(store, maxStreams ?? MAX_STREAMS) };
     const options = optionsOfEveryRoute(settings);
     const get = (path: string, handler: Lifecycle.Method): ServerRoute => ({ method: 'GET', path: `${BASE}${path}`, handler, options });
     const data = (value: unknown): Lifecycle.Method => {
@@ -85,11 +90,11 @@ function routesOf(settings: MetasploitDataOptions): ServerRoute[] {
     return [
         get('/msf/version', data({ metasploit_version: `scanwire ${VERSION}` })),
         get('/health', data({ status: 'UP' })),
-        ...LISTS.flatMap((name) => [get(`/${name}`, index(store, name)), get(`/${name}/{id}`, show(store, name))]),
+        ...LISTS.flatMap((name) => [get(`/${name}`, index(source, name)), get(`/${name}/{id}`, show(store, name))]),
         ...EMPTY.flatMap((name) => [get(`/${name}`, data([])), get(`/${name}/{id}`, data([]))]),
         // The console tells of each of its commands, and complains of each answer that is not 200.
         { method: 'POST', path: `${BASE}/events`, handler: data(''), options: { ...options, payload: UNREAD } },
-        { method: 'POST', path: `${BASE}/json-rpc`, handler: rpc(store), options: { ...options, payload: { maxBytes: 65_536 } } },
+        { method: 'POST', path: `${BASE}/json-rpc`, handler: rpc(source), options: { ...options, payload: { maxBytes: 65_536 } } },
         { method: 'GET', path: `${BASE}/{path*}`, handler: unknown, options },
         {
             method: ['POST', 'PUT', 'PATCH', 'DELETE'],
@@ -101,6 +106,12 @@ function routesOf(settings: MetasploitDataOptions): ServerRoute[] {
 }
 
 const JSON_TYPE = 'application/json';
+
+/** What lists are read from, and how many are being sent. */
+interface Source {
+    readonly store: WholeInventory;
+    readonly streams: Streams;
+}
 
 function optionsOfEveryRoute({ auth = 'token', license, queryToken = false }: MetasploitDataOptions): RouteOptions {
     return {
@@ -166,8 +177,11 @@ function askedOf({ url }: Request): Asked {
     };
 }
 
-function index(store: WholeInventory, name: ListName): Lifecycle.Method {
-    return (request, h) => streamed(request, h, shownRows(store, name, askedOf(request), readerOf(request)), ['{"data":[', ']}']);
+function index({ store, streams }: Source, name: ListName): Lifecycle.Method {
+    return (request, h) => {
+        streams.begin(request);
+        return streamed(request, h, shownRows(store, name, askedOf(request), readerOf(request)), ['{"data":[', ']}']);
+    };
 }
 
 /** One row; an empty list for none, as clients expect it. */
@@ -200,7 +214,7 @@ async function* shownRows(store: WholeInventory, name: ListName, asked: Asked, r
     }
 }
 
-function rpc(store: WholeInventory): Lifecycle.Method {
+function rpc({ store, streams }: Source): Lifecycle.Method {
     return async (request, h) => {
         try {
             const call = called(store, request.payload, readerOf(request));
@@ -208,6 +222,7 @@ function rpc(store: WholeInventory): Lifecycle.Method {
                 return rpcError(h, call.id, call.code, call.message);
             }
 
+            streams.begin(request);
             const { id, name, rows } = call;
             return await streamed(request, h, rows, [`{"jsonrpc":"2.0","result":{"${name}":[`, `]},"id":${JSON.stringify(id)}}`]);
         } catch (error) {

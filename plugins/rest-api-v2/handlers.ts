@@ -5,6 +5,7 @@ import { MAX_ID } from '../../lib/inventory/fields.ts';
 import { rowsOf } from '../../lib/inventory/host-pages.ts';
 import type { Collection, ReadOptions } from '../../lib/inventory/store.ts';
 import { orUnavailable, type StoreFailure } from '../errors.ts';
+import type { Streams } from '../open-streams.ts';
 import { pathId } from '../route-parts.ts';
 import { streamCut, whileOpen, withFirst } from '../streamed-answers.ts';
 import { type AnswerBody, answered } from './compression.ts';
@@ -12,7 +13,6 @@ import { assertKnown, readDeletions } from './deleted-rows.ts';
 import { type Asked, askedOf, nextLink } from './index-query.ts';
 import { limitedTo, seenAt } from './limited-workspaces.ts';
 import type { ResourceRow } from './options.ts';
-import type { Streams } from './request-limits.ts';
 import { indexText, type RowForm, type RowForms } from './row-forms.ts';
 
 export const UNREADABLE: StoreFailure = { plugin: 'rest-api-v2', message: 'The data cannot be read now; try again later' };

@@ -3,11 +3,12 @@ import { DENIAL } from '../../lib/keys/api-keys.ts';
 import { checked } from '../../lib/schema-validation.ts';
 import { VERSION } from '../../lib/version.ts';
 import { claimInstance } from '../instance.ts';
+import { MAX_STREAMS, streamsOf } from '../open-streams.ts';
 import { atFreePaths, licensed, needsScope, withStrategy } from '../route-authorization.ts';
 import { unsniffed } from '../route-parts.ts';
 import { base, type Resource, read, UNREADABLE, unknownRoute } from './handlers.ts';
-import { MAX_STREAMS, optionsSchema, type RestApiV2Options } from './options.ts';
-import { type RequestLimiting, requestLimiting, streamsUpTo } from './request-limits.ts';
+import { optionsSchema, type RestApiV2Options } from './options.ts';
+import { type RequestLimiting, requestLimiting } from './request-limits.ts';
 import { BASE, PREFIX, resources } from './resources.ts';
 
 export { ScanwireError, type ScanwireErrorCode } from '../../lib/errors.ts';
@@ -46,7 +47,7 @@ export const plugin: NamedPlugin<RestApiV2Options> = {
         const { rateLimit, maxStreams } = settings;
         const limiting = rateLimit === undefined ? null : await requestLimiting(rateLimit, settings);
         const table = resources(settings);
-        const streams = streamsUpTo(maxStreams ?? MAX_STREAMS);
+        const streams = streamsOf(settings.store, maxStreams ?? MAX_STREAMS);
         const routeOptions = optionsOfEveryRoute(settings, limiting);
 
         withStrategy(UNKNOWN_STRATEGY, PREFIX, () => {

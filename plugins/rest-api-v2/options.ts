@@ -4,6 +4,7 @@ import { type Collection, type InventoryStore, inventorySchema } from '../../lib
 import type { LicenseSource } from '../../lib/license/license-source.ts';
 import { objectWith, withAbilities } from '../../lib/schema-validation.ts';
 import { authSchema, type InstanceOptions, instanceSchema } from '../instance.ts';
+import { maxStreamsSchema } from '../open-streams.ts';
 import { type RequestLimit, requestLimitSchema } from './request-limits.ts';
 
 /** Rows of a resource that the application adds; the schema names every field, besides `id`, that is to go out. */
@@ -36,7 +37,7 @@ export interface RestApiV2Options extends InstanceOptions {
     readonly resources?: readonly OwnResource[] | undefined;
     /** How many requests a client may make; needs the package `rate-limiter-flexible`. No limit by default. */
     readonly rateLimit?: RequestLimit | undefined;
-    /** Indexes that are sent at once, pages of them (`limit`) not counted. Default 32. */
+    /** Indexes of the store that are sent at once, those of other plugins counted, pages of them (`limit`) not. Default 32. */
     readonly maxStreams?: number | undefined;
     /** The description of the API, at `/rest_api/v2/openapi.json`. */
     readonly openapi?: OpenApiOptions | undefined;
@@ -51,9 +52,6 @@ export interface OpenApiOptions {
     /** Path of a page that shows it, for example `/api-docs`; needs the package `swagger-ui-dist`. None by default. */
     readonly page?: string | undefined;
 }
-
-/** Each holds some MiB, and together they take what one takes of the database and of this process. */
-export const MAX_STREAMS = 32;
 
 const ownResourceSchema: Joi.ObjectSchema<OwnResource> = Joi.object<OwnResource>({
     path: Joi.string()
@@ -72,7 +70,7 @@ export const optionsSchema: Joi.ObjectSchema<RestApiV2Options> = Joi.object<Rest
     timeZone: Joi.string().default('UTC'),
     resources: Joi.array().items(ownResourceSchema).default([]),
     rateLimit: requestLimitSchema,
-    maxStreams: Joi.number().integer().min(1).default(MAX_STREAMS),
+    maxStreams: maxStreamsSchema,
     openapi: Joi.object({
         enabled: Joi.boolean().default(true),
         public: Joi.boolean().default(false),

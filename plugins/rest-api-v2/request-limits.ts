@@ -3,9 +3,9 @@ import type { Lifecycle, Request } from '@hapi/hapi';
 import Joi from 'joi';
 import type { RateLimiterAbstract, RateLimiterRes } from 'rate-limiter-flexible';
 import { optionalPackage } from '../../lib/errors.ts';
-import { ReaderWatch } from '../../lib/protect/reader-watch.ts';
 import { isObject } from '../../lib/schema-validation.ts';
 import { within } from '../../lib/within.ts';
+import { retryLater, seconds } from '../errors.ts';
 import type { InstanceOptions } from '../instance.ts';
 import { logFailure } from '../log-and-events.ts';
 
@@ -127,77 +127,4 @@ async function consumed(limiter: RateLimiterAbstract, client: string): Promise<R
 function clientOf({ auth, info }: Request): string {
     const { id } = (auth.credentials ?? {}) as { readonly id?: unknown };
     return typeof id === 'string' ? id : info.remoteAddress;
-}
-
-const seconds = (milliseconds: number): number => Math.max(1, Math.ceil(milliseconds / 1000));
-
-/** The answer with the time after which its client may try again. */
-function retryLater(boom: Boom.Boom, milliseconds: number): Boom.Boom {
-    boom.output.headers['retry-after'] = seconds(milliseconds);
-    return boom;
-}
-
-/** How long a client may take nothing of an index that waits for it, and how often that is looked at, in milliseconds. */
-const [PATIENCE, LOOK] = [30_000, 5_000];
-/** How long a client is told to wait for a place, in milliseconds. */
-const RETRY_AFTER = 5_000;
-
-/** The indexes that are being sent. */
-export interface Streams {
-    /**
-     * Takes a place until the answer is sent or its connection gone. A client that takes nothing of it for 30 s loses the connection.
-     *
-     * @throws Boom 503 with `Retry-After` while all places are taken.
-     */
-    begin(request: Request): void;
-    /** Looks for clients that take nothing, as it does by itself every 5 s. */
-    look(): void;
-}
-
-/** @param most How many there may be at once. @param now Milliseconds since any moment. */
-export function streamsUpTo(most: number, now: () => number = () => performance.now()): Streams {
-    // No Map: one that requests go into and out of all the time is made anew every few of them, and V8 lets each that it was hold on to the next
-    // and to its requests, so that none of them goes before all of the heap is looked at.
-    const open: { readonly request: Request; readonly taking: ReaderWatch }[] = [];
-    let timer: NodeJS.Timeout | undefined;
-
-    function look(): void {
-        for (const { request, taking } of open) {
-            if (taking.pausedFor(now()) >= PATIENCE) {
-                request.raw.res.destroy();
-            }
-        }
-    }
-
-    return {
-        look,
-
-        begin(request) {
-            if (open.length >= most) {
-                throw retryLater(Boom.serverUnavailable('Too many indexes are being read; try again later'), RETRY_AFTER);
-            }
-
-            const { req, res } = request.raw;
-            if (res.closed) {
-                return;
-            }
-
-            const stream = { request, taking: new ReaderWatch(req.socket, now()) };
-            open.push(stream);
-            timer ??= setInterval(look, LOOK).unref();
-            const end = (): void => {
-                const place = open.indexOf(stream);
-                if (place >= 0) {
-                    open.splice(place, 1);
-                }
-                if (open.length === 0) {
-                    clearInterval(timer);
-                    timer = undefined;
-                }
-            };
-            res.once('close', end);
-            // Where there is no connection, as with `server.inject`, nothing is closed.
-            res.once('finish', end);
-        },
-    };
 }

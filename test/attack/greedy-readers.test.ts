@@ -6,7 +6,9 @@ import { until } from '../../adapters/contract/assertions.ts';
 import { memoryInventory } from '../../adapters/memory/inventory/inventory.ts';
 import type { Host, HostInput } from '../../lib/inventory/host.ts';
 import type { InventoryStore } from '../../lib/inventory/store.ts';
-import { streamsUpTo } from '../../plugins/rest-api-v2/request-limits.ts';
+import { alwaysLicensed } from '../../lib/license/license-source.ts';
+import { plugin as metasploitData, type WholeInventory } from '../../plugins/metasploit-data/index.ts';
+import { streamsOf } from '../../plugins/open-streams.ts';
 import { type Served, served } from '../plugins/rest-api-v2/served.ts';
 
 async function* oneHost(): AsyncGenerator<HostInput> {
@@ -39,8 +41,8 @@ async function startedWith(t: Test, maxStreams: number): Promise<Served> {
     return running;
 }
 
-async function reading(t: Test, { server, headers }: Served): Promise<IncomingMessage> {
-    const asked = http.get(`${server.info.uri}/rest_api/v2/workspaces/1/hosts`, { agent: false, headers });
+async function reading(t: Test, { server, headers }: Served, path = '/rest_api/v2/workspaces/1/hosts'): Promise<IncomingMessage> {
+    const asked = http.get(server.info.uri + path, { agent: false, headers });
     t.teardown(() => asked.destroy());
     asked.on('error', () => {});
     const [response] = (await once(asked, 'response')) as [IncomingMessage];
@@ -77,8 +79,41 @@ t.test('keeps no place for who has left', async (t) => {
     }
 });
 
+t.test('counts the lists for clients of the framework with them', async (t) => {
+    const store = await endless();
+    const running = await served({ store, maxStreams: 2 });
+    const { server, headers } = running;
+    await server.register({
+        plugin: metasploitData,
+        options: { store: store as WholeInventory, license: alwaysLicensed(), maxStreams: 2 },
+    });
+    await server.start();
+    t.teardown(() => server.stop({ timeout: 100 }));
+    const first = await reading(t, running);
+    const listing = await reading(t, running, '/api/v1/hosts?workspace=default');
+    t.equal(listing.statusCode, 200);
+
+    const full = {
+        statusCode: 503,
+        headers: { 'retry-after': 5 },
+        result: { error: { code: 503, message: 'Too many indexes are being read; try again later' } },
+    };
+    const payload = { jsonrpc: '2.0', method: 'db.hosts', id: 1, params: [{ limit: 2_000_000_000 }] };
+    const call = { method: 'POST', url: '/api/v1/json-rpc', headers, payload };
+    t.match(await server.inject({ url: '/api/v1/hosts', headers }), full);
+    t.match(await server.inject(call), full);
+    t.equal((await running.get('/workspaces')).status, 503, 'in either direction');
+    t.equal((await server.inject({ url: '/api/v1/hosts/1', headers })).statusCode, 200, 'one row is no list');
+
+    listing.destroy();
+    await until(async () => (await running.get('/workspaces')).status === 200);
+    first.destroy();
+    const few = { ...call, payload: { ...payload, params: [{ limit: 3 }] } };
+    await until(async () => JSON.parse((await server.inject(few)).payload).result?.hosts.length === 3);
+});
+
 t.test('gives no place to who has left before', (t) => {
-    const streams = streamsUpTo(1);
+    const streams = streamsOf({}, 1);
     const gone = { raw: { req: {}, res: { closed: true } } } as Request;
     for (let times = 0; times < 2; times += 1) {
         t.doesNotThrow(() => streams.begin(gone));
@@ -88,7 +123,7 @@ t.test('gives no place to who has left before', (t) => {
 
 t.test('cuts off who takes nothing for half a minute, and nobody who takes something', async (t) => {
     let now = 0;
-    const streams = streamsUpTo(2, () => now);
+    const streams = streamsOf({}, 2, () => now);
     const server = hapiServer({ host: '127.0.0.1', port: 0 });
     const closed: string[] = [];
     server.route({

@@ -1,0 +1,98 @@
+/** How many answers without an end known before are sent at once, by all plugins that read one store. */
+import Boom from '@hapi/boom';
+import type { Request } from '@hapi/hapi';
+import Joi from 'joi';
+import { ReaderWatch } from '../lib/protect/reader-watch.ts';
+import { retryLater } from './errors.ts';
+
+/** Each holds some MiB, and together they take what one takes of the database and of this process. */
+export const MAX_STREAMS = 32;
+
+/** Rule of the option `maxStreams`. */
+export const maxStreamsSchema: Joi.NumberSchema = Joi.number().integer().min(1).default(MAX_STREAMS);
+
+/** How long a client may take nothing of an index that waits for it, and how often that is looked at, in milliseconds. */
+const [PATIENCE, LOOK] = [30_000, 5_000];
+/** How long a client is told to wait for a place, in milliseconds. */
+const RETRY_AFTER = 5_000;
+
+/** The indexes that are being sent. */
+export interface Streams {
+    /**
+     * Takes a place until the answer is sent or its connection gone. A client that takes nothing of it for 30 s loses the connection.
+     *
+     * @throws Boom 503 with `Retry-After` while all places are taken.
+     */
+    begin(request: Request): void;
+    /** Looks for clients that take nothing, as it does by itself every 5 s. */
+    look(): void;
+}
+
+interface Stream {
+    readonly request: Request;
+    readonly taking: ReaderWatch;
+}
+
+/** The indexes that are being read from one store, and what looks after them. */
+interface Reading {
+    // No Map: one that requests go into and out of all the time is made anew every few of them, and V8 lets each that it was hold on to the next
+    // and to its requests, so that none of them goes before all of the heap is looked at.
+    readonly open: Stream[];
+    timer: NodeJS.Timeout | undefined;
+}
+
+const readings = new WeakMap<object, Reading>();
+
+/**
+ * The indexes that are read from a store, counted together whatever plugin or server sends them.
+ *
+ * @param most How many there may be for another one to begin here.
+ * @param now Milliseconds since any moment.
+ */
+export function streamsOf(store: object, most: number, now: () => number = () => performance.now()): Streams {
+    const reading = readings.get(store) ?? { open: [], timer: undefined };
+    readings.set(store, reading);
+    const { open } = reading;
+
+    function look(): void {
+        for (const { request, taking } of open) {
+            if (taking.pausedFor(now()) >= PATIENCE) {
+                request.raw.res.destroy();
+            }
+        }
+    }
+
+    return {
+        look,
+
+        begin(request) {
+            if (open.length >= most) {
+                throw retryLater(Boom.serverUnavailable('Too many indexes are being read; try again later'), RETRY_AFTER);
+            }
+
+            const { req, res } = request.raw;
+            if (res.closed) {
+                return;
+            }
+
+            const stream = { request, taking: new ReaderWatch(req.socket, now()) };
+            open.push(stream);
+            reading.timer ??= setInterval(look, LOOK).unref();
+            const end = (): void => leave(reading, stream);
+            res.once('close', end);
+            // Where there is no connection, as with `server.inject`, nothing is closed.
+            res.once('finish', end);
+        },
+    };
+}
+
+function leave(reading: Reading, stream: Stream): void {
+    const place = reading.open.indexOf(stream);
+    if (place >= 0) {
+        reading.open.splice(place, 1);
+    }
+    if (reading.open.length === 0) {
+        clearInterval(reading.timer);
+        reading.timer = undefined;
+    }
+}

@@ -16,7 +16,8 @@ import { bearerKey, licensed, needsScope, withStrategy, workspacesSeen } from '.
 import { pathId, unsniffed } from '../route-parts.ts';
 import { streamCut, untilClosed, withFirst } from '../streamed-answers.ts';
 import { called } from './json-rpc.ts';
-import { type Asked, frameworkRow, type ListName, listed, type Reader, related, type WholeInventory } from './rows.ts';
+import type { Asked, ListName, Reader, WholeInventory } from './rows.ts';
+import { rowOf, shownRows } from './shown-rows.ts';
 
 export { ScanwireError, type ScanwireErrorCode } from '../../lib/errors.ts';
 export { type ErrorDetails, toBoom } from '../errors.ts';
@@ -190,7 +191,7 @@ function show(store: WholeInventory, name: ListName): Lifecycle.Method {
         const id = pathId(String(request.params.id), MAX_ID);
         const rows: object[] = [];
         try {
-            for await (const batch of id === null ? [] : shownRows(store, name, { ...askedOf(request), id }, readerOf(request))) {
+            for await (const batch of id === null ? [] : rowOf(store, name, { ...askedOf(request), id }, readerOf(request))) {
                 rows.push(...batch);
             }
         } catch (error) {
@@ -198,20 +199,6 @@ function show(store: WholeInventory, name: ListName): Lifecycle.Method {
         }
         return h.response(JSON.stringify({ data: rows[0] ?? [] })).type(JSON_TYPE);
     };
-}
-
-async function* shownRows(store: WholeInventory, name: ListName, asked: Asked, reader: Reader): AsyncIterable<readonly object[]> {
-    const rows = listed(store, name, asked, reader);
-    if (name === 'workspaces' || name === 'hosts') {
-        for await (const batch of rows) {
-            yield batch.map((row) => frameworkRow(name, row));
-        }
-        return;
-    }
-
-    for await (const [batch, relations] of related(store, asked as { workspace: string | undefined }, rows, reader)) {
-        yield batch.map((row) => frameworkRow(name, row, relations));
-    }
 }
 
 function rpc({ store, streams }: Source): Lifecycle.Method {

@@ -7,6 +7,7 @@ import type { Host } from '../../lib/inventory/host.ts';
 import { DEFAULT_WORKSPACE, type Service, type Workspace } from '../../lib/inventory/resources.ts';
 import { matches } from '../../lib/inventory/selection.ts';
 import type { Collection, InventoryStore, ReadOptions } from '../../lib/inventory/store.ts';
+import { hasText } from './search.ts';
 
 /** What the data service reads: a store that shows what is below a whole workspace. */
 export type WholeInventory = Pick<InventoryStore, 'workspaces' | 'hosts'> &
@@ -69,10 +70,7 @@ export async function* listed(inventory: WholeInventory, name: ListName, asked: 
     const found = asked.id === undefined ? rows.list([id], reader) : single(rows, id, asked.id);
     const ofHosts = asked.addresses === undefined ? null : await idsOf(hostsAsked(inventory, id, { addresses: asked.addresses }, reader));
     const { search } = asked;
-    yield* only(
-        found,
-        (row) => (ofHosts === null || ofHosts.has(row.host_id as number)) && (search === undefined || matches(row, { search })),
-    );
+    yield* only(found, (row) => (ofHosts === null || ofHosts.has(row.host_id as number)) && (search === undefined || hasText(row, search)));
 }
 
 function hostsAsked({ hosts }: WholeInventory, workspace: number, asked: Asked, reader: Reader): Rows {
@@ -87,7 +85,7 @@ function hostsAsked({ hosts }: WholeInventory, workspace: number, asked: Asked, 
         : rows.list([workspace], reader);
     return only(id === undefined ? all : single(rows, workspace, id), (row) => {
         const isThere = ranges === undefined || ranges.some((range) => matches(row, { address: range }));
-        return isThere && (!nonDead || row.state !== 'down') && (search === undefined || matches(row, { search }));
+        return isThere && (!nonDead || row.state !== 'down') && (search === undefined || hasText(row, search));
     });
 }
 
@@ -130,6 +128,27 @@ async function workspaceNamed(inventory: WholeInventory, name: string = DEFAULT_
         }
     }
     throw new ScanwireError('NOT_FOUND', `Unknown workspace ${JSON.stringify(name)}`, { field: 'workspace' });
+}
+
+/** The name of the workspace that holds a row, of those that there are for the key: an id is of one of them. Undefined where none does. */
+export async function workspaceHolding(
+    inventory: WholeInventory,
+    name: Exclude<ListName, 'workspaces'>,
+    id: number,
+    reader: Reader,
+): Promise<string | undefined> {
+    const rows: Collection<{ readonly id: number }> = name === 'hosts' ? inventory.hosts : inventory[BELOW[name]];
+    for await (const batch of workspacesOf(inventory, reader)) {
+        for (let start = 0; start < batch.length; start += AT_ONCE) {
+            const workspaces = batch.slice(start, start + AT_ONCE);
+            const found = await Promise.all(workspaces.map((workspace) => rows.get([workspace.id], id)));
+            const place = found.findIndex((row) => row !== null);
+            if (place >= 0) {
+                return workspaces[place]?.name as string;
+            }
+        }
+    }
+    return undefined;
 }
 
 /** The rows of other lists that rows of one list name, read for a batch at once: a row each would take a request each. */

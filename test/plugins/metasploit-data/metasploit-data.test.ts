@@ -33,7 +33,7 @@ async function filled() {
     await store.addVuln(3, { name: 'Weak cipher' });
     await store.addNote(1, { ntype: 'host.os', data: { os: 'Linux', nested: [1] }, service_id: 2 });
     await store.addNote(3, { ntype: 'x' });
-    await store.addSession(1, { stype: 'shell' });
+    await store.addSession(1, { stype: 'shell', via_exploit: 'exploit/multi/handler', desc: 'Root of web', datastore: { LPORT: 4444 } });
     return store;
 }
 
@@ -113,6 +113,18 @@ t.test('lists rows with what belongs to them, by workspace, address, text and st
         ['/services?address=198.51.100.7', [3]],
         ['/services?address=192.0.2.2', []],
         ['/services?search_term=nginx', [1, 3]],
+        ['/services?search_term=UDP', [2]],
+        ['/vulns?search_term=0160', [1]],
+        ['/notes?search_term=HOST.os', [1]],
+        ['/notes?search_term=linux', [1]],
+        ['/notes?search_term=nested', [1]],
+        ['/notes?search_term=1', [1]],
+        ['/notes?search_term=windows', []],
+        ['/sessions?search_term=SHELL', [1]],
+        ['/sessions?search_term=multi/handler', [1]],
+        ['/sessions?search_term=root', [1]],
+        ['/sessions?search_term=4444', [1]],
+        ['/sessions?search_term=2026', []],
         ['/vulns', [1, 2]],
         ['/vulns?address=192.0.2.1', [1]],
         ['/notes', [1, 2]],
@@ -151,7 +163,10 @@ t.test('shows one row as an object, and an empty list for none', async (t) => {
     t.match((await ask('/hosts/3')).body, { data: { id: 3, address: '198.51.100.7' } });
     t.match((await ask('/services/4?workspace=lab')).body, { data: { id: 4, host: { address: '10.0.0.1' } } });
     t.match((await ask('/workspaces/2')).body, { data: { name: 'lab' } });
-    for (const path of ['/hosts/9', '/hosts/4', '/hosts/x', '/hosts/0', '/services/4', '/workspaces/9', '/loots/1', '/vulns/99999999999']) {
+    t.match((await ask('/hosts/4')).body, { data: { id: 4, workspace_id: 2 } }, 'in whatever workspace');
+    t.match((await ask('/services/4')).body, { data: { id: 4, host: { address: '10.0.0.1' } } });
+    t.same((await ask('/hosts/4?workspace=default')).body, { data: [] });
+    for (const path of ['/hosts/9', '/hosts/x', '/hosts/0', '/services/9', '/workspaces/9', '/loots/1', '/vulns/99999999999']) {
         t.same(await ask(path).then(({ status, body }) => [status, body]), [200, { data: [] }], path);
     }
 });
@@ -202,7 +217,10 @@ t.test('holds to scopes, workspaces and licence', async (t) => {
     );
     t.equal((await ask('/hosts', { bearer: limited })).status, 404);
     t.equal((await ask('/hosts?workspace=lab', { bearer: limited })).body.data.length, 1);
-    t.same((await ask('/workspaces/1', { bearer: limited })).body, { data: [] });
+    for (const path of ['/workspaces/1', '/hosts/1', '/services/1', '/vulns/1', '/notes/1', '/sessions/1']) {
+        t.same((await ask(path, { bearer: limited })).body, { data: [] }, path);
+    }
+    t.match((await ask('/hosts/4', { bearer: limited })).body, { data: { address: '10.0.0.1' } });
     const call = { jsonrpc: '2.0', method: 'db.hosts', id: 1, params: [{ workspace: 'default' }] };
     t.match((await ask('/json-rpc', { method: 'POST', bearer: limited, payload: call })).body, { error: { code: 404 } });
     valid = false;

@@ -11,6 +11,7 @@ import { checked, objectWith } from '../../lib/schema-validation.ts';
 import { VERSION } from '../../lib/version.ts';
 import { type StoreFailure, toBoom, unavailable } from '../errors.ts';
 import { authSchema, claimInstance, type InstanceOptions, instanceSchema } from '../instance.ts';
+import { leadPathsBelow } from '../leading-paths.ts';
 import { MAX_STREAMS, maxStreamsSchema, type Streams, streamsOf } from '../open-streams.ts';
 import { bearerKey, licensed, needsScope, withStrategy, workspacesSeen } from '../route-authorization.ts';
 import { pathId, unsniffed } from '../route-parts.ts';
@@ -69,6 +70,7 @@ export const plugin: NamedPlugin<MetasploitDataOptions> = {
         const settings = checked(optionsSchema, options, { subject: 'metasploit-data options', code: 'MISCONFIGURED' });
         claimInstance(server, PLUGIN, settings);
         withStrategy(UNKNOWN_STRATEGY, 'metasploit-data registration: routes.prefix', () => server.route(routesOf(settings)));
+        leadPathsBelow(server, `${server.realm.modifiers.route.prefix ?? ''}${BASE}`);
     },
 };
 

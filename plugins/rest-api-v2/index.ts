@@ -3,10 +3,11 @@ import { DENIAL } from '../../lib/keys/api-keys.ts';
 import { checked } from '../../lib/schema-validation.ts';
 import { VERSION } from '../../lib/version.ts';
 import { claimInstance } from '../instance.ts';
+import { isBelowIn, isDecodable, leadPathsBelow } from '../leading-paths.ts';
 import { MAX_STREAMS, streamsOf } from '../open-streams.ts';
 import { atFreePaths, licensed, needsScope, withStrategy } from '../route-authorization.ts';
 import { unsniffed } from '../route-parts.ts';
-import { base, type Resource, read, UNREADABLE, unknownRoute } from './handlers.ts';
+import { base as basePage, type Resource, read, UNREADABLE, unknownRoute } from './handlers.ts';
 import { optionsSchema, type RestApiV2Options } from './options.ts';
 import { type RequestLimiting, requestLimiting } from './request-limits.ts';
 import { BASE, PREFIX, resources } from './resources.ts';
@@ -51,7 +52,7 @@ export const plugin: NamedPlugin<RestApiV2Options> = {
         const routeOptions = optionsOfEveryRoute(settings, limiting);
 
         withStrategy(UNKNOWN_STRATEGY, PREFIX, () => {
-            addGetRoute(server, routeOptions, BASE, base);
+            addGetRoute(server, routeOptions, BASE, basePage);
             for (const resource of table) {
                 const path = `${resource.path}/{${resource.idName}?}`;
                 atFreePaths(resource.place, () => addGetRoute(server, routeOptions, path, read(resource, streams)));
@@ -60,7 +61,8 @@ export const plugin: NamedPlugin<RestApiV2Options> = {
             server.route({ method: '*', path: UNKNOWN_PATH, handler: unknownRoute, options: { ...routeOptions, payload: UNREAD } });
         });
         await describeApi(server, settings, { table, routeOptions });
-        server.ext('onRequest', leading(server));
+        const base = `${server.realm.modifiers.route.prefix ?? ''}${BASE_PATH}`;
+        leadPathsBelow(server, base, withoutSlash(server, base, isBelowIn(server, base)));
     },
 };
 
@@ -107,18 +109,14 @@ function optionsOfEveryRoute({ auth = 'token', license }: RestApiV2Options, limi
 }
 
 /**
- * What is no path of a URL is answered like any other path that leads nowhere, and not by the server with a 400 that needs no key. A path that is
- * one of ours but for its trailing slash is the one without: a server takes as long to check the options of each route as to load a file.
+ * The path without its trailing slash, where that is one of ours: a server takes as long to check the options of each route as to load a file. Null for
+ * any other.
  */
-function leading({ realm, settings }: Server): Lifecycle.Method {
-    const prefix = realm.modifiers.route.prefix ?? '';
-    const { isCaseSensitive = true, stripTrailingSlash = false } = settings.router ?? {};
-    const folded = (path: string): string => (isCaseSensitive ? path : path.toLowerCase());
-    const below = folded(`${prefix}${BASE_PATH}/`);
-    const isBelow = (path: string): boolean => folded(path).startsWith(below);
-    const isOurs = (found: RequestRoute | null): boolean => found?.realm === realm && found.path !== `${prefix}${UNKNOWN_PATH}`;
+function withoutSlash({ realm, settings }: Server, base: string, isBelow: (path: string) => boolean): (request: Request) => string | null {
+    const { stripTrailingSlash = false } = settings.router ?? {};
+    const isOurs = (found: RequestRoute | null): boolean => found?.realm === realm && found.path !== `${base}/{path*}`;
 
-    function withoutSlash({ server, info, path, method }: Request): string | null {
+    return ({ server, info, path, method }) => {
         const isAsked = SLASH.test(path) && (method === 'get' || method === 'head') && !stripTrailingSlash && isBelow(path);
         if (!isAsked || !isDecodable(path)) {
             return null;
@@ -128,35 +126,7 @@ function leading({ realm, settings }: Server): Lifecycle.Method {
         // A route of the application may have the slash; what it has for whatever is not found is not meant.
         const isTaken = isOurs(found) || found?.path.endsWith('/') === true;
         return !isTaken && isOurs(server.match('get', bare, info.hostname)) ? bare : null;
-    }
-
-    return (request, h) => {
-        const { url = '' } = request.raw.req;
-        const bare = withoutSlash(request);
-        if (url.includes('%') && isBelow(url) && !isDecodable(url.split('?', 1)[0] ?? '')) {
-            lead(request, `${prefix}${BASE_PATH}/%25`);
-        } else if (bare !== null) {
-            lead(request, bare);
-        }
-        return h.continue;
     };
-}
-
-/** Only to that path: of a backslash, or of a `Host` that is none, a URL makes another one. */
-function lead(request: Request, path: string): void {
-    const url = `http://${request.info.host || 'localhost'}${path}`;
-    if (URL.canParse(url) && new URL(url).pathname === path) {
-        request.setUrl(path + request.url.search);
-    }
-}
-
-function isDecodable(path: string): boolean {
-    try {
-        decodeURIComponent(path);
-        return true;
-    } catch {
-        return false;
-    }
 }
 
 function addGetRoute(server: Server, options: RouteOptions, path: string, handler: Lifecycle.Method): void {

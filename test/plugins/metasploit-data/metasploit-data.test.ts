@@ -7,6 +7,7 @@ import type { HostInput } from '../../../lib/inventory/host.ts';
 import type { InventoryStore } from '../../../lib/inventory/store.ts';
 import { alwaysLicensed } from '../../../lib/license/license-source.ts';
 import { type MetasploitDataOptions, plugin as metasploitData } from '../../../plugins/metasploit-data/index.ts';
+import { plugin as restApiV2 } from '../../../plugins/rest-api-v2/index.ts';
 import { plugin as tokenAuth } from '../../../plugins/token-auth/index.ts';
 
 const NOW = new Date('2026-11-21T09:30:00.123Z');
@@ -173,7 +174,7 @@ t.test('shows one row as an object, and an empty list for none', async (t) => {
 
 t.test('refuses in the form that clients read', async (t) => {
     const { ask, server, key } = await served();
-    for (const path of ['/hosts', '/msf/version', '/nothing', '/events', '/json-rpc']) {
+    for (const path of ['/hosts', '/msf/version', '/nothing', '/events', '/json-rpc', '/%zz', '/hosts/%E0%A4%A?workspace=lab']) {
         for (const bearer of ['', 'wrong']) {
             const { status, body, headers } = await ask(path, { bearer });
             t.equal(status, 401, path);
@@ -181,7 +182,10 @@ t.test('refuses in the form that clients read', async (t) => {
             t.equal(headers['www-authenticate'], 'Bearer');
         }
     }
-    t.same((await ask('/nothing')).body, { error: { code: 404, message: 'There is nothing at this path of the data service' } });
+    for (const path of ['/nothing', '/%zz', '/hosts/%E0%A4%A?workspace=lab']) {
+        const { status, body } = await ask(path);
+        t.same([status, body], [404, { error: { code: 404, message: 'There is nothing at this path of the data service' } }], path);
+    }
     t.match(await ask('/hosts?workspace=nobody'), { status: 404, body: { error: { code: 404, message: 'Unknown workspace "nobody"' } } });
     t.match(await ask('/services?workspace=nobody'), { status: 404 });
     t.match(await ask('/hosts?address=x'), { status: 400, body: { error: { message: /^address must be an IP address/ } } });
@@ -196,6 +200,26 @@ t.test('refuses in the form that clients read', async (t) => {
     }
     t.equal((await server.inject(`/api/v1/hosts?token=${key}`)).statusCode, 401, 'a key in the query lands in logs');
     t.equal((await server.inject({ method: 'HEAD', url: '/api/v1/hosts', headers: { authorization: `bearer ${key}` } })).statusCode, 200);
+});
+
+t.test('answers a malformed path in its own form beside rest-api-v2, whichever comes first', async (t) => {
+    const { server, key } = await served();
+    const options = { store: await filled(), license: alwaysLicensed() };
+    await server.register([
+        { plugin: restApiV2, options },
+        { plugin: metasploitData, options: { ...options, instance: 'b' }, routes: { prefix: '/b' } },
+    ]);
+    for (const [path, body, status, without] of [
+        ['/api/v1/%zz', { error: { code: 404 } }, 404, 401],
+        ['/b/api/v1/%zz', { error: { code: 404 } }, 404, 401],
+        ['/rest_api/v2/%zz', { statusCode: 404, message: 'Not Found' }, 404, 403],
+        ['/c/%zz', { statusCode: 404 }, 404, 404],
+    ] as const) {
+        const known = await server.inject({ url: path, headers: { token: key } });
+        t.equal(known.statusCode, status, path);
+        t.match(JSON.parse(known.payload), body);
+        t.equal((await server.inject(path)).statusCode, without);
+    }
 });
 
 t.test('takes a key from the query where that is wanted', async (t) => {

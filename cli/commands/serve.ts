@@ -59,7 +59,11 @@ export function define(self: Command): void {
             'connections at once of one address, IPv6 by /64; not limited unless given',
             wholeNumber(1, 1_000_000),
         )
-        .option('--max-requests <n>', 'requests of one API key in a minute; not limited unless given', wholeNumber(1, 1_000_000))
+        .option(
+            '--max-requests <n>',
+            'requests of one API key to rest_api/v2 in a minute; not limited unless given',
+            wholeNumber(1, 1_000_000),
+        )
         .option(
             '--scan-database-file <file>',
             'read the inventory from the scan database whose URL is in this file, - for stdin, or in SCAN_DATABASE_URL',

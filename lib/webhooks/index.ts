@@ -91,7 +91,7 @@ export type {
 } from './formats/format.ts';
 export { SECRET_PLACEHOLDER } from './formats/format-secret.ts';
 export type { HeaderChanges, HeaderPairs } from './messages/message-headers.ts';
-export type { Diagnosis, Doctor, Finding, FindingPart } from './observing/doctor.ts';
+export type { Diagnosis, Doctor } from './observing/doctor.ts';
 export {
     type AcceptedNotice,
     DELIVERY_EVENTS,
@@ -102,6 +102,7 @@ export {
     logLines,
     type WebhookEvent,
 } from './observing/emitted-events.ts';
+export type { Finding, FindingPart } from './observing/finding.ts';
 export { type MetricsOptions, type MetricsRegistry, type WebhookMetrics, webhookMetrics } from './observing/metrics.ts';
 export type { Readiness, UnreadyReason } from './observing/readiness.ts';
 export { type Tracing, type TracingOptions, webhookTracing } from './observing/tracing.ts';

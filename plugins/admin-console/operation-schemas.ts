@@ -1,7 +1,7 @@
 import Joi from 'joi';
 import { auditQuerySchema } from '../../lib/audit/audit-trail.ts';
 import { FIELD_SCHEMAS } from '../../lib/inventory/fields.ts';
-import { FINDING_PARTS, FINDING_STATES } from '../../lib/webhooks/observing/doctor.ts';
+import { FINDING_PARTS, FINDING_STATES } from '../../lib/webhooks/observing/finding.ts';
 import { deliverySchemas } from './delivery-schemas.ts';
 import { exporterSchemas } from './exporter-schemas.ts';
 import { byId, flag, id, nullableDate } from './field-schemas.ts';

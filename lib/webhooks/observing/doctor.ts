@@ -2,52 +2,14 @@ import { isIP } from 'node:net';
 import type { Resolve } from '../../egress/resolver.ts';
 import { ScanwireError } from '../../errors.ts';
 import { assertOpens } from '../../keys/key-ring.ts';
-import type { Attempt } from '../deliveries/delivery-store.ts';
 import type { Session } from '../dispatching/worker-session.ts';
 import type { Exporter } from '../exporters/exporter.ts';
 import type { Exporters } from '../exporters/exporter-operations.ts';
 import { sealedForExporters } from '../exporters/exporter-resealing.ts';
-import type { Outcome, Timings } from '../outcomes/outcome.ts';
-import { outcomeWords } from '../outcomes/outcome-words.ts';
 import type { WebhooksContext } from '../webhooks-context.ts';
-import { FINDING_WORDS, type FindingCode, filledFinding } from './doctor-words.ts';
+import { type Finding, found } from './finding.ts';
 import type { Readiness } from './readiness.ts';
-
-/** What was found of one part. */
-export interface Finding {
-    /** What was looked at. Only the command line adds `disk`. Of a receiver phase by phase: `resolve`, `connect`, `tls`, `first byte`, `answer`. */
-    readonly part: FindingPart;
-    readonly state: (typeof FINDING_STATES)[number];
-    /** What it says, for programs and for other languages; absent of a receiver. */
-    readonly code?: FindingCode;
-    /** What is filled into the words of the code. */
-    readonly values?: readonly string[];
-    /** One sentence for people, without secrets. */
-    readonly text: string;
-    /** What to do about it; null where nothing is to be done. */
-    readonly advice: string | null;
-}
-
-export const FINDING_STATES = ['ok', 'warning', 'wrong'] as const;
-
-export const FINDING_PARTS = [
-    'store',
-    'clock',
-    'keys',
-    'queue',
-    'workers',
-    'names',
-    'exporters',
-    'disk',
-    'exporter',
-    'resolve',
-    'connect',
-    'tls',
-    'first byte',
-    'answer',
-] as const;
-
-export type FindingPart = (typeof FINDING_PARTS)[number];
+import { receiverFindings } from './receiver-steps.ts';
 
 /** What was found, in the order in which one thing needs the other. */
 export interface Diagnosis {
@@ -96,23 +58,6 @@ export function doctorOf(
 /** What the findings come to. */
 export function diagnosis(findings: readonly Finding[]): Diagnosis {
     return { healthy: findings.every(({ state }) => state !== 'wrong'), findings };
-}
-
-/** A finding that has a code. */
-export function found(part: FindingPart, state: Finding['state'], code: FindingCode, values: readonly string[] = []): Finding {
-    return { part, state, code, values, ...filledFinding(FINDING_WORDS[code], values) };
-}
-
-function ok(part: FindingPart, text: string): Finding {
-    return { part, state: 'ok', text, advice: null };
-}
-
-function wrong(part: FindingPart, text: string, advice: string): Finding {
-    return { part, state: 'wrong', text, advice };
-}
-
-function warning(part: FindingPart, text: string, advice: string): Finding {
-    return { part, state: 'warning', text, advice };
 }
 
 async function storeFinding({
@@ -198,65 +143,3 @@ function exportersFinding(exporters: readonly Exporter[]): Finding {
     const values = stopped.flatMap(({ id, stopReason }) => [id, String(stopReason)]);
     return stopped.length === 0 ? found('exporters', 'ok', 'none_stopped') : found('exporters', 'warning', 'some_stopped', values);
 }
-
-async function receiverFindings(exporter: Exporter, test: Exporters['test']): Promise<readonly Finding[]> {
-    const { id, state, collector, url } = exporter;
-    const own =
-        state === 'running'
-            ? ok('exporter', `It runs, for ${url}`)
-            : warning('exporter', `It is ${state}, for ${url}`, 'Start it: it gets nothing but tests');
-    const { attempt } = await test(id);
-    return [own, ...phaseFindings(attempt, collector)];
-}
-
-const PHASES = [
-    ['dns', 'resolve'],
-    ['connect', 'connect'],
-    ['tls', 'tls'],
-    ['firstByte', 'first byte'],
-] as const satisfies readonly (readonly [keyof Timings, FindingPart])[];
-
-/** What the attempt of a test says of each phase; those behind the one that failed were not reached, and are not listed. */
-function phaseFindings(attempt: Attempt | null, collector: string): readonly Finding[] {
-    if (attempt === null || attempt.outcome === null) {
-        const advice = `Start a process that sends for the collector ${collector}, or wait for those that do`;
-        return [wrong('answer', 'The test was not sent in time', advice)];
-    }
-
-    const { outcome } = attempt;
-    const { code, status, detail, timings } = outcome;
-    const failed = code === 'delivered' || status !== null ? PHASES.length : PHASES.findIndex(([phase]) => phase === failedPhase(outcome));
-    const reached = PHASES.slice(0, failed).map(([phase, part]) => reachedPhase(part, timings[phase], outcome));
-    const [, part = 'answer'] = PHASES[failed] ?? [];
-    const { advice } = outcomeWords(code, status);
-    return [...reached, advice === null ? ok(part, detail) : wrong(part, detail, `${advice}; see ${code} in docs/outcomes.md`)];
-}
-
-const CONNECTING = /^(?:address|connect|proxy)_/;
-
-/** A phase has a time however it ended; of a handshake that came to its end there is a certificate. */
-function failedPhase({ code, timings, fingerprint }: Outcome): (typeof PHASES)[number][0] {
-    if (code.startsWith('dns_')) {
-        return 'dns';
-    }
-    if (CONNECTING.test(code) || timings.connect === null) {
-        return 'connect';
-    }
-    return timings.tls !== null && fingerprint === null ? 'tls' : 'firstByte';
-}
-
-function reachedPhase(part: FindingPart, milliseconds: number | null, { address, fingerprint, certificate }: Outcome): Finding {
-    const about = part === 'connect' ? address : part === 'tls' ? fingerprint : null;
-    const note = about === null ? '' : ` (${about})`;
-    const text = milliseconds === null ? 'Not needed' : `Took ${milliseconds} ms${note}`;
-    if (part !== 'tls' || certificate === undefined) {
-        return ok(part, text);
-    }
-
-    const left = Date.parse(certificate.expiresAt) - Date.now();
-    const issued = `${text}, issued by ${certificate.issuer}, until ${certificate.expiresAt.slice(0, 10)}`;
-    return left < ENDS_SOON ? warning(part, issued, 'The receiver needs a new certificate soon') : ok(part, issued);
-}
-
-/** When people should hear that a certificate ends, in milliseconds: those that are renewed by machines are so a month before. */
-const ENDS_SOON = 14 * 86_400_000;

@@ -1,6 +1,6 @@
 import { ScanwireError } from '../../../lib/errors.ts';
-import type { Finding } from '../../../lib/webhooks/observing/doctor.ts';
 import { type FindingWords, filled, filledFinding } from '../../../lib/webhooks/observing/doctor-words.ts';
+import type { Finding } from '../../../lib/webhooks/observing/finding.ts';
 import type { OutcomeCode } from '../../../lib/webhooks/outcomes/outcome.ts';
 import { type OutcomeWords, outcomeWords } from '../../../lib/webhooks/outcomes/outcome-words.ts';
 import { texts as english } from './texts.ts';

@@ -1,6 +1,7 @@
 import { VERSION } from '../../../lib/version.ts';
 import type { ExporterSummary } from '../../../lib/webhooks/exporters/exporter-lists.ts';
-import type { Diagnosis, Finding } from '../../../lib/webhooks/observing/doctor.ts';
+import type { Diagnosis } from '../../../lib/webhooks/observing/doctor.ts';
+import type { Finding } from '../../../lib/webhooks/observing/finding.ts';
 import { within } from '../../../lib/within.ts';
 import { type FailedTest, failedTests, newestTests } from './exporter-tests.ts';
 import { firstSteps, OVERVIEW_PATH, pathOf, publishedSample, SAMPLE_PATH } from './first-steps.ts';

@@ -1,14 +1,15 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
-import { createServer as createTlsServer } from 'node:https';
+import { createServer as createTlsServer, type ServerOptions } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import t, { type Test } from 'tap';
 import { memoryQueue, memoryWebhooks } from '../../../../adapters/memory/index.ts';
 import { ScanwireError } from '../../../../lib/errors.ts';
 import { keyRing } from '../../../../lib/keys/key-ring.ts';
+import { newProgress, outcomeOf } from '../../../../lib/webhooks/outcomes/outcome.ts';
 import { type WebhookExporterOptions, webhooksOf } from '../../../../plugins/webhook-exporter/options.ts';
-import { certificate } from '../../../support/certificates.ts';
+import { authority, certificate, chain, forged } from '../../../support/certificates.ts';
 import { countingReceiver } from '../../../support/counting-receiver.ts';
 import { recordingProcess } from '../../../support/recording-process.ts';
 
@@ -40,7 +41,7 @@ t.test('finds nothing wrong where all is well, down to what the receiver answers
     t.match(await doctor(), { healthy: true, findings: { length: 7 } });
     const { exporter } = await exporters.create({ url: receiver.url });
     const stopped = await doctor(exporter.id);
-    const steps = 'resolve ok, connect ok, tls ok, first byte ok, answer ok';
+    const steps = 'resolve ok, connect ok, tls ok, certificate ok, first byte ok, answer ok';
     t.equal(statesOf(stopped), `${WELL}, exporter warning, ${steps}`);
     t.equal(stopped.healthy, true);
     await exporters.start(exporter.id);
@@ -69,27 +70,83 @@ t.test('names a handshake that fails', async (t) => {
     t.match((await doctor(exporter.id)).findings.at(-1), { part: 'tls', state: 'wrong', advice: /tls_failed|protocol/ });
 });
 
+/** A receiver over TLS that takes everything. @returns Its URL. */
+async function tlsReceiver(t: Test, options: ServerOptions): Promise<string> {
+    const server = createTlsServer(options, (request, response) => {
+        request.resume();
+        response.writeHead(204).end();
+    }).listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    t.teardown(() => server.close().closeAllConnections());
+    return `https://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+}
+
 t.test('warns of a certificate that ends soon, and says who issued it', async (t) => {
     for (const [to, state] of [
         [new Date(Date.now() + 3 * 86_400_000), 'warning'],
         [new Date(Date.now() + 90 * 86_400_000), 'ok'],
     ] as const) {
-        const server = createTlsServer(await certificate({ to: to.toISOString() }), (request, response) => {
-            request.resume();
-            response.writeHead(204).end();
-        }).listen(0, '127.0.0.1');
-        await once(server, 'listening');
-        t.teardown(() => server.close().closeAllConnections());
+        const url = await tlsReceiver(t, await certificate({ to: to.toISOString() }));
         const { doctor, exporters } = await running(t);
-        const url = `https://127.0.0.1:${(server.address() as AddressInfo).port}/`;
         const { exporter } = await exporters.create({ url, trust: 'all' });
         const { findings, healthy } = await doctor(exporter.id);
         const text = new RegExp(`issued by CN=good.test, until ${to.toISOString().slice(0, 10)}`);
         t.match(
-            findings.find(({ part }) => part === 'tls'),
+            findings.find(({ part }) => part === 'certificate'),
             { state, text },
         );
         t.equal(healthy, true);
+    }
+});
+
+t.test('blames a certificate that is refused, and not what comes before it or would come behind it', async (t) => {
+    const root = await authority('Private root');
+    const ofRoot = await certificate({ authority: root });
+    const past = { from: '2020-01-01', to: '2021-01-01' };
+    for (const [given, code] of [
+        [await certificate(past), 'tls_expired'],
+        [await certificate({ from: '2099-01-01', to: '2100-01-01' }), 'tls_not_yet_valid'],
+        [await certificate(), 'tls_self_signed'],
+        [ofRoot, 'tls_unknown_ca'],
+        [{ ...ofRoot, ca: root.cert }, 'tls_name_mismatch'],
+        [chain(forged(ofRoot), root), 'tls_failed'],
+    ] as const) {
+        const { doctor, exporters } = await running(t);
+        const url = await tlsReceiver(t, { key: given.key, cert: given.cert, minVersion: 'TLSv1.2' });
+        const { exporter } = await exporters.create({ url, ...('ca' in given && { ca: given.ca }) });
+        const diagnosis = await doctor(exporter.id);
+        t.match(diagnosis.findings.at(-1), { part: 'certificate', state: 'wrong', advice: new RegExp(`see ${code} in`) }, code);
+        t.equal(statesOf(diagnosis), `${WELL}, exporter warning, resolve ok, connect ok, tls ok, certificate wrong`, code);
+    }
+});
+
+t.test('blames the handshake for a client certificate that the receiver demands', async (t) => {
+    for (const version of ['TLSv1.2', 'TLSv1.3'] as const) {
+        const versions = { minVersion: version, maxVersion: version };
+        const url = await tlsReceiver(t, { ...(await certificate()), ...versions, requestCert: true, rejectUnauthorized: true });
+        const { doctor, exporters } = await running(t);
+        const { exporter } = await exporters.create({ url, trust: 'all' });
+        t.match((await doctor(exporter.id)).findings.at(-1), { part: 'tls', state: 'wrong' }, version);
+    }
+});
+
+t.test('blames what is no step of the way: settings that cannot be used, an access token, a process that ended', async (t) => {
+    const result = { status: null, detail: 'So it was', retryAfter: null };
+    const far = { ...newProgress(), connect: 2, tls: 3, fingerprint: 'AB' };
+    for (const [code, progress, states] of [
+        ['token_failed', newProgress(), 'access token wrong'],
+        ['invalid_exporter', newProgress(), 'settings wrong'],
+        ['invalid_exporter', far, 'resolve ok, connect ok, tls ok, certificate ok, settings wrong'],
+        ['interrupted', newProgress(), 'answer wrong'],
+    ] as const) {
+        const outcome = outcomeOf({ ...result, code }, progress, 5);
+        const { doctor, exporters, start, work } = recordingProcess(t, memoryWebhooks(), {}, async () => outcome);
+        await start();
+        await work(['default']);
+        const { exporter } = await exporters.create({ url: 'https://receiver.example/' });
+        const diagnosis = await doctor(exporter.id);
+        t.equal(statesOf(diagnosis), `${WELL}, exporter warning, ${states}`, code);
+        t.match(diagnosis.findings.at(-1), { text: 'So it was', advice: new RegExp(code) });
     }
 });
 

@@ -1,0 +1,48 @@
+import { FINDING_WORDS, type FindingCode, filledFinding } from './doctor-words.ts';
+
+/** What was found of one part. */
+export interface Finding {
+    /**
+     * What was looked at. Only the command line adds `disk`. Of a receiver step by step: `resolve`, `connect`, `tls`, `certificate`, `first byte`, `answer`;
+     * and `settings` or `access token` where one of these is why it was not called.
+     */
+    readonly part: FindingPart;
+    readonly state: (typeof FINDING_STATES)[number];
+    /** What it says, for programs and for other languages; absent of a receiver. */
+    readonly code?: FindingCode;
+    /** What is filled into the words of the code. */
+    readonly values?: readonly string[];
+    /** One sentence for people, without secrets. */
+    readonly text: string;
+    /** What to do about it; null where nothing is to be done. */
+    readonly advice: string | null;
+}
+
+export const FINDING_STATES = ['ok', 'warning', 'wrong'] as const;
+
+export const FINDING_PARTS = [
+    'store',
+    'clock',
+    'keys',
+    'queue',
+    'workers',
+    'names',
+    'exporters',
+    'disk',
+    'exporter',
+    'settings',
+    'access token',
+    'resolve',
+    'connect',
+    'tls',
+    'certificate',
+    'first byte',
+    'answer',
+] as const;
+
+export type FindingPart = (typeof FINDING_PARTS)[number];
+
+/** A finding that has a code. */
+export function found(part: FindingPart, state: Finding['state'], code: FindingCode, values: readonly string[] = []): Finding {
+    return { part, state, code, values, ...filledFinding(FINDING_WORDS[code], values) };
+}

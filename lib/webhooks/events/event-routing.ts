@@ -119,7 +119,7 @@ export function eventRouting(context: Context): EventRouting {
         const event = formatInput(unrouted, at);
         const made = new Map<MessageMaker, FormattedMessage | null>();
         const chosen = subscribers.filter(({ exporter, wants }) => {
-            return exporter.id !== unrouted.about && refusal(exporter, unrouted) === null && wants(event);
+            return refusal(exporter, unrouted) === null && wants(event);
         });
         return chosen.map(({ exporter: { id }, make }) => {
             const message = made.get(make) ?? make(event);
@@ -185,7 +185,9 @@ const STOPPED = { byUser: 'It is stopped', byOutcome: 'It was stopped by an outc
 /** Whether an exporter gets an event, and if not, why not. */
 export function choiceOf(exporter: StoredExporter, event: UnroutedEvent): Choice {
     const { kindWanted, failed } = explainSubscription(exporter, { kind: event.kind.name, body: JSON.parse(event.body) });
-    const unfit = failed.map(({ field, condition, found }) => `${field} (${condition}) does not hold for ${found} values found`);
+    const unfit = failed.map(({ field, condition, holds, found }) => {
+        return `${field} (${condition}) ${holds ? 'holds, but should not,' : 'does not hold'} for ${found} values found`;
+    });
     const reasons = [
         refusal(exporter, event),
         kindWanted ? null : `Its kinds do not match ${event.kind.name}`,
@@ -197,8 +199,11 @@ export function choiceOf(exporter: StoredExporter, event: UnroutedEvent): Choice
 }
 
 /** Why an exporter may not get an event, whatever it wants; null when it may. */
-function refusal({ owner, type }: StoredExporter, event: Pick<UnroutedEvent, 'kind' | 'rules' | 'owner'>): string | null {
+function refusal({ id, owner, type }: StoredExporter, event: Pick<UnroutedEvent, 'kind' | 'rules' | 'owner' | 'about'>): string | null {
     const { name } = event.kind;
+    if (id === event.about) {
+        return 'It gets no events about itself';
+    }
     if (owner !== null && owner !== event.owner) {
         return `It gets events of the owner ${owner} only`;
     }

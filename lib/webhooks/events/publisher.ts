@@ -11,10 +11,10 @@ import { RULE_SETS, type RuleSet } from '../setting-values.ts';
 import type { WebhooksContext } from '../webhooks-context.ts';
 import { eventBody } from './event-body.ts';
 import type { EventBody } from './event-body-types.ts';
-import { type EventKind, type EventKinds, testEvent } from './event-kinds.ts';
+import type { EventKind, EventKinds } from './event-kinds.ts';
 import type { UnroutedEvent } from './event-routing.ts';
 import type { AcceptedEvent, NewEvent } from './new-event.ts';
-import { isNoticeKind } from './subscription.ts';
+import { isNoticeKind, isSubscribable, kindAmong } from './subscription.ts';
 
 /** What may be said about an event besides its body. */
 export interface PublishOptions {
@@ -303,18 +303,7 @@ function digestOf({ name }: EventKind, body: string): string {
     return createHash('sha256').update(`${name}\n${body}`).digest('base64url');
 }
 
-/** @throws ScanwireError `INVALID_INPUT` for one that the application cannot publish. */
-export function publishableKind(kinds: EventKinds, name: string): EventKind {
-    const kind = kinds.get(name);
-    if (kind === undefined || !isPublishable(kind)) {
-        const known = [...kinds.values()].filter(isPublishable).map(({ name }) => name);
-        throw new ScanwireError('INVALID_INPUT', `Unknown event kind; known: ${known.join(', ')}`, { field: 'kind' });
-    }
-
-    return kind;
-}
-
-/** What scanwire itself sends, the application may not. */
-function isPublishable(kind: EventKind): boolean {
-    return kind !== testEvent && !isNoticeKind(kind.name);
+/** @throws ScanwireError `INVALID_INPUT` for one that the application cannot publish: what scanwire itself sends, it may not. */
+function publishableKind(kinds: EventKinds, name: string): EventKind {
+    return kindAmong(kinds, name, (kind) => isSubscribable(kind) && !isNoticeKind(kind.name));
 }

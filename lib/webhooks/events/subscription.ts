@@ -25,6 +25,22 @@ export function isNoticeKind(kind: string): boolean {
     return kind.startsWith(NOTICE_PREFIX);
 }
 
+/** Whether exporters may choose the kind; a `test` is sent to the one that it tests. */
+export function isSubscribable(kind: EventKind): boolean {
+    return kind !== testEvent;
+}
+
+/** The kind of that name, of those that are admitted. @throws ScanwireError `INVALID_INPUT` for any other. */
+export function kindAmong(kinds: EventKinds, name: string, admits: (kind: EventKind) => boolean): EventKind {
+    const kind = kinds.get(name);
+    if (kind === undefined || !admits(kind)) {
+        const known = [...kinds.values()].filter(admits).map(({ name }) => name);
+        throw new ScanwireError('INVALID_INPUT', `Unknown event kind; known: ${known.join(', ')}`, { field: 'kind' });
+    }
+
+    return kind;
+}
+
 /** Whether a list of kinds has this one. */
 export function wantsKind(kinds: Subscription['kinds'], kind: string): boolean {
     if (kinds === null) {
@@ -46,7 +62,7 @@ export function checkSubscription(
     { kinds, filter }: { readonly kinds: unknown; readonly filter: unknown },
     table: EventKinds,
 ): Subscription {
-    const known = [...table.values()].filter((kind) => kind !== testEvent);
+    const known = [...table.values()].filter(isSubscribable);
     const checkedKinds = kinds === null ? null : checkKinds(kinds, known);
     const chosen = known.filter(({ name }) => wantsKind(checkedKinds, name));
     return { kinds: checkedKinds, filter: filter === null ? null : checkFilter(filter, chosen) };

@@ -1,7 +1,8 @@
 import { checked } from '../../schema-validation.ts';
 import { eventBody } from '../events/event-body.ts';
 import { type Choice, choiceOf, formatInput, type UnroutedEvent } from '../events/event-routing.ts';
-import { type PublishOptions, publishableKind } from '../events/publisher.ts';
+import type { PublishOptions } from '../events/publisher.ts';
+import { isNoticeKind, isSubscribable, kindAmong } from '../events/subscription.ts';
 import type { FormatEvent } from '../formats/format.ts';
 import { maskedBody, maskedMessage, messageMaker } from '../messages/formatted-message.ts';
 import type { HeaderPairs } from '../messages/message-headers.ts';
@@ -12,7 +13,11 @@ import { type ExporterChanges, exporterChangesSchema, exporterToStore, patchOf }
 
 /** Answers what an exporter would do with an event that is not published: whether it would get it, and what would be sent. */
 export interface ExporterQuestions {
-    /** Whether it gets an event, and if not, why not. @throws ScanwireError `INVALID_INPUT` as `publish`. */
+    /**
+     * Whether it gets an event, and if not, why not. Kinds that tell about exporters may be asked about as well.
+     *
+     * @throws ScanwireError `INVALID_INPUT` as `publish`.
+     */
     explain(id: string, kind: string, body: unknown, options?: ExplainOptions): Promise<Choice>;
     /** What would be sent of an event now, with secrets masked. @throws ScanwireError `INVALID_INPUT` as `publish`, or for a template that fails. */
     preview(id: string, kind: string, body: unknown): Promise<MessagePreview>;
@@ -47,8 +52,9 @@ const NOWHERE = 'https://example.com/';
 /** What can be asked about the exporters of a store. */
 export function exporterQuestions(stored: (id: string) => Promise<StoredExporter>, context: WebhooksContext): ExporterQuestions {
     function unpublished(kindName: string, body: unknown, about: Pick<UnroutedEvent, 'rules' | 'owner'>): UnroutedEvent {
-        const kind = publishableKind(context.kinds, kindName);
-        return { id: context.newId(), kind, body: eventBody(kind, body, context.maxBodyBytes), ...about };
+        const kind = kindAmong(context.kinds, kindName, isSubscribable);
+        const text = eventBody(kind, body, context.maxBodyBytes);
+        return { id: context.newId(), kind, body: text, ...about, ...(isNoticeKind(kind.name) && noticed(text, about)) };
     }
 
     async function drafted({ id, legacy, owner, type, ...changes }: ExporterDraft): Promise<StoredExporter> {
@@ -84,6 +90,12 @@ export function exporterQuestions(stored: (id: string) => Promise<StoredExporter
             return { ...choiceOf(exporter, event), ...message };
         },
     };
+}
+
+/** Whom an event about an exporter is about, and whose that one is unless the caller says so. @param body Of such an event, checked. */
+function noticed(body: string, { owner }: Pick<UnroutedEvent, 'owner'>): Pick<UnroutedEvent, 'about' | 'owner'> {
+    const { exporterId, owner: its = null } = JSON.parse(body) as { readonly exporterId: string; readonly owner?: string };
+    return { about: exporterId, owner: owner ?? its };
 }
 
 /** A message as it would go out. */

@@ -185,3 +185,22 @@ async function served(receiver: string = RECEIVER): Promise<string> {
     await nextJson(server, linesOf(server));
     return data;
 }
+
+t.test('says how long the secret before a new one goes on signing', async (t) => {
+    shared ??= served();
+    const data = await shared;
+    const settings = ['--url', `http://${RECEIVER}/in`, '--signature', 'standard-webhooks'];
+    const { id } = await json<{ id: string }>(data, 'exporters', 'create', ...settings);
+    for (const [overlap, count] of [
+        [['--overlap', '0'], 1],
+        [['--overlap', '2h'], 2],
+        [[], 3],
+    ] as const) {
+        await json(data, 'exporters', 'update', id, '--secret', `secret of ${count}`, ...overlap);
+        const question = [id, '--kind', KIND, '--body', BODY];
+        const { headers } = await json<{ headers: [string, string][] }>(data, 'exporters', 'preview', ...question);
+        t.equal(String(new Map(headers).get('webhook-signature')).split(' ').length, count, overlap.join(' '));
+    }
+    const endless = ['exporters', 'update', id, '--secret', 'a', '--overlap', '721h', '--data', data];
+    t.match(await said(endless), { code: 1, stderr: /overlap/i });
+});

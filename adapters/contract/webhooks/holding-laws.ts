@@ -18,6 +18,24 @@ export const holdingLaws: Laws<WebhookBench> = {
         );
     },
 
+    async 'holds what an exporter has chosen that an outcome has stopped'(bench) {
+        const id = await stoppedByOutcome(bench);
+        await bench.update(id, { kinds: ['idr_*'] }, at(50));
+        if (bench.exporters.subscribers !== undefined) {
+            const { exporters } = await bench.exporters.subscribers();
+            assert.deepEqual(
+                exporters.map((one) => one.id),
+                [id],
+                'it is told among those that choose',
+            );
+            await bench.setTime(at(100));
+            const subscribers = [{ exporterId: id, message: null }];
+            const [accepted] = await bench.deliveries.accept([{ event: sampleEvent(), recipients: { types: [], subscribers } }]);
+            const held = only(present(accepted).deliveries);
+            await bench.assertDelivery(held, { exporterId: id, state: 'held', attempts: 0, finishedAt: null });
+        }
+    },
+
     async 'hands out at once nothing that it holds'(bench) {
         await stoppedByOutcome(bench);
         const handOut = { window: 10, breakerAfter: 3, beginWithin: 1000 };

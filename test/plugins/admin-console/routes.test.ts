@@ -191,6 +191,25 @@ async function everyRoute(server: Server, headers: Record<string, string>): Prom
     return answers;
 }
 
+t.test('takes how long the secret before a new one goes on signing', async (t) => {
+    const server = await served(t);
+    const settings = { url: 'https://127.0.0.1:9/', signatures: ['standard-webhooks'] } as const;
+    const { id } = await ask(t, server, 'createExporter', settings);
+    const question = { id, kind: 'idr_investigation_created', body: investigation };
+    const signatures = async (): Promise<number> => {
+        const { headers } = await ask(t, server, 'previewExporter', question);
+        return String(new Map(headers).get('webhook-signature')).split(' ').length;
+    };
+    for (const [overlap, count] of [
+        [{ overlap: 0 }, 1],
+        [{ overlap: 7_200_000 }, 2],
+        [{}, 3],
+    ] as const) {
+        await ask(t, server, 'updateExporter', { id, secret: `secret of ${count}`, ...overlap });
+        t.equal(await signatures(), count, JSON.stringify(overlap));
+    }
+});
+
 t.test('lets nobody in but whom the host authorizes, on every route', async (t) => {
     const server = await served(t);
     for (const [name, { statusCode }] of Object.entries(await everyRoute(server, {}))) {
@@ -249,6 +268,8 @@ t.test('refuses bad input with the field at fault, and never repeats it', async 
         ['createExporter', { url: 'https://a.test', headers: [['Authorization', { s3cret: 1 }]] }, 'headers[0][1]'],
         ['createExporter', { url: 'https://a.test', start: 's3cret' }, 'start'],
         ['updateExporter', { secret: 7 }, 'secret'],
+        ['updateExporter', { secret: 'a', overlap: 's3cret' }, 'overlap'],
+        ['updateExporter', { secret: 'a', overlap: 721 * 3_600_000 }, 'overlap'],
         ['startExporter', { s3cret: true }, 's3cret'],
         ['publishEvent', { body: 's3cret' }, 'body'],
         ['publishEvent', { body: {}, rules: 's3cret' }, 'rules'],

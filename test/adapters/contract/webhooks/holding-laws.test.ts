@@ -6,6 +6,19 @@ import { type Mutant, type Mutants, proveWebhookLaws } from './mutants.ts';
 
 const MUTANTS: Mutants = {
     'holds what is accepted for an exporter that an outcome has stopped, and sends none of it': accepting(replayAll),
+    'holds what an exporter has chosen that an outcome has stopped': (_, deliveries) => ({
+        deliveries: {
+            // passes by those who chose, as if a user had stopped them
+            accept: async (newEvents, options) => {
+                const accepted = await deliveries.accept(newEvents, options);
+                const withHeld = await Promise.all(accepted.map(async (one) => ({ one, held: await isHeld(deliveries, one.deliveries) })));
+                return withHeld.map(({ one, held }, index) => {
+                    const { recipients } = present(newEvents[index]);
+                    return held && 'types' in recipients && recipients.subscribers !== undefined ? { ...one, deliveries: [] } : one;
+                });
+            },
+        },
+    }),
     'hands out at once nothing that it holds': (_, deliveries) => ({
         deliveries: {
             accept: async (newEvents, options) => {
@@ -53,6 +66,11 @@ function accepting(more: (deliveries: DeliveryStore, ids: readonly string[]) => 
             },
         },
     });
+}
+
+async function isHeld(deliveries: DeliveryStore, ids: readonly string[]): Promise<boolean> {
+    const rows = await Promise.all(ids.map((id) => deliveries.get(id)));
+    return rows.some((row) => row?.state === 'held');
 }
 
 /** As if it had never been held. */

@@ -26,6 +26,12 @@ const BODY = {
     actors: { users: [], assets: [{ hostname: 'web1', shortname: 'web1', link: 'https://example.com/a/1' }] },
 };
 
+/** Of formats whose messages are not sent as the others are. */
+const CONTENT_TYPES: Readonly<Record<string, string>> = {
+    cloudevents: 'application/cloudevents+json; charset=utf-8',
+    'cloudevents-binary': 'application/json; charset=utf-8',
+};
+
 const URL = 'https://receiver.example/hook';
 
 interface Setting extends Webhooks {
@@ -45,7 +51,7 @@ async function setting(t: Test, stores: WebhookStores = memoryWebhooks(), format
         ...stores,
         queue,
         formats,
-        kinds: [{ name: 'other', schema: Joi.object({ title: Joi.string() }) }],
+        kinds: ['other', 'another'].map((name) => ({ name, schema: Joi.object({ title: Joi.string() }) })),
         keyRing: keyRing({ current: 'k', keys: { k: randomBytes(32) } }),
         guard,
         sender: {
@@ -170,6 +176,7 @@ t.test('names the event and signs what is sent, in every format', async (t) => {
         const format = String(ids.get(message.exporterId));
         const key = await exporters.secret(message.exporterId);
         t.equal(header(message, 'X-Vendor-Event'), KIND, format);
+        t.equal(header(message, 'Content-Type'), CONTENT_TYPES[format] ?? 'application/json; charset=UTF-8', format);
         t.equal(header(message, 'X-Vendor-Signature'), createHmac('sha256', key).update(message.body).digest('base64'), format);
     }
 });
@@ -181,6 +188,8 @@ t.test('answers a repeated idempotency key with what was accepted, and refuses i
     const { wake: _, ...again } = await publish(KIND, BODY, { idempotencyKey: 'a' });
     t.match(first, again);
     await t.rejects(publish(KIND, { ...BODY, title: 'other' }, { idempotencyKey: 'a' }), { code: 'CONFLICT', field: 'idempotencyKey' });
+    await publish('other', { title: 'x' }, { idempotencyKey: 'c' });
+    await t.rejects(publish('another', { title: 'x' }, { idempotencyKey: 'c' }), { code: 'CONFLICT', field: 'idempotencyKey' });
     await t.rejects(publish(KIND, BODY, { idempotencyKey: '' }), { code: 'INVALID_INPUT', field: 'idempotencyKey' });
     const one = { kind: KIND, body: BODY, idempotencyKey: 'b' };
     await t.rejects(publishAll([one, one]), { code: 'INVALID_INPUT', field: 'idempotencyKey' });

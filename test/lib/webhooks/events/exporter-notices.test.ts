@@ -73,6 +73,28 @@ t.test('tells that an exporter was stopped, with the reason, and once of two tha
     t.match(JSON.parse(present(told[0]).event.body), { reason: 'The receiver answered 410 Gone' });
 });
 
+t.test('tells each change once of two that watch each other, however their receivers take that', async (t) => {
+    const { deployment, told, kinds } = listening(t);
+    const host = await deployment.start('host', { breakerAfter: 3, stopAfter: 86_400_000 });
+    const watching = { kinds: ['idr_*', 'exporter_failing', 'exporter_recovered'] };
+    const [one, other] = [await add(deployment, host, watching), await add(deployment, host, watching)];
+    deployment.receive = () => ({ result: 500 });
+    await deployment.publish(host, 4);
+    await deployment.advance(400_000);
+    t.strictSame(kinds(), ['exporter_failing', 'exporter_failing'], 'that the news cannot be delivered is none');
+    deployment.receive = () => ({ result: 204 });
+    await deployment.advance(4_000_000);
+    t.strictSame(kinds().slice(2), ['exporter_recovered', 'exporter_recovered']);
+    for (const both of [told.slice(0, 2), told.slice(2)]) {
+        t.strictSame(new Set(both.map(({ event }) => JSON.parse(event.body).exporterId)), new Set([one, other]));
+    }
+    for (const id of [one, other]) {
+        const noticed = (await deliveredTo(deployment, id)).filter((kind) => KINDS.includes(kind));
+        t.strictSame(new Set(noticed), new Set(['exporter_failing', 'exporter_recovered']));
+        t.equal(noticed.length, 2);
+    }
+});
+
 t.test('tells only what is of its owner to an exporter that has one', async (t) => {
     const { deployment, told } = listening(t);
     const host = await deployment.start('host');

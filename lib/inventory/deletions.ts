@@ -29,7 +29,7 @@ export interface DeletionSelection {
  */
 export interface Deletions {
     /** What was deleted before this instant may not be known any more. It is at least {@link DELETIONS_KEPT} ago where the store is as old. */
-    since(): Promise<Date>;
+    since(options?: ReadOptions): Promise<Date>;
 
     /** The deletions below `parents`, in batches. */
     select(parents: readonly number[], selection: DeletionSelection, options?: ReadOptions): AsyncIterable<readonly Deletion[]>;

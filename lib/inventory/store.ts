@@ -7,9 +7,9 @@ import type { ImportCounts } from './import-counts.ts';
 import type { Note, Service, Session, Vuln, Workspace, WorkspaceNote, WorkspaceVuln } from './resources.ts';
 import type { ExtraField, FilterName, Filters, Selection } from './selection.ts';
 
-/** How a list is read. */
+/** How rows are read and counted. */
 export interface ReadOptions {
-    /** Ends the reading early; the store frees what it holds. */
+    /** Ends it early; the store frees what it holds. */
     readonly signal?: AbortSignal;
 }
 
@@ -52,7 +52,7 @@ export interface Collection<Row extends { readonly id: number }> {
     select?(parents: readonly number[], selection: Selection, options?: ReadOptions): AsyncIterable<readonly Row[]>;
 
     /** How many rows below `parents` fulfil the filters. Without it nobody is told. */
-    count?(parents: readonly number[], where: Filters): Promise<number>;
+    count?(parents: readonly number[], where: Filters, options?: ReadOptions): Promise<number>;
 
     /** What was deleted. Without it nobody is told. */
     readonly deletions?: Deletions;

@@ -12,6 +12,7 @@ import { authSchema, claimInstance, type InstanceOptions, instanceSchema } from 
 import { logFailure } from '../log-and-events.ts';
 import { bearerKey, hasScope, licensed, needsScope, withStrategy, workspacesSeen } from '../route-authorization.ts';
 import { unsniffed } from '../route-parts.ts';
+import { untilClosed } from '../streamed-answers.ts';
 import { callTool, type ReadDeliveries, type Sight, type Sources, toolsOf } from './tools.ts';
 
 export { ScanwireError, type ScanwireErrorCode } from '../../lib/errors.ts';
@@ -135,7 +136,7 @@ function serverFor(request: Request, sources: Sources, protocol: Protocol): Inst
     server.setRequestHandler(ListToolsRequestSchema, async () => ({ tools: [...toolsOf(sources, sight)] as never }));
     server.setRequestHandler(CallToolRequestSchema, async ({ params: { name, arguments: input } }) => {
         try {
-            const page = JSON.parse(JSON.stringify(await callTool(sources, name, input, sight)));
+            const page = JSON.parse(JSON.stringify(await callTool(sources, name, input, sight, { signal: untilClosed(request) })));
             return { content: [{ type: 'text' as const, text: JSON.stringify(page) }], structuredContent: page };
         } catch (error) {
             return { content: [{ type: 'text' as const, text: reasonOf(request, error) }], isError: true };

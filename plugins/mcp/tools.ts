@@ -6,7 +6,7 @@ import { HOST_STATES } from '../../lib/inventory/host.ts';
 import { rowsOf, workspaceNamed } from '../../lib/inventory/host-pages.ts';
 import { DEFAULT_WORKSPACE } from '../../lib/inventory/resources.ts';
 import { assertFilters, type Filters } from '../../lib/inventory/selection.ts';
-import type { Collection, InventoryStore } from '../../lib/inventory/store.ts';
+import type { Collection, InventoryStore, ReadOptions } from '../../lib/inventory/store.ts';
 import type { ApiKeyScope } from '../../lib/keys/scopes.ts';
 import type { JsonSchema } from '../../lib/records/record-schema.ts';
 import type { RecordStore } from '../../lib/records/store.ts';
@@ -64,7 +64,7 @@ interface Definition {
     readonly input: Joi.ObjectSchema;
     /** Undefined where the sources lack it. */
     source(sources: Sources): unknown;
-    page(sources: Sources, input: Input, sight: Sight): Promise<PageOfRows>;
+    page(sources: Sources, input: Input, sight: Sight, options: ReadOptions): Promise<PageOfRows>;
 }
 
 const cursor = Joi.string().max(64).description('The cursor of the page before');
@@ -79,7 +79,7 @@ const TOOLS: Readonly<Record<string, Definition>> = {
         scope: 'inventory:read',
         input: Joi.object({ name: whole('Exactly this name'), search, cursor }),
         source: ({ store }) => store.workspaces,
-        page: ({ store }, input, sight) => workspacePage(store.workspaces as unknown as AnyRows, input, sight),
+        page: ({ store }, input, sight, options) => workspacePage(store.workspaces as unknown as AnyRows, input, sight, options),
     },
     hosts: inventoryTool('hosts', 'Hosts of a workspace', {
         address: Joi.string().max(255).description('An address, a block such as 192.0.2.0/24, or a range such as 192.0.2.1-192.0.2.9'),
@@ -129,9 +129,9 @@ function inventoryTool(name: keyof InventoryStore, description: string, filters:
         scope: 'inventory:read',
         input: Joi.object({ workspace, ...filters, cursor }),
         source: ({ store }) => store[name],
-        async page({ store }, { workspace: called, cursor: after, ...filters }, sight) {
+        async page({ store }, { workspace: called, cursor: after, ...filters }, sight, options) {
             const { id } = await workspaceNamed(store, called ?? DEFAULT_WORKSPACE, (seen) => sees(sight, seen));
-            return await rowPage(store[name] as unknown as AnyRows, [id], filtersOf(filters), after);
+            return await rowPage(store[name] as unknown as AnyRows, [id], { where: filtersOf(filters), after }, options);
         },
     };
 }
@@ -151,13 +151,19 @@ export function toolsOf(sources: Sources, sight: Sight): readonly Tool[] {
  *
  * @throws ScanwireError `NOT_FOUND` for a tool that there is not, or a workspace; `INVALID_INPUT` with the field; `UNAVAILABLE`.
  */
-export async function callTool(sources: Sources, name: string, input: unknown, sight: Sight): Promise<PageOfRows> {
+export async function callTool(
+    sources: Sources,
+    name: string,
+    input: unknown,
+    sight: Sight,
+    options: ReadOptions = {},
+): Promise<PageOfRows> {
     const definition = Object.hasOwn(TOOLS, name) ? TOOLS[name] : undefined;
     if (definition === undefined || definition.source(sources) === undefined || !sight.has(definition.scope)) {
         throw new ScanwireError('NOT_FOUND', `There is no tool ${JSON.stringify(name)} for this key`, { field: 'name' });
     }
 
-    return await definition.page(sources, checked(definition.input, input ?? {}) as Input, sight);
+    return await definition.page(sources, checked(definition.input, input ?? {}) as Input, sight, options);
 }
 
 function filtersOf({ address, updated_since, ...others }: Input): Filters {
@@ -168,7 +174,12 @@ function filtersOf({ address, updated_since, ...others }: Input): Filters {
     };
 }
 
-async function rowPage(rows: AnyRows, path: readonly number[], where: Filters, after: string | undefined): Promise<PageOfRows> {
+interface AskedPage {
+    readonly where: Filters;
+    readonly after: string | undefined;
+}
+
+async function rowPage(rows: AnyRows, path: readonly number[], { where, after }: AskedPage, options: ReadOptions): Promise<PageOfRows> {
     const { select, filters } = rows;
     assertFilters(where, filters);
     if (select === undefined) {
@@ -177,11 +188,11 @@ async function rowPage(rows: AnyRows, path: readonly number[], where: Filters, a
 
     const byChange = where.updated_since !== undefined;
     const behind = after === undefined ? {} : { after: positionOf(after, byChange) };
-    const found = await rowsOf(select(path, { where, limit: PAGE + 1, ...behind }));
+    const found = await rowsOf(select(path, { where, limit: PAGE + 1, ...behind }, options));
     const page = found.slice(0, PAGE);
     const last = page.at(-1);
     const next = last === undefined || found.length <= PAGE ? null : byChange ? `${Number(last.updated_at)}-${last.id}` : `${last.id}`;
-    const total = (await rows.count?.(path, where)) ?? (await lengthOf(select(path, { where })));
+    const total = (await rows.count?.(path, where, options)) ?? (await lengthOf(select(path, { where }, options)));
     return { rows: page, total, cursor: next };
 }
 
@@ -208,10 +219,15 @@ async function lengthOf(batches: AsyncIterable<readonly unknown[]>): Promise<num
 }
 
 /** All of them at once are few; those that somebody does not see are not there. */
-async function workspacePage(workspaces: AnyRows, { name, search: part, cursor: after }: Input, sight: Sight): Promise<PageOfRows> {
+async function workspacePage(
+    workspaces: AnyRows,
+    { name, search: part, cursor: after }: Input,
+    sight: Sight,
+    options: ReadOptions,
+): Promise<PageOfRows> {
     const behind = after === undefined ? 0 : positionOf(after, false).id;
     const found: AnyRow[] = [];
-    for await (const batch of workspaces.list([])) {
+    for await (const batch of workspaces.list([], options)) {
         const wanted = batch.filter(({ name: called }) =>
             String(called)
                 .toLowerCase()

@@ -4,12 +4,13 @@ import type { ApplicationSchema } from '../../lib/application-schema.ts';
 import { MAX_ID } from '../../lib/inventory/fields.ts';
 import { rowsOf } from '../../lib/inventory/host-pages.ts';
 import type { Collection, ReadOptions } from '../../lib/inventory/store.ts';
-import { orUnavailable, type StoreFailure } from '../errors.ts';
+import type { StoreFailure } from '../errors.ts';
 import type { Streams } from '../open-streams.ts';
 import { pathId } from '../route-parts.ts';
-import { streamCut, whileOpen, withFirst } from '../streamed-answers.ts';
+import { type Begun, streamCut, whileOpen, withFirst } from '../streamed-answers.ts';
 import { type AnswerBody, answered } from './compression.ts';
 import { assertKnown, readDeletions } from './deleted-rows.ts';
+import { inTime } from './in-time.ts';
 import { type Asked, askedOf, nextLink } from './index-query.ts';
 import { limitedTo, seenAt } from './limited-workspaces.ts';
 import type { ResourceRow } from './options.ts';
@@ -68,19 +69,21 @@ function index(resource: Resource, streams: Streams): Handler {
             streams.begin(request);
         }
 
+        const open = whileOpen(request);
+        const { signal } = open;
         const { deleted } = asked;
         const { deletions } = rows;
         if (deleted !== null && deletions !== undefined) {
             // What was deleted below a row is known for longer than the row.
             await assertParent(request, parents, path);
-            assertKnown(deleted, await orUnavailable(request, UNREADABLE, () => deletions.since()));
+            assertKnown(deleted, await inTime(request, UNREADABLE, () => deletions.since({ signal })));
         }
 
-        const total = asked.counts ? await orUnavailable(request, UNREADABLE, () => rows.count?.(path, where)) : undefined;
+        const total = asked.counts ? await inTime(request, UNREADABLE, () => rows.count?.(path, where, { signal })) : undefined;
         const read =
             request.method === 'head'
                 ? { isEmpty: true, body: [], next: null }
-                : await readIndex(request, { ...resource, rows }, path, asked);
+                : await readIndex(request, { ...resource, rows }, path, asked, open);
         if (read.isEmpty && deleted === null) {
             await assertParent(request, parents, path);
         }
@@ -110,10 +113,15 @@ interface IndexRead {
     readonly next: string | null;
 }
 
-async function readIndex(request: Request, resource: Resource, path: readonly number[], asked: Asked): Promise<IndexRead> {
+async function readIndex(
+    request: Request,
+    resource: Resource,
+    path: readonly number[],
+    asked: Asked,
+    { signal, done }: ReturnType<typeof whileOpen>,
+): Promise<IndexRead> {
     const { form, selection, deleted } = asked;
     const { rows } = resource;
-    const { signal, done } = whileOpen(request);
     const options = { signal };
     const cut = streamCut(request, 'rest-api-v2');
     let next: string | null = null;
@@ -131,11 +139,30 @@ async function readIndex(request: Request, resource: Resource, path: readonly nu
         }
         return await withFirst(indexText(batches, form), { cut, few: PIECES });
     };
-    const { first, all, whole } = await orUnavailable(request, UNREADABLE, begin);
+    const { first, all, whole } = await begunInTime(request, begin, { mayQueue: limitOf(asked) === undefined });
     if (whole !== null) {
         done();
     }
     return { isEmpty: first === undefined || first === form.begin + form.end, body: whole ?? all, next };
+}
+
+/** What begins too late is ended: nobody would read it. */
+async function begunInTime(request: Request, begin: () => Promise<Begun<string | Uint8Array>>, options: { readonly mayQueue: boolean }) {
+    let begun: Promise<Begun<string | Uint8Array>> | undefined;
+    try {
+        return await inTime(
+            request,
+            UNREADABLE,
+            () => {
+                begun = begin();
+                return begun;
+            },
+            options,
+        );
+    } catch (error) {
+        begun?.then(({ all }) => all[Symbol.asyncIterator]().return?.()).catch(() => undefined);
+        throw error;
+    }
 }
 
 function allOf({ rows, forms, takesText }: Resource, form: RowForm, path: readonly number[], options: ReadOptions) {
@@ -191,7 +218,7 @@ function show(resource: Resource): Handler {
 
 /** The row at the end of a path, null when there is none. `rows[0]` of a store of the application's own is undefined then. */
 async function row(request: Request, rows: Collection<ResourceRow>, path: readonly number[]): Promise<ResourceRow | null> {
-    return (await orUnavailable(request, UNREADABLE, () => rows.get(path.slice(0, -1), path.at(-1) ?? 0))) ?? null;
+    return (await inTime(request, UNREADABLE, () => rows.get(path.slice(0, -1), path.at(-1) ?? 0))) ?? null;
 }
 
 /** The ids of the request's path, from the outside in, so many of them. */

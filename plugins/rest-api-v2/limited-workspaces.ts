@@ -2,7 +2,7 @@ import Boom from '@hapi/boom';
 import type { Request } from '@hapi/hapi';
 import type { Deletions } from '../../lib/inventory/deletions.ts';
 import type { Selection } from '../../lib/inventory/selection.ts';
-import type { Collection } from '../../lib/inventory/store.ts';
+import type { Collection, ReadOptions } from '../../lib/inventory/store.ts';
 import { workspacesSeen } from '../route-authorization.ts';
 import type { Resource } from './handlers.ts';
 import type { ResourceRow } from './options.ts';
@@ -40,9 +40,9 @@ export function limitedTo(ids: ReadonlySet<number>, rows: Collection<ResourceRow
         ...(rows.select && { select }),
         ...(rows.deletions !== undefined && { deletions: deletionsOf(ids, rows.deletions) }),
         ...(rows.count && {
-            async count(path: readonly number[], where: NonNullable<Selection['where']>) {
+            async count(path: readonly number[], where: NonNullable<Selection['where']>, options: ReadOptions = {}) {
                 let total = 0;
-                for await (const batch of select(path, { where }, {})) {
+                for await (const batch of select(path, { where }, options)) {
                     total += batch.length;
                 }
                 return total;

@@ -54,13 +54,16 @@ async function beyond90(pool: pg.Pool): Promise<number> {
     return (await released) - (await waited);
 }
 
-/** Every way in which a listing is read. */
-const listings = (pool: PoolLike) => {
+/** Every way in which a listing is read, and its rows are counted. */
+const listings = (
+    pool: PoolLike,
+): Readonly<Record<'rows' | 'texts' | 'search' | 'count' | 'changes', (signal: AbortSignal) => Promise<unknown>>> => {
     const { hosts } = postgresInventory({ pool });
     return {
         rows: (signal: AbortSignal) => collect(hosts.list([1], { signal })),
         texts: (signal: AbortSignal) => collect(present(hosts.listText)([1], { signal })),
         search: (signal: AbortSignal) => collect(present(hosts.select)([1], { where: { search: 'nowhere' } }, { signal })),
+        count: (signal: AbortSignal) => present(hosts.count)([1], { state: 'alive' }, { signal }),
         changes: (signal: AbortSignal) => collect(present(hosts.select)([1], { where: { updated_since: new Date(0) } }, { signal })),
     };
 };

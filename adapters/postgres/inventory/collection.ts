@@ -116,7 +116,8 @@ export function collection<Row extends { readonly id: number }>(readers: Readers
             return (whole(rows, path)[0] as Row | undefined) ?? null;
         },
 
-        async count(path, where) {
+        async count(path, where, { signal } = {}) {
+            forManyListings(signal);
             if (!path.every(isRowId)) {
                 return 0;
             }
@@ -126,6 +127,7 @@ export function collection<Row extends { readonly id: number }>(readers: Readers
             const { rows } = await searching.database.query<{ count: number }>(
                 `select count(*)::integer as count from ${from} where ${all}`,
                 values,
+                signal,
             );
             return rows[0]?.count ?? 0;
         },

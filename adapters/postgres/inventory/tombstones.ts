@@ -23,8 +23,9 @@ export function deletions({ database, further }: Readers, table: BuriedTable, id
         order by deleted_at, id limit ${limit}`;
 
     return {
-        async since() {
-            const { rows } = await database.query<{ since: Date }>(BEGUN, [DELETIONS_KEPT]);
+        async since({ signal } = {}) {
+            forManyListings(signal);
+            const { rows } = await database.query<{ since: Date }>(BEGUN, [DELETIONS_KEPT], signal);
             return (rows[0] as { since: Date }).since;
         },
 

@@ -273,6 +273,26 @@ t.test('ends the reading when the client leaves while the store waits for its ne
     }
 });
 
+t.test('ends the counting when the client leaves meanwhile', async (t) => {
+    const { store } = await probe(async function* () {});
+    let [begun, ended] = [false, false];
+    const hosts: Collection<Host> = {
+        ...memoryInventory().hosts,
+        async count(_parents, _where, { signal } = {}) {
+            begun = true;
+            await once(signal as AbortSignal, 'abort');
+            ended = true;
+            return 0;
+        },
+    };
+    const running = await started(t, { store: { ...store, hosts } });
+    const sent = request(running, '/workspaces/1/hosts?limit=1', { headers: { prefer: 'count=exact' } }).on('error', () => {});
+    await until(() => begun);
+    sent.destroy();
+    await until(() => ended);
+    t.pass('the counting has ended');
+});
+
 t.test('reads nothing for HEAD', async (t) => {
     const probed = await probe(async function* (batch) {
         for (;;) {

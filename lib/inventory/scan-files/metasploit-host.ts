@@ -84,6 +84,7 @@ function scannedHost(host: Columns, rows: Rows): ScannedHost {
 
     return {
         ...Object.fromEntries(Object.keys(GIVEN).flatMap((column) => (hasValue(host[column]) ? [[column, host[column]]] : []))),
+        ...Object.fromEntries(FOREIGN_IDS.flatMap((column) => (hasValue(host[column]) ? [[column, Number(host[column])]] : []))),
         ...(HOST_STATES.some((state) => state === host.state) && { state: host.state }),
         ...(services.length > 0 && { services: [...byPort.values()].reverse().map(scannedService) }),
         ...(notes.length > 0 && { notes: notes.map((columns) => scannedNote(columns, on(columns))) }),
@@ -95,6 +96,9 @@ function scannedHost(host: Columns, rows: Rows): ScannedHost {
 
 /** The columns of a host that are read as they are. */
 const GIVEN = byHostField({ address: () => true, text: () => true, name: () => true, nullableText: () => true });
+
+/** The same that are ids in other systems. */
+const FOREIGN_IDS = Object.keys(byHostField({ foreignId: () => true }));
 
 /** Each once: with those that have no place of their own on that of their vulnerability. */
 function notesOf(rows: Rows): readonly Columns[] {

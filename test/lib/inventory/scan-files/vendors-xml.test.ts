@@ -161,6 +161,20 @@ t.test('reads a report of Nessus: what is informational as notes', async (t) => 
     t.strictSame(printer, { address: '192.0.2.26', state: 'alive', name: 'PRINTER' });
 });
 
+t.test('reads the id of a host in Nexpose', async (t) => {
+    for (const [element, expected] of [
+        ['<nexpose-data-asset-id>4711</nexpose-data-asset-id>', { address: '192.0.2.1', nexpose_data_asset_id: 4711 }],
+        ['<nexpose-data-asset-id/>', { address: '192.0.2.1' }],
+        ['<nexpose-data-asset-id>NULL</nexpose-data-asset-id>', { address: '192.0.2.1' }],
+    ] as const) {
+        const [host] = await collect(readScan(bytes(metasploit(element))));
+        t.strictSame(host, expected, element);
+    }
+    await t.rejects(collect(readScan(bytes(metasploit('<nexpose-data-asset-id>x</nexpose-data-asset-id>')))), {
+        message: /nexpose_data_asset_id/,
+    });
+});
+
 t.test('cuts off what a scanner says of a vulnerability at the length that is kept', async (t) => {
     const long = '😀'.repeat(40_000);
     const ofNessus = nessus(

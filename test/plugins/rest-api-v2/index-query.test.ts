@@ -315,6 +315,25 @@ t.test('writes a line of JSON for each row', async (t) => {
     t.equal((await get('/workspaces/9/hosts', { accept })).status, 404);
 });
 
+t.test('begins CSV of every index with all keys of its rows, in the order of the JSON', async (t) => {
+    const { store } = await filled();
+    await store.addSession(5, {});
+    await store.addVuln(1, { name: 'CVE-2026-0001' });
+    const { get, headers } = await served({ store });
+    const host = `${W}/5`;
+    const ofWorkspace = ['services', 'notes', 'sessions', 'vulns'].map((name) => `/workspaces/1/${name}`);
+    const ofHost = ['services', 'notes', 'sessions', 'services/1/vulns'].map((name) => `${host}/${name}`);
+    const known = Object.keys(JSON.parse((await get('/openapi.json')).body).paths);
+    const indexes = ['/workspaces', W, ...ofWorkspace, ...ofHost];
+    t.equal(known.filter((path) => !/base$|id\}$/.test(path)).length, indexes.length, `${known}`);
+    for (const path of indexes) {
+        const [row] = JSON.parse((await get(path)).body);
+        const { body } = await get(path, { headers: { ...headers, accept: 'text/csv' } });
+        // Where a byte order mark stood, the first key would be another.
+        t.equal(body.split('\r\n')[0], Object.keys(row).join(','), path);
+    }
+});
+
 t.test('writes CSV with a line of the keys', async (t) => {
     const get = await client();
     const accept = 'text/csv';

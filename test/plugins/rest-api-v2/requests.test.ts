@@ -298,19 +298,67 @@ const { server, tokens } = await listening();
 t.teardown(() => server.stop());
 
 /** The path goes out as it is written: a URL would mend it. */
-async function ask(who: Who, path: string, { accept = 'application/json', method = 'GET', host = 'localhost' } = {}) {
+async function ask(
+    who: Who,
+    path: string,
+    { accept = 'application/json', method = 'GET', host = 'localhost', headers = {} as Readonly<Record<string, string>> } = {},
+) {
     const token = tokens[who];
     const outgoing = request({
         host: '127.0.0.1',
         port: server.info.port,
         path: `/rest_api/v2${path}`,
         method,
-        headers: { accept, host, ...(token !== undefined && { token }) },
+        headers: { accept, host, ...headers, ...(token !== undefined && { token }) },
     });
     outgoing.end();
     const [response] = (await once(outgoing, 'response')) as [IncomingMessage];
-    return { status: response.statusCode, type: response.headers['content-type'], body: await text(response) };
+    return { status: response.statusCode, type: response.headers['content-type'], headers: response.headers, body: await text(response) };
 }
+
+/** What a request has besides its key, and what its answer has. */
+const HEADERS: readonly (readonly [
+    path: string,
+    sent: Readonly<Record<string, string>>,
+    status: number,
+    expected: Readonly<Record<string, string | undefined>>,
+    body?: RegExp,
+])[] = [
+    ['/base', {}, 200, { 'content-type': 'text/html; charset=utf-8', 'cache-control': 'no-store' }, /the API key is valid/],
+    ['/base', { accept: 'application/json' }, 200, { 'content-type': 'text/html; charset=utf-8' }, /^<!DOCTYPE html>/],
+    ['/base?limit=x', {}, 200, {}, /the API key is valid/],
+    ['/openapi.json', {}, 200, { 'content-type': 'application/json; charset=utf-8' }, /^\{"openapi":"3\./],
+    ['/openapi.json', { accept: 'text/csv' }, 200, { 'content-type': 'application/json; charset=utf-8' }, /^\{"openapi":"3\./],
+    ['/openapi.json/1', {}, 404, {}],
+    ['/workspaces', { 'accept-encoding': 'identity' }, 200, { 'content-encoding': undefined }, /^\[\{"id":1,/],
+    // Short of 1,024 bytes hapi compresses nothing; lines of JSON it does not compress at all.
+    ['/workspaces', { 'accept-encoding': 'gzip' }, 200, { 'content-encoding': undefined, vary: 'accept-encoding' }, /^\[\{"id":1,/],
+    ['/workspaces', { 'accept-encoding': 'gzip', accept: JSON_LINES }, 200, { 'content-encoding': 'gzip', vary: 'accept-encoding' }],
+    ['/openapi.json', { 'accept-encoding': 'gzip' }, 200, { 'content-encoding': 'gzip', vary: 'accept-encoding' }],
+    ['/workspaces/1/hosts', { 'accept-encoding': 'gzip;q=0' }, 200, { 'content-encoding': undefined }, /^\[\{"id":1,/],
+    ['/workspaces/1/hosts', { 'accept-encoding': 'br' }, 200, { 'content-encoding': undefined }, /^\[\{"id":1,/],
+    ['/workspaces/1/hosts', { prefer: 'count=exact' }, 200, { 'x-total-count': '2', 'preference-applied': 'count=exact' }],
+    ['/workspaces/1/hosts?state=down&limit=1', { prefer: 'count=exact' }, 200, { 'x-total-count': '1', link: undefined }],
+    ['/workspaces/3/hosts', { prefer: 'count=exact' }, 200, { 'x-total-count': '0' }, /^\[\]$/],
+    ['/workspaces/9/hosts', { prefer: 'count=exact' }, 404, { 'x-total-count': undefined }],
+    ['/workspaces/1/hosts', { prefer: 'count=planned' }, 200, { 'x-total-count': undefined, 'preference-applied': undefined }],
+    ['/workspaces/1/hosts/1', { prefer: 'count=exact' }, 200, { 'x-total-count': undefined }, /^\{"id":1,/],
+    ['/workspaces', { range: 'bytes=0-3' }, 200, { 'content-range': undefined }, /^\[\{"id":1,.*\]$/],
+    ['/workspaces/1', { range: 'bytes=0-3' }, 200, { 'content-range': undefined }, /^\{"id":1,.*\}$/],
+    ['/workspaces', { range: 'items=0-0' }, 200, { 'content-range': undefined }, /^\[\{"id":1,.*\]$/],
+];
+
+t.test('answers as the table of headers says', async (t) => {
+    for (const [path, sent, status, expected, body] of HEADERS) {
+        const answer = await ask('all', path, { headers: sent });
+        const title = `${path} ${JSON.stringify(sent)}`;
+        t.equal(answer.status, status, title);
+        for (const [name, value] of Object.entries(expected)) {
+            t.equal(answer.headers[name], value, `${title}: ${name}`);
+        }
+        t.match(answer.body, body ?? /./s, title);
+    }
+});
 
 const DENIED = /^\{"statusCode":403,"error":"Forbidden","message":"[^"]*token[^"]*"\}$/;
 const NOT_FOUND = '{"statusCode":404,"error":"Not Found","message":"Not Found"}';

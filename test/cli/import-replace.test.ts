@@ -2,10 +2,17 @@ import { readFileSync } from 'node:fs';
 import t from 'tap';
 import { underWay } from '../../adapters/contract/assertions.ts';
 import { ended, scanwire } from '../support/scanwire.ts';
-import { fixture, get, json, serve, usedDataOf } from '../support/served.ts';
+import { fixture, get, json, said, serve, usedDataOf } from '../support/served.ts';
 
 /** Fewer than one batch of a listing holds, so that each answer is of one moment. */
 const HOSTS = 200;
+
+/** A host of an export. */
+interface Exported {
+    readonly address: string;
+    readonly state: string;
+    readonly services?: readonly { readonly port: number; readonly state: string }[];
+}
 
 /** JSON lines of so many hosts with services, beginning at an address. */
 function scan(prefix: string, ports: readonly number[]): string {
@@ -44,4 +51,34 @@ t.test('replaces a workspace at once, and by no file that is cut off', async (t)
 
     t.match(await replace(scan('192.0.2', [22])), { stdout: 'Imported into default: hosts 200 unchanged; services 200 unchanged\n' });
     t.equal(await ended(server, 'SIGTERM'), 0);
+});
+
+t.test('brings a workspace from the scan of one week to that of the next, with and without what is gone', async (t) => {
+    const data = await usedDataOf(t);
+    const importing = (file: string, workspace: string, ...options: string[]) =>
+        said(['import', fixture(`scans/${file}`), '--workspace', workspace, ...options, '--data', data]);
+    const held = async (workspace: string): Promise<readonly string[]> => {
+        const { stdout } = await said(['export', '--workspace', workspace, '--data', data]);
+        const hosts = stdout
+            .trim()
+            .split('\n')
+            .map((line) => JSON.parse(line) as Exported);
+        return hosts.map(({ address, state, services = [] }) =>
+            [address, state, ...services.map((one) => `${one.port} ${one.state}`)].join(', '),
+        );
+    };
+    for (const workspace of ['kept', 'whole']) {
+        t.match(await importing('week-1.xml', workspace), { code: 0, stdout: `Imported into ${workspace}: hosts 3 new; services 5 new\n` });
+    }
+    t.match(await importing('week-2.xml', 'kept'), {
+        code: 0,
+        stdout: 'Imported into kept: hosts 1 new, 1 unchanged, 1 gone; services 1 new, 2 unchanged, 1 gone\n',
+    });
+    t.match(await importing('week-2.xml', 'whole', '--replace'), {
+        code: 0,
+        stdout: 'Imported into whole: hosts 1 new, 1 unchanged, 2 gone; services 1 new, 2 unchanged, 3 gone\n',
+    });
+    const [first, last] = ['192.0.2.1, alive, 22 open, 80 closed, 443 open', '192.0.2.4, alive, 22 open'];
+    t.strictSame(await held('kept'), [first, '192.0.2.2, down, 22 open', '192.0.2.3, alive, 80 open', last]);
+    t.strictSame(await held('whole'), [first, '192.0.2.2, down', last]);
 });

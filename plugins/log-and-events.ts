@@ -13,14 +13,20 @@ export function logTags(plugin: string, instance?: string | undefined): string[]
     return ['scanwire', plugin, ...(instance === undefined ? [] : [instance])];
 }
 
-/** Writes to the log of a request what failed in an instance of the plugin. Routes know theirs; a scheme, whose routes are another's, names it. */
+/**
+ * Writes to the log of a request what failed in an instance of the plugin, and nothing of what ended since the client has left. Routes know theirs; a scheme, whose
+ * routes are another's, names it.
+ */
 export function logFailure(
     request: Request,
     plugin: string,
     error: unknown,
     instance: string | undefined = instanceOf(request, plugin),
 ): void {
-    request.log([...logTags(plugin, instance), 'error'], error as Error);
+    const hasLeft = error instanceof DOMException && error.name === 'AbortError' && request.raw.res.closed;
+    if (!hasLeft) {
+        request.log([...logTags(plugin, instance), 'error'], error as Error);
+    }
 }
 
 function instanceOf({ route: { realm } }: Request, plugin: string): string | undefined {

@@ -18,6 +18,7 @@ const LOST = /^26000$|^42P05$|^0A000$/;
 
 /** What node-postgres understands and {@link Executor} does not ask for: a statement that may have a name, and who is called when it has ended. */
 interface DriverClient {
+    query(statement: DriverStatement): Promise<QueryResult>;
     query(statement: DriverStatement, ended: (error: Error | null | undefined, result: QueryResult) => void): void;
 }
 
@@ -48,15 +49,32 @@ export function prepared(text: string): string {
  */
 export function driven(client: Executor, prepares: boolean): Executor {
     const driver = client as unknown as DriverClient;
+    const callsBack = isPlain(client);
     return {
         query<Row>(text: string, values?: unknown[]) {
             const name = prepares ? nameOn(client, text) : null;
+            if (name === null && !callsBack) {
+                return client.query<Row>(text, values);
+            }
+
             const statement = name === null ? { text, values } : { name, text, values };
-            return new Promise<QueryResult>((resolve, reject) =>
-                driver.query(statement, (error, result) => (error ? reject(error) : resolve(result))),
-            ) as ReturnType<typeof client.query<Row>>;
+            const result = callsBack
+                ? new Promise<QueryResult>((resolve, reject) =>
+                      driver.query(statement, (error, given) => (error ? reject(error) : resolve(given))),
+                  )
+                : driver.query(statement);
+            return result as ReturnType<typeof client.query<Row>>;
         },
     };
+}
+
+/** Whether nothing of the application's stands before the driver's `query`: what wraps it may know of promises only. */
+function isPlain(client: object): boolean {
+    let owner: object | null = client;
+    while (owner !== null && !Object.hasOwn(owner, 'query')) {
+        owner = Object.getPrototypeOf(owner) as object | null;
+    }
+    return owner !== null && owner !== client && Object.hasOwn(owner, '_pulseQueryQueue');
 }
 
 /**

@@ -131,12 +131,14 @@ async function answer(request: Request, h: ResponseToolkit, sources: Sources): P
 
 function serverFor(request: Request, sources: Sources, protocol: Protocol): InstanceType<Protocol['McpServer']> {
     const { McpServer, ListToolsRequestSchema, CallToolRequestSchema } = protocol;
+    // One for all tools of a batch: each would listen for the end of the same answer.
+    const signal = untilClosed(request);
     const sight: Sight = { has: (scope) => hasScope(request, scope), workspaces: workspacesSeen(request) };
     const server = new McpServer({ name: 'scanwire', version: VERSION }, { capabilities: { tools: {} } });
     server.setRequestHandler(ListToolsRequestSchema, async () => ({ tools: [...toolsOf(sources, sight)] as never }));
     server.setRequestHandler(CallToolRequestSchema, async ({ params: { name, arguments: input } }) => {
         try {
-            const page = JSON.parse(JSON.stringify(await callTool(sources, name, input, sight, { signal: untilClosed(request) })));
+            const page = JSON.parse(JSON.stringify(await callTool(sources, name, input, sight, { signal })));
             return { content: [{ type: 'text' as const, text: JSON.stringify(page) }], structuredContent: page };
         } catch (error) {
             return { content: [{ type: 'text' as const, text: reasonOf(request, error) }], isError: true };

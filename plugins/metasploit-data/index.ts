@@ -182,7 +182,9 @@ function askedOf({ url }: Request): Asked {
 
 function index({ store, streams }: Source, name: ListName): Lifecycle.Method {
     return (request, h) => {
-        streams.begin(request);
+        if (request.method !== 'head') {
+            streams.begin(request);
+        }
         return streamed(request, h, shownRows(store, name, askedOf(request), readerOf(request)), ['{"data":[', ']}']);
     };
 }
@@ -211,8 +213,10 @@ function rpc({ store, streams }: Source): Lifecycle.Method {
                 return rpcError(h, call.id, call.code, call.message);
             }
 
-            streams.begin(request);
-            const { id, name, rows } = call;
+            const { id, name, rows, reads } = call;
+            if (reads) {
+                streams.begin(request);
+            }
             return await streamed(request, h, rows, [`{"jsonrpc":"2.0","result":{"${name}":[`, `]},"id":${JSON.stringify(id)}}`]);
         } catch (error) {
             const known = failed(request, error);

@@ -11,6 +11,8 @@ export interface Call {
     readonly name: string;
     /** The rows of the result, in batches. */
     readonly rows: AsyncIterable<readonly object[]>;
+    /** Whether there is a list that they are read from. */
+    readonly reads: boolean;
 }
 
 /** A call that cannot be answered. */
@@ -131,7 +133,8 @@ export function called(inventory: WholeInventory, body: unknown, reader: Reader)
 
     const name = method.slice('db.'.length);
     const options = checked(optionsRule, [params].flat()[0] ?? {}) as Options;
-    return { id, name, rows: found === null ? nothing() : result(inventory, found, options, reader) };
+    const rows = found === null ? nothing() : result(inventory, found, options, reader);
+    return { id, name, rows, reads: found !== null };
 }
 
 async function* nothing(): AsyncIterable<readonly object[]> {}

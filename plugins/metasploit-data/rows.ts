@@ -67,8 +67,12 @@ export async function* listed(inventory: WholeInventory, name: ListName, asked: 
     }
 
     const rows = inventory[BELOW[name]] as unknown as Collection<Row>;
-    const found = asked.id === undefined ? rows.list([id], reader) : single(rows, id, asked.id);
-    const ofHosts = asked.addresses === undefined ? null : await idsOf(hostsAsked(inventory, id, { addresses: asked.addresses }, reader));
+    const { addresses } = asked;
+    const one = asked.id === undefined ? undefined : await rows.get([id], asked.id);
+    const found = one === undefined ? rows.list([id], reader) : ofOne(one);
+    // Of one row its host alone is asked for.
+    const ofOneHost = one === undefined ? {} : { id: Number(one?.host_id ?? 0) };
+    const ofHosts = addresses === undefined ? null : await idsOf(hostsAsked(inventory, id, { addresses, ...ofOneHost }, reader));
     const { search } = asked;
     yield* only(found, (row) => (ofHosts === null || ofHosts.has(row.host_id as number)) && (search === undefined || hasText(row, search)));
 }
@@ -90,7 +94,10 @@ function hostsAsked({ hosts }: WholeInventory, workspace: number, asked: Asked, 
 }
 
 async function* single(rows: Collection<Row>, workspace: number, id: number): Rows {
-    const row = await rows.get([workspace], id);
+    yield* ofOne(await rows.get([workspace], id));
+}
+
+async function* ofOne(row: Row | null): Rows {
     if (row !== null) {
         yield [row];
     }
@@ -140,6 +147,7 @@ export async function workspaceHolding(
     const rows: Collection<{ readonly id: number }> = name === 'hosts' ? inventory.hosts : inventory[BELOW[name]];
     for await (const batch of workspacesOf(inventory, reader)) {
         for (let start = 0; start < batch.length; start += AT_ONCE) {
+            reader.signal?.throwIfAborted();
             const workspaces = batch.slice(start, start + AT_ONCE);
             const found = await Promise.all(workspaces.map((workspace) => rows.get([workspace.id], id)));
             const place = found.findIndex((row) => row !== null);

@@ -79,7 +79,9 @@ function index(resource: Resource, streams: Streams): Handler {
             assertKnown(deleted, await inTime(request, UNREADABLE, () => deletions.since({ signal })));
         }
 
-        const total = asked.counts ? await inTime(request, UNREADABLE, () => rows.count?.(path, where, { signal })) : undefined;
+        const total = asked.counts
+            ? await inTime(request, UNREADABLE, () => rows.count?.(path, where, { signal }), { mayQueue: true })
+            : undefined;
         const read =
             request.method === 'head'
                 ? { isEmpty: true, body: [], next: null }
@@ -103,8 +105,8 @@ async function assertParent(request: Request, parents: Resource['parents'], path
     }
 }
 
-/** Of an index of a batch: what begins it, the batch, what ends it. */
-const PIECES = 3;
+/** Of an index of a batch, as stores of ours read it first: what begins it, three pieces of 64 KiB with commas between them, what ends it. */
+const PIECES = 7;
 
 interface IndexRead {
     readonly isEmpty: boolean;
@@ -139,7 +141,7 @@ async function readIndex(
         }
         return await withFirst(indexText(batches, form), { cut, few: PIECES });
     };
-    const { first, all, whole } = await begunInTime(request, begin, { mayQueue: limitOf(asked) === undefined });
+    const { first, all, whole } = await begunInTime(request, begin);
     if (whole !== null) {
         done();
     }
@@ -147,7 +149,7 @@ async function readIndex(
 }
 
 /** What begins too late is ended: nobody would read it. */
-async function begunInTime(request: Request, begin: () => Promise<Begun<string | Uint8Array>>, options: { readonly mayQueue: boolean }) {
+async function begunInTime(request: Request, begin: () => Promise<Begun<string | Uint8Array>>) {
     let begun: Promise<Begun<string | Uint8Array>> | undefined;
     try {
         return await inTime(
@@ -157,7 +159,7 @@ async function begunInTime(request: Request, begin: () => Promise<Begun<string |
                 begun = begin();
                 return begun;
             },
-            options,
+            { mayQueue: true },
         );
     } catch (error) {
         begun?.then(({ all }) => all[Symbol.asyncIterator]().return?.()).catch(() => undefined);

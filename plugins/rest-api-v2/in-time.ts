@@ -10,7 +10,7 @@ const EARLY = 400;
 
 /** How a store is asked. */
 interface Asking {
-    /** Whether it may let who asks wait for his turn for any time. Then the request has a timer from the beginning. */
+    /** Whether it may ask several times, or let who asks wait for a turn for any time. Then the request has a timer from the beginning. */
     readonly mayQueue?: boolean;
 }
 
@@ -25,7 +25,8 @@ export async function inTime<T>(
     { mayQueue = false }: Asking = {},
 ): Promise<T> {
     return await orUnavailable(request, failure, () => {
-        const left = DUE - (Date.now() - request.info.received);
+        // A clock that was set back meanwhile gives no more time than there is.
+        const left = DUE - Math.max(0, Date.now() - request.info.received);
         if (left > DUE - EARLY && !mayQueue) {
             return ask();
         }

@@ -85,7 +85,8 @@ export function exporterQuestions(stored: (id: string) => Promise<StoredExporter
 
         async previewDraft(draft, kindName, body) {
             const exporter: StoredExporter = { ...(await drafted(draft)), state: 'running', stopReason: null };
-            const event = unpublished(kindName, body, { rules: null, owner: exporter.owner });
+            // Whose a notice is its body says.
+            const event = unpublished(kindName, body, { rules: null, owner: isNoticeKind(kindName) ? null : exporter.owner });
             const message = previewOf(formatInput(event, await context.deliveries.now()), exporter, context);
             return { ...choiceOf(exporter, event), ...message };
         },

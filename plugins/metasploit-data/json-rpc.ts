@@ -2,7 +2,8 @@
 import Joi from 'joi';
 import { referencesOf } from '../../lib/inventory/findings.ts';
 import { checked } from '../../lib/schema-validation.ts';
-import { type Asked, type ListName, listed, type Reader, type Relations, type Row, related, type WholeInventory } from './rows.ts';
+import { type Asked, type ListName, listed, type Reader, type Row, type WholeInventory } from './rows.ts';
+import { type Relations, related } from './shown-rows.ts';
 
 /** A call that can be answered. */
 export interface Call {

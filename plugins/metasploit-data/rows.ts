@@ -1,13 +1,11 @@
-/** Rows as the framework's own data service shows them, and the lists of them that a request asks for. */
+/** The rows that a request asks for, as the store has them. */
 
 import { addressRange } from '../../lib/address-range.ts';
 import { ScanwireError } from '../../lib/errors.ts';
-import { referencesOf } from '../../lib/inventory/findings.ts';
-import type { Host } from '../../lib/inventory/host.ts';
-import { DEFAULT_WORKSPACE, type Service, type Workspace } from '../../lib/inventory/resources.ts';
+import { DEFAULT_WORKSPACE, type Workspace } from '../../lib/inventory/resources.ts';
 import { matches } from '../../lib/inventory/selection.ts';
 import type { Collection, InventoryStore, ReadOptions } from '../../lib/inventory/store.ts';
-import { hasText } from './search.ts';
+import { isObject } from '../../lib/schema-validation.ts';
 
 /** What the data service reads: a store that shows what is below a whole workspace. */
 export type WholeInventory = Pick<InventoryStore, 'workspaces' | 'hosts'> &
@@ -15,7 +13,10 @@ export type WholeInventory = Pick<InventoryStore, 'workspaces' | 'hosts'> &
 
 /** A row, whatever it is of. */
 export type Row = Readonly<Record<string, unknown>> & { readonly id: number };
-type Rows = AsyncIterable<readonly Row[]>;
+export type Rows = AsyncIterable<readonly Row[]>;
+
+/** Rows of a store that are asked for one by one, so many at once. */
+export const AT_ONCE = 10;
 
 /** Who asks, for which workspaces, and until when. */
 export interface Reader extends ReadOptions {
@@ -127,7 +128,8 @@ function workspacesOf({ workspaces }: WholeInventory, { seen, ...options }: Read
     return only((workspaces as unknown as Collection<Row>).list([], options), ({ id }) => seen === null || seen.has(id));
 }
 
-async function workspaceNamed(inventory: WholeInventory, name: string = DEFAULT_WORKSPACE, reader: Reader): Promise<Workspace> {
+/** @throws ScanwireError `NOT_FOUND`, field `workspace`. */
+export async function workspaceNamed(inventory: WholeInventory, name: string = DEFAULT_WORKSPACE, reader: Reader): Promise<Workspace> {
     for await (const batch of workspacesOf(inventory, reader)) {
         const found = batch.find((workspace) => workspace.name === name);
         if (found !== undefined) {
@@ -159,91 +161,26 @@ export async function workspaceHolding(
     return undefined;
 }
 
-/** The rows of other lists that rows of one list name, read for a batch at once: a row each would take a request each. */
-export interface Relations {
-    readonly hosts: ReadonlyMap<number, Host>;
-    readonly services: ReadonlyMap<number, Service>;
+/** Whether a text stands in one of the texts of a row, those within `data` or `datastore` and their keys included, in upper or lower case. */
+function hasText(row: Readonly<Record<string, unknown>>, text: string): boolean {
+    const wanted = text.toLowerCase();
+    return Object.values(row).some((value) => isWithin(value, wanted));
 }
 
-const NOBODY: Relations = { hosts: new Map(), services: new Map() };
-
-/** Batches with what their rows name: their hosts and, where that is asked for, their services. */
-export async function* related(
-    inventory: WholeInventory,
-    { workspace, withServices = false }: { readonly workspace: string | undefined; readonly withServices?: boolean },
-    batches: Rows,
-    reader: Reader,
-): AsyncGenerator<readonly [rows: readonly Row[], relations: Relations]> {
-    let id: number | undefined;
-    for await (const rows of batches) {
-        if (rows.length === 0) {
-            continue;
-        }
-
-        id ??= (await workspaceNamed(inventory, workspace, reader)).id;
-        const named = (field: string): number[] =>
-            rows.map((row) => row[field]).filter((value): value is number => typeof value === 'number');
-        const hosts = await byId(inventory.hosts, id, named('host_id'), reader);
-        const services = withServices ? await byId(inventory.workspaceServices, id, named('service_id'), reader) : NOBODY.services;
-        yield [rows, { hosts, services }];
+function isWithin(value: unknown, wanted: string): boolean {
+    if (typeof value === 'string') {
+        return value.toLowerCase().includes(wanted);
     }
+    if (Array.isArray(value)) {
+        return value.some((item) => isWithin(saidOf(item), wanted));
+    }
+    return (
+        isObject(value) &&
+        Object.entries(value).some(([key, inner]) => key.toLowerCase().includes(wanted) || isWithin(saidOf(inner), wanted))
+    );
 }
 
-/** How far apart ids may be on average for one reading of all between them to be cheaper than many of one. */
-const APART = 8;
-const AT_ONCE = 10;
-
-async function byId<R extends { readonly id: number }>(
-    rows: Collection<R>,
-    workspace: number,
-    wanted: readonly number[],
-    reader: Reader,
-): Promise<ReadonlyMap<number, R>> {
-    const ids = [...new Set(wanted)].sort((one, other) => one - other);
-    const [first = 0, last = 0] = [ids[0], ids.at(-1)];
-    const found = new Map<number, R>();
-    if (rows.select !== undefined && last - first < ids.length * APART) {
-        for await (const batch of rows.select([workspace], { after: { id: first - 1 }, limit: last - first + 1 }, reader)) {
-            for (const row of batch) {
-                found.set(row.id, row);
-            }
-            if ((batch.at(-1)?.id ?? 0) >= last) {
-                break;
-            }
-        }
-        return found;
-    }
-
-    for (let start = 0; start < ids.length; start += AT_ONCE) {
-        for (const row of await Promise.all(ids.slice(start, start + AT_ONCE).map((id) => rows.get([workspace], id)))) {
-            if (row !== null) {
-                found.set(row.id, row);
-            }
-        }
-    }
-    return found;
-}
-
-/** Columns that the framework does not have, and those that only it has. */
-const COLUMNS: Readonly<Record<ListName, { readonly without: readonly string[]; readonly more: Readonly<Record<string, unknown>> }>> = {
-    workspaces: { without: [], more: { import_fingerprint: false } },
-    hosts: { without: ['nexpose_data_asset_id', 'history_count'], more: { os_family: null } },
-    services: { without: [], more: {} },
-    vulns: { without: ['nexpose_data_vuln_def_id'], more: { origin_id: null, origin_type: null } },
-    notes: { without: [], more: { vuln_id: null } },
-    sessions: { without: ['campaign_id'], more: { module_run_id: null } },
-};
-
-/** A row in the framework's columns, with what its clients expect inside: its `host`; of a vulnerability `refs` and `module_refs`. */
-export function frameworkRow(name: ListName, row: Row, { hosts }: Relations = NOBODY): object {
-    const { without, more } = COLUMNS[name];
-    const columns = Object.entries(row).filter(([field]) => !without.includes(field));
-    const host = hosts.get(row.host_id as number);
-    const below = name !== 'workspaces' && name !== 'hosts';
-    return {
-        ...Object.fromEntries(columns),
-        ...more,
-        ...(below && { host: host === undefined ? null : frameworkRow('hosts', host as unknown as Row) }),
-        ...(name === 'vulns' && { refs: referencesOf(row).map((ref, index) => ({ id: index + 1, name: ref })), module_refs: [] }),
-    };
+/** Within a note a number is what a scanner has read somewhere, a port say; in a column it is a count or an id. */
+function saidOf(value: unknown): unknown {
+    return typeof value === 'number' ? String(value) : value;
 }

@@ -19,7 +19,8 @@ export type { BadLine, BatchReport } from './batch-response.ts';
 export type { HttpsRecordSchemaOptions } from './options.ts';
 
 const UNREADABLE: StoreFailure = { plugin: 'https-record-schema', message: 'The licence cannot be read now; try again later' };
-const UNKNOWN_STRATEGY = 'https-record-schema options: auth must name a strategy of the server, registered before';
+const UNKNOWN_STRATEGY =
+    'https-record-schema options: auth must name a strategy of the server, registered before: where records are kept it is token by default';
 
 /** Serves the JSON Schema of HTTPS scan records, checks records against it, and stores and shows them. */
 export const plugin: NamedPlugin<HttpsRecordSchemaOptions> = {
@@ -36,8 +37,12 @@ export const plugin: NamedPlugin<HttpsRecordSchemaOptions> = {
                 onPreResponse: unsniffed,
                 ...(settings.license && { onPostAuth: { method: licensed(settings.license, UNREADABLE) } }),
             },
-            // What takes a key to see is not for caches.
-            ...(settings.auth !== undefined && { auth: settings.auth, cache: { otherwise: 'no-store' } }),
+            // A server's default may let clients pass who have nothing to show; a strategy that is named is for those who have.
+            ...(settings.auth !== undefined && {
+                auth: settings.auth === false ? false : { strategies: [settings.auth], mode: 'required' },
+                // What takes a key to see is not for caches.
+                cache: { otherwise: 'no-store' },
+            }),
         };
 
         exposeInstance(server, 'https-record-schema', settings, { validate: checkRecord });

@@ -11,7 +11,10 @@ import { authSchema, type InstanceOptions, instanceSchema } from '../instance.ts
 export interface HttpsRecordSchemaOptions extends InstanceOptions {
     /** Path of the JSON Schema; records are checked at `<path>/check` and stored at `<path>/records`. `/https-record-schema` by default. */
     readonly path?: string | undefined;
-    /** Name of the authentication strategy of all routes, or false for none. The server's default by default. */
+    /**
+     * Name of the authentication strategy of all routes, or false where somebody else has let the client in. Default `token` with `records`; without
+     * them the server's default, if it has one: the schema is no secret.
+     */
     readonly auth?: string | false | undefined;
     /** Whether the licence is valid now; asked on every request. Without it none is asked for. */
     readonly license?: LicenseSource | undefined;
@@ -49,7 +52,8 @@ export const optionsSchema: Joi.ObjectSchema<Settings> = Joi.object<Settings, tr
         .pattern(/^(?:\/[A-Za-z0-9._~-]+)+$/)
         .message('{{#label}} must look like /https-record-schema')
         .default('/https-record-schema'),
-    auth: authSchema,
+    // What a server has no default for, or one that lets strangers pass, would show what is kept to anybody.
+    auth: authSchema.when('records', { is: Joi.exist(), then: Joi.any().default('token') }),
     license: objectWith<LicenseSource>('valid'),
     maxBytes: size().default(64 * MIB),
     maxDecodedBytes: Joi.number()

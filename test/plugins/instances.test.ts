@@ -135,7 +135,7 @@ function everyPlugin(): Readonly<Record<string, Registration>> {
             { plugin: webhookAuth, options: { secrets: ['s'] } },
             { scheme: 'b-hook', strategy: 'b-hook' },
         ],
-        'https-record-schema': [{ plugin: httpsRecordSchema, options: { records: memoryRecords() } }, { path: '/b-records' }],
+        'https-record-schema': [{ plugin: httpsRecordSchema, options: { records: memoryRecords(), auth: false } }, { path: '/b-records' }],
         'admin-console': [
             { plugin: adminConsole, options: { system: { inventory }, auth: false, authorize: () => true } },
             { prefix: '/b-admin' },

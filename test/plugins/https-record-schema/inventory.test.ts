@@ -41,7 +41,7 @@ const places: readonly { readonly name: string; open(t: Test): Promise<Stores> }
 async function started(t: Test, { records, inventory }: Omit<Stores, 'others'>): Promise<Server> {
     const server = Hapi.server({ host: '127.0.0.1', port: 0, debug: false });
     await server.register([
-        { plugin: httpsRecordSchema, options: { records, enrich: {} } },
+        { plugin: httpsRecordSchema, options: { records, auth: false, enrich: {} } },
         { plugin: restApiV2, options: { store: inventory, license: alwaysLicensed(), auth: false } },
     ]);
     await server.start();

@@ -23,7 +23,7 @@ export function linesOf(records: readonly object[]): string {
 /** A server that listens, with records in memory unless the options say otherwise. */
 export async function started(t: Test, options: HttpsRecordSchemaOptions = {}): Promise<Server> {
     const server = Hapi.server({ host: '127.0.0.1', port: 0, debug: false });
-    await server.register({ plugin, options: { records: memoryRecords(), ...options } });
+    await server.register({ plugin, options: { records: memoryRecords(), auth: false, ...options } });
     await server.start();
     t.teardown(() => server.stop({ timeout: 100 }));
     return server;

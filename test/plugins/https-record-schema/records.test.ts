@@ -213,6 +213,47 @@ t.test('asks for authentication on every route', async (t) => {
     }
 });
 
+/** Lets in who brings `token: key`. A server may have it as its default in any mode. */
+function withKeys(server: Server): void {
+    server.auth.scheme('keys', () => ({
+        authenticate(request, h) {
+            if (request.headers.token !== 'key') {
+                throw Boom.unauthorized(null, 'keys');
+            }
+            return h.authenticated({ credentials: {} });
+        },
+    }));
+    server.auth.strategy('token', 'keys');
+}
+
+t.test('shows and stores nothing without a key, whatever the default of the server is, unless told otherwise', async (t) => {
+    for (const mode of [null, 'required', 'try', 'optional'] as const) {
+        const server = Hapi.server();
+        withKeys(server);
+        if (mode !== null) {
+            server.auth.default({ strategy: 'token', mode });
+        }
+        const records = memoryRecords();
+        await server.register({ plugin, options: { records } });
+        await server.register({ plugin, options: { records, auth: false, path: '/open', instance: 'open' } });
+        for (const [method, path] of [
+            ['GET', '/records'],
+            ['GET', '/records/1'],
+            ['POST', '/records'],
+            ['POST', '/check'],
+            ['GET', ''],
+        ] as const) {
+            const ask = { method, url: `/https-record-schema${path}`, headers: { 'content-type': 'application/x-ndjson' }, payload: '' };
+            t.equal((await server.inject(ask)).statusCode, 401, `${mode} ${path}`);
+            t.not((await server.inject({ ...ask, headers: { ...ask.headers, token: 'key' } })).statusCode, 401);
+            t.not((await server.inject({ ...ask, url: `/open${path}` })).statusCode, 401);
+        }
+    }
+
+    const refused = Hapi.server().register({ plugin, options: { records: memoryRecords() } });
+    await t.rejects(refused, { code: 'MISCONFIGURED', field: 'auth' }, 'no strategy of that name');
+});
+
 t.test('refuses stores that cannot work', async (t) => {
     const { add, get } = memoryRecords();
     for (const [options, field] of [

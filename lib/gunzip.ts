@@ -34,9 +34,20 @@ const REPLAY_PARTS: readonly number[] = [512, 1];
 /** In bytes: shorter members are written together, since a step takes its time however little it unpacks. */
 const SHORT_MEMBER = 16_384;
 
-/** An expanded file may be this many times as large as its gzip form, from the first so many bytes on. */
-const EXPANSION_LIMIT = 250;
-const EXPANSION_FREE = 64 * 1024 * 1024;
+/** How much larger than its gzip form an expanded file may be. */
+export interface Expansion {
+    /** So many times, from the first so many bytes on. */
+    readonly times: number;
+    readonly freeBytes: number;
+    /** What somebody may do who meant it. */
+    readonly hint?: string;
+}
+
+/** Of files that whoever reads them has chosen. */
+const OF_FILES: Expansion = { times: 250, freeBytes: 64 * 1024 * 1024 };
+
+/** Of what clients send: reading it costs so many times what the same bytes cost that are not packed, and that of 1 MiB of them besides. */
+export const OF_REQUESTS: Expansion = { times: 50, freeBytes: 1024 * 1024, hint: '; send it unpacked' };
 
 const NOTHING: Buffer = Buffer.alloc(0);
 
@@ -104,17 +115,19 @@ export function startsWith(bytes: Uint8Array, start: readonly number[] | Uint8Ar
  * longer than 1 MiB (packed), up to 64 KiB (unpacked) before damage, or before something else behind it, are lost.
  *
  * @param signal Ends the reading, also that of what was received already.
+ * @param expansion Of a file, unless another one is given.
  * @throws GzipError for gzip that is damaged, cut off or expands beyond all measure, and for other archives; the reason of the signal.
  */
 export async function* unpacked(
     source: AsyncIterable<Uint8Array> | Rereadable,
     signal?: AbortSignal,
+    expansion: Expansion = OF_FILES,
 ): AsyncGenerator<Uint8Array, void, undefined> {
     const again = 'again' in source ? () => piecesOf(source.again()) : undefined;
     const peeked = await peek(source, LONGEST);
     try {
         assertReadable(peeked.head);
-        yield* startsWith(peeked.head, GZIP) ? gunzip(piecesOf(peeked), { again, signal }) : peeked;
+        yield* startsWith(peeked.head, GZIP) ? gunzip(piecesOf(peeked), { again, signal, expansion }) : peeked;
     } catch (error) {
         throw errorCode(error).startsWith('Z_') ? refusal(error as Error) : error;
     } finally {
@@ -148,6 +161,7 @@ interface GunzipOptions {
     readonly parts?: readonly number[];
     readonly again?: (() => AsyncIterable<Piece>) | undefined;
     readonly signal: AbortSignal | undefined;
+    readonly expansion: Expansion;
 }
 
 /**
@@ -158,7 +172,7 @@ interface GunzipOptions {
  */
 async function* gunzip(
     pieces: AsyncIterable<Piece> | Iterable<Piece>,
-    { skip = 0, parts: [length, ...smaller] = REPLAY_PARTS, again, signal }: GunzipOptions,
+    { skip = 0, parts: [length, ...smaller] = REPLAY_PARTS, again, signal, expansion }: GunzipOptions,
 ): AsyncGenerator<Buffer, void, undefined> {
     const { stream, write, next } = gunzipStream(again === undefined ? STEP : LONG_STEP);
     /** The last one that was written. */
@@ -177,7 +191,7 @@ async function* gunzip(
 
             for (let chunk = await next(); chunk !== null; chunk = await next()) {
                 signal?.throwIfAborted();
-                assertMeasure(stream.bytesWritten, expanded + chunk.length);
+                assertMeasure(stream.bytesWritten, expanded + chunk.length, expansion);
                 expanded += chunk.length;
                 if (expanded > skip) {
                     yield skip > expanded - chunk.length ? chunk.subarray(skip - expanded) : chunk;
@@ -193,10 +207,10 @@ async function* gunzip(
     } catch (error) {
         const { before, bytes } = piece;
         if (errorCode(error) === 'Z_DATA_ERROR' && before !== null && length !== undefined) {
-            yield* gunzip(inParts(before, bytes, length), { skip: Math.max(skip, expanded - start), parts: smaller, signal });
+            yield* gunzip(inParts(before, bytes, length), { skip: Math.max(skip, expanded - start), parts: smaller, signal, expansion });
             /* c8 ignore next -- the second reading ends at the damage too, by an error */
         } else if (again !== undefined && (errorCode(error) === 'Z_DATA_ERROR' || error instanceof GzipError)) {
-            yield* secondReading(again(), { skip: expanded, signal }, error);
+            yield* secondReading(again(), { skip: expanded, signal, expansion }, error);
         }
 
         throw error;
@@ -228,9 +242,9 @@ function* inParts(before: Buffer, bytes: Buffer, length: number): Generator<Piec
     /* c8 ignore next -- nobody reads beyond the damage, which is in one of the parts */
 }
 
-function assertMeasure(packed: number, expanded: number): void {
-    if (expanded > EXPANSION_FREE && expanded > packed * EXPANSION_LIMIT) {
-        throw new GzipError(`The gzip file expands more than ${EXPANSION_LIMIT} times: not read any further`);
+function assertMeasure(packed: number, expanded: number, { times, freeBytes, hint = '' }: Expansion): void {
+    if (expanded > freeBytes && expanded > packed * times) {
+        throw new GzipError(`The gzip file expands more than ${times} times: not read any further${hint}`);
     }
 }
 

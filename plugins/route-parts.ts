@@ -1,4 +1,4 @@
-/** What routes of several plugins have in common: the ids of their paths, their query, and a header of every answer. */
+/** What routes of several plugins have in common: the ids of their paths, their query, how bodies come, and a header of every answer. */
 import type { Lifecycle, Request } from '@hapi/hapi';
 import type Joi from 'joi';
 import { checked } from '../lib/schema-validation.ts';
@@ -18,6 +18,17 @@ export function pathId(segment: string, max: number = Number.MAX_SAFE_INTEGER): 
  */
 export function queryOf<Query>({ query }: Request, schema: Joi.ObjectSchema<Query>): Query {
     return orBadRequest(() => checked(schema, query));
+}
+
+/** What is said, with 415, of a body that {@link isPacked}. */
+export const UNPACKED_ONLY = 'Content-Encoding must not be given: JSON is sent as it is';
+
+/**
+ * Whether the body of a request is packed. To be asked in `onPreAuth`, since hapi reads the body before `onCredentials`, of routes that take JSON: it would unpack it up to
+ * the limit of what is not packed, a thousand times what was sent.
+ */
+export function isPacked({ headers }: Request): boolean {
+    return !/^(?:|identity)$/i.test(String(headers['content-encoding'] ?? '').trim());
 }
 
 /** Lets no browser guess what an answer is, whether it comes from a handler or is a refusal; for `onPreResponse` of a route. */

@@ -3,6 +3,7 @@ import type { Export, ExportQuery } from '../../lib/inventory/export.ts';
 import type { HostMove } from '../../lib/inventory/host-moves.ts';
 import type { HostsPage, HostsQuery, ShownHost, ShownWorkspace } from '../../lib/inventory/host-pages.ts';
 import type { Workspace } from '../../lib/inventory/resources.ts';
+import type { ScanSource } from '../../lib/inventory/scan-files/read-scan.ts';
 import type {
     ExpireOptions,
     ImportOptions,
@@ -111,7 +112,10 @@ export interface Operations {
     trustLicense: Operation<{ readonly text: string }, LicenseStatus>;
 
     /** Either all hosts of the file are stored or none. */
-    importScan: Operation<ImportOptions & { readonly workspace: string; readonly source: AsyncIterable<Uint8Array> }, ImportSummary>;
+    importScan: Operation<
+        ImportOptions & ScanSource & { readonly workspace: string; readonly source: AsyncIterable<Uint8Array> },
+        ImportSummary
+    >;
     /** Its text comes piece by piece; over HTTP it is the answer. */
     exportWorkspace: Operation<ExportQuery & ReadOptions, Export>;
     /** All workspaces, oldest first. */

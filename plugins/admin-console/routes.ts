@@ -16,7 +16,7 @@ import type { Export } from '../../lib/inventory/export.ts';
 import { schemaRefusal, VALIDATION } from '../../lib/schema-validation.ts';
 import { STATUS } from '../errors.ts';
 import { logFailure } from '../log-and-events.ts';
-import { unsniffed } from '../route-parts.ts';
+import { isPacked, UNPACKED_ONLY, unsniffed } from '../route-parts.ts';
 import { streamCut, untilClosed, withFirst } from '../streamed-answers.ts';
 import { performerOf } from './handlers.ts';
 import { errorSchema, schemas } from './operation-schemas.ts';
@@ -45,7 +45,11 @@ function adminRoute(name: OperationName, settings: Settings): ServerRoute {
             // Whatever the server opens to other sites, these routes it does not.
             cors: false,
             cache: { otherwise: 'no-store' },
-            ext: { onPostAuth: { method: authorized(authorize) }, onPreResponse: unsniffed },
+            ext: {
+                ...(endpoint.streamed !== true && { onPreAuth: { method: asItIs } }),
+                onPostAuth: { method: authorized(authorize) },
+                onPreResponse: unsniffed,
+            },
             ...(endpoint.method !== 'GET' && { payload: payloadOf(endpoint) }),
             validate: { options: VALIDATION, failAction: invalid(endpoint), ...validationOf(name, endpoint) },
             // For documentation: an answer that breaks its schema must not turn what has been done into a failure.
@@ -81,6 +85,10 @@ function validationOf(name: OperationName, { method, streamed }: Endpoint): Rout
     const { params, query = NO_FIELDS, payload = NO_FIELDS.allow(null) } = schemas[name];
     return { query, ...(params && { params }), ...(method !== 'GET' && !streamed && { payload }) };
 }
+
+/** What is streamed may be packed, and is read within its own limits. */
+const asItIs: Lifecycle.Method = (request, h) =>
+    isPacked(request) ? refused(h, 415, { code: 'INVALID_INPUT', message: UNPACKED_ONLY }).takeover() : h.continue;
 
 /** Asks the application. What goes wrong there is logged, and lets nobody in. */
 function authorized(authorize: Settings['authorize']): Lifecycle.Method {
@@ -174,14 +182,16 @@ async function followed(handler: Handler, input: object, request: Request, h: Re
     return h.response(lines).type(PROGRESS_TYPE);
 }
 
-function inputOf({ params, query, payload }: Request, streamed = false): object {
+function inputOf(request: Request, streamed = false): object {
+    const { params, query, payload, server } = request;
     if (!streamed) {
         return { ...query, ...(payload as object | null), ...params };
     }
 
     // Left as it is when the reader gives up early, so that the reason can still be answered.
     const source = (payload as Readable).iterator({ destroyOnReturn: false });
-    return { ...query, ...params, source };
+    // What comes by the socket of the data folder is a file of whoever runs the server.
+    return { ...query, ...params, source, signal: untilClosed(request), isRequest: server.type !== 'socket' };
 }
 
 /** The rest is read before a refusal goes out: an answer to somebody who still writes is lost with the connection. */
@@ -218,7 +228,11 @@ function refusalOf(error: unknown, request: Request): Refusal {
         return { code: error.code, field: error.field, message: error.message, problems: error.problems };
     }
 
-    log(request, error);
+    // To a client that has left nothing is said, and that it did is no failure.
+    if (!request.raw.res.closed) {
+        log(request, error);
+    }
+
     return { code: 'INTERNAL', message: 'The server failed; its log says why' };
 }
 

@@ -1,5 +1,6 @@
 /** Routes for programs that have a key: what they may publish, and how deliveries fare. Nothing here shows a body, a secret or a receiver's URL. */
-import type { Request, RouteOptions, ServerRoute } from '@hapi/hapi';
+import Boom from '@hapi/boom';
+import type { Lifecycle, Request, RouteOptions, ServerRoute } from '@hapi/hapi';
 import Joi from 'joi';
 import { ScanwireError } from '../../lib/errors.ts';
 import type { ApiKeyScope } from '../../lib/keys/scopes.ts';
@@ -14,7 +15,7 @@ import { within } from '../../lib/within.ts';
 import { type StoreFailure, toBoom } from '../errors.ts';
 import { logFailure } from '../log-and-events.ts';
 import { licensed, needsAllWorkspaces, needsScope } from '../route-authorization.ts';
-import { unsniffed } from '../route-parts.ts';
+import { isPacked, UNPACKED_ONLY, unsniffed } from '../route-parts.ts';
 import type { CheckedRoutes } from './options.ts';
 
 /** What hapi is told when the strategy is missing. */
@@ -64,12 +65,21 @@ function optionsOf(scope: ApiKeyScope, { auth, license }: Omit<CheckedRoutes, 'p
         cache: { otherwise: 'no-store' },
         state: { parse: false, failAction: 'ignore' },
         ext: {
+            onPreAuth: { method: asItIs },
             onCredentials: [{ method: needsScope(scope, `The API key needs the scope ${scope}`) }, { method: needsAllWorkspaces }],
             ...(license && { onPostAuth: { method: licensed(license, UNREADABLE) } }),
             onPreResponse: unsniffed,
         },
     };
 }
+
+const asItIs: Lifecycle.Method = (request, h) => {
+    if (isPacked(request)) {
+        throw Boom.unsupportedMediaType(UNPACKED_ONLY);
+    }
+
+    return h.continue;
+};
 
 /**
  * Errors come to what `docs/errors.md` says; the log has why something cannot be done now.

@@ -1,5 +1,5 @@
 import { timeSlice } from '../../clock.ts';
-import { firstCharacter, peek, startsWith, unpacked } from '../../gunzip.ts';
+import { firstCharacter, OF_REQUESTS, peek, startsWith, unpacked } from '../../gunzip.ts';
 import type { HostInput } from '../host.ts';
 import { lineError, readHostLines } from './host-lines.ts';
 import { readXmlScan } from './read-xml.ts';
@@ -12,18 +12,30 @@ const OPEN_ANGLE = 0x3c;
 const OPEN_BRACE = 0x7b;
 const OPEN_BRACKET = 0x5b;
 
+/** Where a scan comes from. */
+export interface ScanSource {
+    /** Ends the reading, also that of what was received already. */
+    readonly signal?: AbortSignal | undefined;
+    /** Whether it is what a client sent, who may expand it less than whoever reads a file of his own. */
+    readonly isRequest?: boolean | undefined;
+}
+
 /**
  * Reads a scan of either form, told apart by its first character: the XML of a scanner, or JSON lines of hosts or of findings. Both may be packed
  * with gzip. Memory does not depend on the size, and others get their turn meanwhile.
  *
- * @throws ScanwireError `INVALID_INPUT` with the line and the reason.
+ * @throws ScanwireError `INVALID_INPUT` with the line and the reason; the reason of the signal.
  */
-export async function* readScan(source: AsyncIterable<Uint8Array>): AsyncGenerator<HostInput, void, undefined> {
-    const peeked = await peek(unpacked(source), 3);
+export async function* readScan(
+    source: AsyncIterable<Uint8Array>,
+    { signal, isRequest = false }: ScanSource = {},
+): AsyncGenerator<HostInput, void, undefined> {
+    const peeked = await peek(unpacked(source, signal, isRequest ? OF_REQUESTS : undefined), 3);
     // A piece of the source holds hundreds of hosts, and whoever takes them may never wait for anything else.
     const yieldIfDue = timeSlice();
     try {
         for await (const host of readerOf(peeked.head)(peeked)) {
+            signal?.throwIfAborted();
             yield host;
             await yieldIfDue();
         }

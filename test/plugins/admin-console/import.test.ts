@@ -1,5 +1,6 @@
-import { once } from 'node:events';
+import { EventEmitter, once } from 'node:events';
 import { type ClientRequest, request } from 'node:http';
+import { gzipSync } from 'node:zlib';
 import { server as hapiServer, type Server } from '@hapi/hapi';
 import t, { type Test } from 'tap';
 import { memoryInventory } from '../../../adapters/memory/index.ts';
@@ -171,4 +172,66 @@ t.test('names all bad lines of a scan', async (t) => {
     t.match(JSON.parse(payload), {
         error: { field: 'address', message: 'Line 1: address is required; 1 more line is bad', problems: [{ line: 1 }, { line: 4 }] },
     });
+});
+
+t.test('expands what a client has packed less than a file of whoever runs the server', async (t) => {
+    const scan = gzipSync('{"address":"192.0.2.7"}\n'.concat('\n'.repeat(2_000_000)));
+    for (const [port, status] of [
+        [0, 400],
+        [`${t.testdir()}/socket`, 200],
+    ] as const) {
+        const server = hapiServer({ port });
+        const system = { inventory: memoryInventory() };
+        await server.register({ plugin, options: { system, auth: false, authorize: () => true } });
+        const headers = { 'content-type': 'application/octet-stream' };
+        const answer = await server.inject({ method: 'POST', url: '/admin-console/import?workspace=default', headers, payload: scan });
+        t.equal(answer.statusCode, status, answer.payload);
+        const refusal = 'The gzip file expands more than 50 times: not read any further; send it unpacked';
+        t.match(
+            JSON.parse(answer.payload),
+            status === 400 ? { error: { code: 'INVALID_INPUT', message: refusal } } : { hosts: { new: 1 } },
+        );
+    }
+});
+
+t.test('reads no further what was received of a client that has left, and calls that no failure', async (t) => {
+    let left: Promise<unknown> = Promise.resolve();
+    let read = 0;
+    const told = new EventEmitter();
+    const inventory = {
+        async importHosts(_name: string, hosts: AsyncIterable<unknown>): Promise<never> {
+            try {
+                for await (const _host of hosts) {
+                    read += 1;
+                    told.emit('begun');
+                    await left;
+                }
+                throw new Error('All was read');
+            } catch (error) {
+                setImmediate(() => told.emit('failed', error));
+                throw error;
+            }
+        },
+    };
+    const server = hapiServer({ port: 0, host: '127.0.0.1' });
+    await server.register({ plugin, options: { system: { inventory }, auth: false, authorize: () => true } });
+    const logged: unknown[] = [];
+    server.events.on({ name: 'request', channels: ['app', 'error'] }, (_, event) => logged.push(event));
+    await server.start();
+    t.teardown(() => server.stop());
+    server.ext('onPreHandler', ({ raw }, h) => {
+        left = once(raw.res, 'close');
+        return h.continue;
+    });
+
+    const headers = { 'content-type': 'application/x-ndjson' };
+    const outgoing = request({ port: server.info.port, method: 'POST', path: '/admin-console/import?workspace=a', headers, agent: false });
+    outgoing.on('error', () => {});
+    outgoing.end('{"address":"192.0.2.7"}\n'.repeat(100));
+    await once(told, 'begun');
+    outgoing.destroy();
+    const [failed] = await once(told, 'failed');
+    t.equal(read, 1);
+    t.match(failed, { name: 'AbortError' });
+    t.same(logged, []);
 });

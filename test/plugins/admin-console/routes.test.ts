@@ -313,6 +313,7 @@ t.test('refuses bodies of another type, too long, or no JSON', async (t) => {
         [{ 'content-type': 'application/x-www-form-urlencoded' }, 'name=a', 415],
         [{ 'content-type': 'text/plain' }, '{"name":"a"}', 415],
         [{}, '{"name":"a"}', 415],
+        [{ 'content-type': 'application/json', 'content-encoding': 'gzip' }, '{"name":"a"}', 415],
         [{}, undefined, 415, `${PREFIX}/migrations`],
         [{ 'content-type': 'multipart/form-data; boundary=x' }, '--x--', 415, `${PREFIX}/import?workspace=a`],
         [{}, 'a', 415, `${PREFIX}/import?workspace=a`],

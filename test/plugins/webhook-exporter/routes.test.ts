@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { mock } from 'node:test';
+import { deflateSync, gzipSync } from 'node:zlib';
 import { server as hapiServer, type Server, type ServerInjectResponse } from '@hapi/hapi';
 import t, { type Test } from 'tap';
 import { memoryApiKeys, memoryQueue, memoryWebhooks } from '../../../adapters/memory/index.ts';
@@ -57,6 +58,25 @@ t.test('accepts an event of a key with events:publish, once under an idempotency
     t.match(json(await publishing(server, key, other)), { statusCode: 409, code: 'CONFLICT', field: 'idempotencyKey' });
     const both = await publishing(server, key, event, { 'idempotency-key': 'two' });
     t.match(json(both), { statusCode: 400, code: 'INVALID_INPUT', field: 'idempotencyKey' });
+});
+
+t.test('refuses an event that is packed before it is read: two kilobytes of gzip would cost what two megabytes do', async (t) => {
+    const { server } = await served(t);
+    const key = await keyFor(server, ['events:publish']);
+    const headers = { token: key, 'content-type': 'application/json' };
+    const event = JSON.stringify({ kind: KIND, body: sample });
+    const send = async (encoding: string, payload: string | Buffer) =>
+        json(await server.inject({ method: 'POST', url: EVENTS, headers: { ...headers, 'content-encoding': encoding }, payload }));
+    for (const [encoding, payload] of [
+        ['gzip', gzipSync(event)],
+        ['GZIP', gzipSync('[')],
+        ['deflate', deflateSync(event)],
+        ['br', 'never unpacked'],
+    ] as const) {
+        t.match(await send(encoding, payload), { statusCode: 415, message: /^Content-Encoding must not be given/ }, encoding);
+    }
+
+    t.match(await send('identity', event), { statusCode: 202 });
 });
 
 t.test('names the field that is wrong with an event', async (t) => {

@@ -53,7 +53,7 @@ export const optionsSchema: Joi.ObjectSchema<Settings> = Joi.object<Settings, tr
         .message('{{#label}} must look like /https-record-schema')
         .default('/https-record-schema'),
     // What a server has no default for, or one that lets strangers pass, would show what is kept to anybody.
-    auth: authSchema.when('records', { is: Joi.exist(), then: Joi.any().default('token') }),
+    auth: authSchema.default(({ records }: Pick<Settings, 'records'>) => (records === undefined ? undefined : 'token')),
     license: objectWith<LicenseSource>('valid'),
     maxBytes: size().default(64 * MIB),
     maxDecodedBytes: Joi.number()

@@ -17,12 +17,14 @@ import { bearerKey, licensed, needsScope, withStrategy, workspacesSeen } from '.
 import { pathId, unsniffed } from '../route-parts.ts';
 import { streamCut, untilClosed, withFirst } from '../streamed-answers.ts';
 import { called } from './json-rpc.ts';
+import { MORE, type MoreLists, type MoreSource, moreRowOf, moreRows, moreSchema } from './more-lists.ts';
 import type { Asked, ListName, Reader, WholeInventory } from './rows.ts';
 import { rowOf, shownRows } from './shown-rows.ts';
 
 export { ScanwireError, type ScanwireErrorCode } from '../../lib/errors.ts';
 export { type ErrorDetails, toBoom } from '../errors.ts';
 export type { ScanwireEvent } from '../log-and-events.ts';
+export type { MoreAsked, MoreLists, MoreRows } from './more-lists.ts';
 export type { WholeInventory } from './rows.ts';
 
 /** Options of the plugin. */
@@ -35,6 +37,8 @@ export interface MetasploitDataOptions extends InstanceOptions {
     readonly auth?: string | false | undefined;
     /** Whether a key may be in the query, as `?token=`, where logs show it. Default false. */
     readonly queryToken?: boolean | undefined;
+    /** Where `loots`, `credentials` and `logins` come from, which no store of ours has. Each is empty by default. */
+    readonly more?: MoreLists | undefined;
     /** Lists of the store that are sent at once, those of other plugins counted. Default 32. */
     readonly maxStreams?: number | undefined;
 }
@@ -47,6 +51,7 @@ export const optionsSchema: Joi.ObjectSchema<MetasploitDataOptions> = Joi.object
     license: objectWith<LicenseSource>('valid').required(),
     auth: authSchema.default('token'),
     queryToken: Joi.boolean().default(false),
+    more: moreSchema,
     maxStreams: maxStreamsSchema,
     instance: instanceSchema,
 }).required();
@@ -56,8 +61,6 @@ const UNREADABLE: StoreFailure = { plugin: PLUGIN, message: 'The data cannot be 
 const UNKNOWN_STRATEGY = 'metasploit-data options: auth must name a strategy of the server, registered before';
 const BASE = '/api/v1';
 const LISTS: readonly ListName[] = ['workspaces', 'hosts', 'services', 'vulns', 'notes', 'sessions'];
-/** What holds captured secrets, which no store of ours has. */
-const EMPTY = ['loots', 'credentials', 'logins'];
 
 /** Serves the inventory as the Metasploit Framework's remote data service does, read-only, below `/api/v1`. */
 export const plugin: NamedPlugin<MetasploitDataOptions> = {
@@ -83,8 +86,9 @@ const UNREAD: RouteOptionsPayload = {
 };
 
 function routesOf(settings: MetasploitDataOptions): ServerRoute[] {
-    const { store, maxStreams } = settings;
-    const source: Source = { store, streams: streamsOf(store, maxStreams ?? MAX_STREAMS) };
+    const { store, more = {}, maxStreams } = settings;
+    const streams = streamsOf(store, maxStreams ?? MAX_STREAMS);
+    const source: Source = { store, more, streams };
     const options = optionsOfEveryRoute(settings);
     const get = (path: string, handler: Lifecycle.Method): ServerRoute => ({ method: 'GET', path: `${BASE}${path}`, handler, options });
     const data = (value: unknown): Lifecycle.Method => {
@@ -93,8 +97,20 @@ function routesOf(settings: MetasploitDataOptions): ServerRoute[] {
     return [
         get('/msf/version', data({ metasploit_version: `scanwire ${VERSION}` })),
         get('/health', data({ status: 'UP' })),
-        ...LISTS.flatMap((name) => [get(`/${name}`, index(source, name)), get(`/${name}/{id}`, show(store, name))]),
-        ...EMPTY.flatMap((name) => [get(`/${name}`, data([])), get(`/${name}/{id}`, data([]))]),
+        ...LISTS.flatMap((name) => [
+            get(
+                `/${name}`,
+                index(source, (...asked) => shownRows(store, name, ...asked)),
+            ),
+            get(
+                `/${name}/{id}`,
+                show((...asked) => rowOf(store, name, ...asked)),
+            ),
+        ]),
+        ...MORE.flatMap((name) => [
+            get(`/${name}`, more[name] === undefined ? data([]) : index(source, (...asked) => moreRows(source, name, ...asked))),
+            get(`/${name}/{id}`, more[name] === undefined ? data([]) : show((...asked) => moreRowOf(source, name, ...asked), streams)),
+        ]),
         // The console tells of each of its commands, and complains of each answer that is not 200.
         { method: 'POST', path: `${BASE}/events`, handler: data(''), options: { ...options, payload: UNREAD } },
         { method: 'POST', path: `${BASE}/json-rpc`, handler: rpc(source), options: { ...options, payload: { maxBytes: 65_536 } } },
@@ -111,8 +127,7 @@ function routesOf(settings: MetasploitDataOptions): ServerRoute[] {
 const JSON_TYPE = 'application/json';
 
 /** What lists are read from, and how many are being sent. */
-interface Source {
-    readonly store: WholeInventory;
+interface Source extends MoreSource {
     readonly streams: Streams;
 }
 
@@ -180,22 +195,28 @@ function askedOf({ url }: Request): Asked {
     };
 }
 
-function index({ store, streams }: Source, name: ListName): Lifecycle.Method {
+/** The rows that are asked for, in batches. */
+type Reading<A = Asked> = (asked: A, reader: Reader) => AsyncIterable<readonly object[]>;
+
+function index({ streams }: Source, rows: Reading): Lifecycle.Method {
     return (request, h) => {
         if (request.method !== 'head') {
             streams.begin(request);
         }
-        return streamed(request, h, shownRows(store, name, askedOf(request), readerOf(request)), ['{"data":[', ']}']);
+        return streamed(request, h, rows(askedOf(request), readerOf(request)), ['{"data":[', ']}']);
     };
 }
 
-/** One row; an empty list for none, as clients expect it. */
-function show(store: WholeInventory, name: ListName): Lifecycle.Method {
+/** One row; an empty list for none, as clients expect it. It takes a place among the streams where lists are read to find it. */
+function show(row: Reading<Asked & { readonly id: number }>, streams?: Streams): Lifecycle.Method {
     return async (request, h) => {
         const id = pathId(String(request.params.id), MAX_ID);
         const rows: object[] = [];
         try {
-            for await (const batch of id === null ? [] : rowOf(store, name, { ...askedOf(request), id }, readerOf(request))) {
+            if (id !== null) {
+                streams?.begin(request);
+            }
+            for await (const batch of id === null ? [] : row({ ...askedOf(request), id }, readerOf(request))) {
                 rows.push(...batch);
             }
         } catch (error) {
@@ -205,17 +226,17 @@ function show(store: WholeInventory, name: ListName): Lifecycle.Method {
     };
 }
 
-function rpc({ store, streams }: Source): Lifecycle.Method {
+function rpc(source: Source): Lifecycle.Method {
     return async (request, h) => {
         try {
-            const call = called(store, request.payload, readerOf(request));
+            const call = called(source, request.payload, readerOf(request));
             if ('code' in call) {
                 return rpcError(h, call.id, call.code, call.message);
             }
 
             const { id, name, rows, reads } = call;
             if (reads) {
-                streams.begin(request);
+                source.streams.begin(request);
             }
             return await streamed(request, h, rows, [`{"jsonrpc":"2.0","result":{"${name}":[`, `]},"id":${JSON.stringify(id)}}`]);
         } catch (error) {

@@ -2,6 +2,7 @@
 import Joi from 'joi';
 import { referencesOf } from '../../lib/inventory/findings.ts';
 import { checked } from '../../lib/schema-validation.ts';
+import { type MoreName, type MoreSource, moreRows } from './more-lists.ts';
 import { type Asked, type ListName, listed, type Reader, type Row, type WholeInventory } from './rows.ts';
 import { type Relations, related } from './shown-rows.ts';
 
@@ -53,6 +54,11 @@ const optionsRule = Joi.object<Options>({
     ntype: text(),
 }).unknown();
 
+/** A method that reads a list of the host's, whose rows are the result as they are. */
+interface MoreMethod {
+    readonly more: MoreName;
+}
+
 interface Method {
     readonly list: ListName;
     readonly shown: (row: Row, relations: Relations) => object;
@@ -66,7 +72,7 @@ const addressOf = ({ host_id }: Row, { hosts }: Relations): string | undefined =
 
 const HOST_TEXTS = ['address', 'mac', 'name', 'state', 'os_name', 'os_flavor', 'os_sp', 'os_lang', 'purpose', 'info'] as const;
 
-const METHODS: Readonly<Record<string, Method | null>> = {
+const METHODS: Readonly<Record<string, Method | MoreMethod>> = {
     'db.workspaces': { list: 'workspaces', shown: (row) => ({ id: row.id, name: row.name, ...times(row) }) },
     'db.hosts': {
         list: 'hosts',
@@ -102,9 +108,8 @@ const METHODS: Readonly<Record<string, Method | null>> = {
             return { time: seconds(row.created_at), host, service: name || port, type: said(row.ntype), data: JSON.stringify(row.data) };
         },
     },
-    // Captured secrets are in no store.
-    'db.loots': null,
-    'db.creds': null,
+    'db.loots': { more: 'loots' },
+    'db.creds': { more: 'credentials' },
 };
 
 const callRule = Joi.object<{ jsonrpc: string; id: Call['id']; method: string; params: object | readonly object[] }>({
@@ -119,7 +124,7 @@ const callRule = Joi.object<{ jsonrpc: string; id: Call['id']; method: string; p
  *
  * @throws ScanwireError `INVALID_INPUT` for options that are not of their form, or an address that is none.
  */
-export function called(inventory: WholeInventory, body: unknown, reader: Reader): Call | RpcError {
+export function called(source: MoreSource, body: unknown, reader: Reader): Call | RpcError {
     const { error, value } = callRule.validate(body);
     if (error !== undefined || value === undefined) {
         const message = `Invalid request: ${error?.message ?? 'a body of JSON is missing'}`;
@@ -134,11 +139,21 @@ export function called(inventory: WholeInventory, body: unknown, reader: Reader)
 
     const name = method.slice('db.'.length);
     const options = checked(optionsRule, [params].flat()[0] ?? {}) as Options;
-    const rows = found === null ? nothing() : result(inventory, found, options, reader);
-    return { id, name, rows, reads: found !== null };
+    if ('more' in found) {
+        const { offset, limit } = options;
+        return {
+            id,
+            name,
+            rows: page(moreRows(source, found.more, askedBy(options), reader), offset, limit),
+            reads: source.more[found.more] !== undefined,
+        };
+    }
+    return { id, name, rows: result(source.store, found, options, reader), reads: true };
 }
 
-async function* nothing(): AsyncIterable<readonly object[]> {}
+function askedBy({ workspace, addresses }: Options): Asked {
+    return { workspace, ...(addresses !== undefined && { addresses }) };
+}
 
 function idOf(body: unknown): Call['id'] {
     const { id } = (body ?? {}) as { readonly id?: unknown };
@@ -148,14 +163,11 @@ function idOf(body: unknown): Call['id'] {
 async function* result(
     inventory: WholeInventory,
     { list, shown, withServices = false }: Method,
-    { workspace, limit, offset, ...wanted }: Options,
+    options: Options,
     reader: Reader,
 ): AsyncIterable<readonly object[]> {
-    const asked: Asked = {
-        workspace,
-        ...(wanted.addresses !== undefined && { addresses: wanted.addresses }),
-        nonDead: list === 'hosts' && wanted.only_up,
-    };
+    const { workspace, limit, offset, ...wanted } = options;
+    const asked: Asked = { ...askedBy(options), nonDead: list === 'hosts' && wanted.only_up };
     const found = page(fulfilling(listed(inventory, list, asked, reader), list, wanted), offset, limit);
     if (list === 'workspaces' || list === 'hosts') {
         for await (const batch of found) {
@@ -196,7 +208,7 @@ function portRanges(ports: string): readonly (readonly [from: number, to: number
     });
 }
 
-async function* page(batches: AsyncIterable<readonly Row[]>, offset: number, limit: number): AsyncIterable<readonly Row[]> {
+async function* page<T>(batches: AsyncIterable<readonly T[]>, offset: number, limit: number): AsyncIterable<readonly T[]> {
     let [skip, left] = [offset, limit];
     for await (const batch of batches) {
         const rows = batch.slice(skip, skip + left);

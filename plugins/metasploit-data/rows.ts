@@ -22,6 +22,7 @@ export const AT_ONCE = 10;
 export interface Reader extends ReadOptions {
     /** The only workspaces that there are for the key; null for all. */
     readonly seen: ReadonlySet<number> | null;
+    readonly signal: AbortSignal;
 }
 
 /** What is asked for. What is left out every row fulfils. */
@@ -68,13 +69,21 @@ export async function* listed(inventory: WholeInventory, name: ListName, asked: 
     }
 
     const rows = inventory[BELOW[name]] as unknown as Collection<Row>;
-    const { addresses } = asked;
     const one = asked.id === undefined ? undefined : await rows.get([id], asked.id);
     const found = one === undefined ? rows.list([id], reader) : ofOne(one);
     // Of one row its host alone is asked for.
-    const ofOneHost = one === undefined ? {} : { id: Number(one?.host_id ?? 0) };
-    const ofHosts = addresses === undefined ? null : await idsOf(hostsAsked(inventory, id, { addresses, ...ofOneHost }, reader));
-    const { search } = asked;
+    yield* ofAddressesAndText(inventory, id, found, { ...asked, id: one === undefined ? undefined : Number(one?.host_id ?? 0) }, reader);
+}
+
+/** Of rows below hosts of a workspace those of the addresses and with the text that are asked for; `id` is that of the only host they have. */
+export async function* ofAddressesAndText(
+    inventory: WholeInventory,
+    workspace: number,
+    found: Rows,
+    { addresses, search, id }: Pick<Asked, 'addresses' | 'search' | 'id'>,
+    reader: Reader,
+): Rows {
+    const ofHosts = addresses === undefined ? null : await idsOf(hostsAsked(inventory, workspace, { addresses, id }, reader));
     yield* only(found, (row) => (ofHosts === null || ofHosts.has(row.host_id as number)) && (search === undefined || hasText(row, search)));
 }
 
@@ -124,7 +133,8 @@ async function idsOf(batches: Rows): Promise<ReadonlySet<number>> {
     return ids;
 }
 
-function workspacesOf({ workspaces }: WholeInventory, { seen, ...options }: Reader): Rows {
+/** The workspaces that there are for the key. */
+export function workspacesOf({ workspaces }: WholeInventory, { seen, ...options }: Reader): Rows {
     return only((workspaces as unknown as Collection<Row>).list([], options), ({ id }) => seen === null || seen.has(id));
 }
 

@@ -278,6 +278,7 @@ const READERS = [
             ['auth', /must name a strategy of the server/, { auth: 'nope' }],
             ['auth', NOT_EVERY, { auth: 'constructor' }],
             ['queryToken', /must be a boolean/, { queryToken: HUSH }],
+            ['more.loots', /must be of type function/, { more: { loots: [] } }],
             ['maxStreams', /must be greater than or equal to 1/, { maxStreams: 0 }],
             ['routes.prefix', TAKEN, asAnother, [auth, { plugin: metasploitData, options: api }]],
         ],

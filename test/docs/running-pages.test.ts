@@ -124,6 +124,11 @@ t.test('mcp, metasploit-data', async (t) => {
         const { server } = await runPage(name, { with: port, gives: ['server'] });
         t.teardown(() => server.stop());
         t.equal(await statusOf(server, path), status, name);
+        if (name === 'metasploit-data/page.js') {
+            const { key } = await server.plugins['token-auth'].create('loots');
+            const { payload } = await server.inject({ url: '/captured/api/v1/loots', headers: { token: key } });
+            t.match(JSON.parse(payload), { data: [{ id: 1, ltype: 'linux.hashes' }] });
+        }
     }
 });
 

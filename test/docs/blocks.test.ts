@@ -33,6 +33,7 @@ const PRESUMED: Readonly<Record<string, readonly string[]>> = {
     'other-servers/fastify.js': ['app', 'handle'],
     'other-servers/nest.js': ['AppModule', 'NestFactory', 'exporter', 'handle', 'stopScanwire'],
     'other-servers/http.js': ['answer', 'exporter', 'handle', 'pool', 'queue', 'rest'],
+    'queues/page.js': ['pool'],
     'receivers/any-form.js': ['body', 'request'],
     'receivers/once.js': ['body', 'request'],
     'receivers/hapi.js': ['putAside', 'server'],

@@ -215,6 +215,17 @@ t.test('postgres, embedded-database', async (t) => {
     await t.rejects(embedded.database.query('select 1'), 'it has ended');
 });
 
+t.test('memory, queues', async (t) => {
+    const { inventory } = await runPage('memory/page.js', { gives: ['inventory'] });
+    t.match(await inventory.hosts.get([1], 1), { address: '192.0.2.7', note_count: 1 });
+
+    process.env.REDIS_URL = required('REDIS_URL');
+    const { onRedis, onPostgres } = await runPage('queues/page.js', { given: { pool }, gives: ['onRedis', 'onPostgres'] });
+    for (const queue of [onRedis, onPostgres]) {
+        await t.rejects(queue.add([]), 'it is closed');
+    }
+});
+
 t.test('scan-database', async (t) => {
     const database = await scanDatabase(2);
     t.teardown(() => database.stop());

@@ -51,6 +51,7 @@ export function readOnly(system: System, { inventory }: Pick<ScanDatabase, 'inve
             removeWorkspace: async () => refuse('remove a workspace'),
             moveHosts: async () => refuse('move hosts'),
             updateWorkspace: async () => refuse('change a workspace'),
+            renameWorkspace: async () => refuse('rename a workspace'),
         },
     };
 }

@@ -30,6 +30,11 @@ export function define(workspaces: Command): void {
         .option('--limit-to-network', 'imports leave out the hosts outside of the boundary')
         .option('--no-limit-to-network', 'they take all hosts');
 
+    command(workspaces, 'rename <name> <new-name>', 'give a workspace another name', async ({ args: [name = '', to = ''], perform }) => {
+        const workspace = await perform('renameWorkspace', { name, to });
+        return { json: workspace, text: () => `${printable(name)} is ${printable(workspace.name)} from now on` };
+    });
+
     command(workspaces, 'remove <name>', 'remove a workspace with all that is in it', async ({ args: [name = ''], perform }) => {
         const removed = await perform('removeWorkspace', { name });
         return { json: removed, text: () => `Removed ${printable(name)} with ${hostsText(removed)}` };

@@ -202,6 +202,14 @@ export interface InventoryWriter {
      * @throws ScanwireError `NOT_FOUND` without such a workspace, `INVALID_INPUT` for a boundary that is none.
      */
     updateWorkspace?(name: string, changes: WorkspaceChanges): Promise<Workspace>;
+
+    /**
+     * Gives the workspace of that name another one. It keeps its id, and all that is in it; what names it from now on says `to`.
+     *
+     * @throws ScanwireError `NOT_FOUND` without such a workspace, `INVALID_INPUT` for a name that is none; `CONFLICT`, field `to`, where another
+     *     workspace has it.
+     */
+    renameWorkspace?(name: string, to: string): Promise<Workspace>;
 }
 
 /** Its collections, those first that every store has. */

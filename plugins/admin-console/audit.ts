@@ -79,6 +79,7 @@ const RULES: { readonly [Name in OperationName]: Rule<Name> | null } = {
     listWorkspaces: null,
     showWorkspace: null,
     updateWorkspace: { subject: ({ name }) => name },
+    renameWorkspace: { subject: ({ name }) => name },
     removeWorkspace: { subject: ({ name }) => name },
     listHosts: null,
     showHost: null,

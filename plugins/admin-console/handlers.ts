@@ -228,14 +228,18 @@ function removalHandlers(inventory: System['inventory']): Partial<Handlers> {
         }),
         ...(inventory.removeWorkspace && {
             async removeWorkspace({ name }: Input<'removeWorkspace'>) {
-                if (name === DEFAULT_WORKSPACE) {
-                    const message = `The workspace ${name} receives what names no other: only its hosts can be removed`;
-                    throw new ScanwireError('CONFLICT', message, { field: 'name' });
-                }
+                keepsDefault(name, 'only its hosts can be removed');
                 return await all.removeWorkspace(workspaceName(name));
             },
         }),
     };
+}
+
+/** @throws ScanwireError `CONFLICT` for the workspace that is there from the start. */
+function keepsDefault(name: string, why: string): void {
+    if (name === DEFAULT_WORKSPACE) {
+        throw new ScanwireError('CONFLICT', `The workspace ${name} receives what names no other: ${why}`, { field: 'name' });
+    }
 }
 
 function changeHandlers(inventory: System['inventory']): Partial<Handlers> {
@@ -244,6 +248,12 @@ function changeHandlers(inventory: System['inventory']): Partial<Handlers> {
         ...(inventory.moveHosts && { moveHosts: ({ ids, to }: Input<'moveHosts'>) => all.moveHosts(ids, to) }),
         ...(inventory.updateWorkspace && {
             updateWorkspace: ({ name, ...changes }: Input<'updateWorkspace'>) => all.updateWorkspace(workspaceName(name), changes),
+        }),
+        ...(inventory.renameWorkspace && {
+            async renameWorkspace({ name, to }: Input<'renameWorkspace'>) {
+                keepsDefault(name, 'its name stays');
+                return await all.renameWorkspace(workspaceName(name), to);
+            },
         }),
     };
 }

@@ -7,6 +7,7 @@ import { hostMoveSchema } from '../../lib/inventory/host-moves.ts';
 import { hostsQuerySchema } from '../../lib/inventory/host-pages.ts';
 import { VERDICTS } from '../../lib/inventory/import-counts.ts';
 import { noteSchema, serviceSchema, workspaceSchema, workspaceVulnSchema } from '../../lib/inventory/resources.ts';
+import { newWorkspaceNameSchema } from '../../lib/inventory/workspace-names.ts';
 import { nameSchema } from '../../lib/schema-validation.ts';
 import type { OperationSchemas } from './operation-schemas.ts';
 import type { OperationName } from './operations.ts';
@@ -60,6 +61,12 @@ export const inventorySchemas: Readonly<Record<InventoryOperation, OperationSche
         description: 'Changes what a workspace is limited to',
         params: byName,
         payload: workspaceChangesSchema,
+        response: workspaceSchema,
+    },
+    renameWorkspace: {
+        description: 'Gives a workspace another name; never to the one that is there from the start',
+        params: byName,
+        payload: newWorkspaceNameSchema.required(),
         response: workspaceSchema,
     },
     removeWorkspace: {

@@ -13,6 +13,7 @@ import type {
     RemovedHosts,
     WorkspaceChanges,
 } from '../../lib/inventory/store.ts';
+import type { NewWorkspaceName } from '../../lib/inventory/workspace-names.ts';
 import type { ApiKeySummary, RevealedApiKey } from '../../lib/keys/api-keys.ts';
 import type { Resealed } from '../../lib/keys/key-ring.ts';
 import type { NewKeyOptions } from '../../lib/keys/limits.ts';
@@ -124,6 +125,8 @@ export interface Operations {
     showWorkspace: Operation<{ readonly name: string }, ShownWorkspace>;
     /** Changes what a workspace is limited to. */
     updateWorkspace: Operation<WorkspaceChanges & { readonly name: string }, Workspace>;
+    /** Gives a workspace another name; never to the one that is there from the start. */
+    renameWorkspace: Operation<NewWorkspaceName & { readonly name: string }, Workspace>;
     /** Removes a workspace with all that is in it; never the one that is there from the start. */
     removeWorkspace: Operation<{ readonly name: string }, RemovedHosts>;
     listHosts: Operation<HostsQuery, HostsPage>;
@@ -261,6 +264,7 @@ export const endpoints: { readonly [Name in OperationName]: Endpoint } = {
     listWorkspaces: { method: 'GET', path: '/workspaces' },
     showWorkspace: { method: 'GET', path: '/workspaces/{name}' },
     updateWorkspace: { method: 'PATCH', path: '/workspaces/{name}' },
+    renameWorkspace: { method: 'POST', path: '/workspaces/{name}/rename' },
     removeWorkspace: { method: 'DELETE', path: '/workspaces/{name}' },
     listHosts: { method: 'GET', path: '/hosts' },
     showHost: { method: 'GET', path: '/hosts/{address}' },

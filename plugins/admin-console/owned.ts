@@ -196,6 +196,7 @@ const CUTS: { readonly [Name in OperationName]: Cut<Name> | null } = {
     listWorkspaces: null,
     showWorkspace: null,
     updateWorkspace: null,
+    renameWorkspace: null,
     removeWorkspace: null,
     listHosts: null,
     showHost: null,

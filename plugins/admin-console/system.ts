@@ -5,7 +5,7 @@ import type { LicenseStatus } from '../../lib/license/verify-license.ts';
 import type { Webhooks } from '../../lib/webhooks/webhooks.ts';
 
 /** What a store may have besides the import. */
-type ChangingFunction = 'expireHosts' | 'removeHosts' | 'removeWorkspace' | 'moveHosts' | 'updateWorkspace';
+type ChangingFunction = 'expireHosts' | 'removeHosts' | 'removeWorkspace' | 'moveHosts' | 'updateWorkspace' | 'renameWorkspace';
 
 /** What the operations work on. */
 export interface System {

@@ -102,6 +102,7 @@ const ATTACKS: { readonly [Name in OperationName]: readonly Asked[] | null } = {
     listWorkspaces: null,
     showWorkspace: null,
     updateWorkspace: null,
+    renameWorkspace: null,
     removeWorkspace: null,
     listHosts: null,
     showHost: null,

@@ -168,7 +168,8 @@ async function ofTheInventory(run: RunCommand): Promise<void> {
     await run('workspaces list');
     await run('workspaces show', 'lab');
     await run('workspaces update', 'lab', '--boundary', '192.0.2.0/24');
-    await run('workspaces remove', 'lab');
+    await run('workspaces rename', 'lab', 'attic');
+    await run('workspaces remove', 'attic');
 }
 
 async function ofTheDeployment(run: RunCommand, data: string, folder: string): Promise<void> {

@@ -68,6 +68,7 @@ export type InventoryAbility =
     | 'removes'
     | 'moves'
     | 'updatesWorkspaces'
+    | 'renames'
     | 'replaces'
     | 'keepsFindings'
     | 'dryRuns'
@@ -122,6 +123,7 @@ export const inventoryAbilities: Readonly<Record<InventoryAbility, Ability<AnyIn
     removes: evident((store) => typeof (store as Partial<InventoryWriter>).removeWorkspace === 'function'),
     moves: evident((store) => typeof (store as Partial<InventoryWriter>).moveHosts === 'function'),
     updatesWorkspaces: evident((store) => typeof (store as Partial<InventoryWriter>).updateWorkspace === 'function'),
+    renames: evident((store) => typeof (store as Partial<InventoryWriter>).renameWorkspace === 'function'),
     replaces: evident((store) => (store as Partial<InventoryWriter>).replaces === true),
     keepsFindings: evident((store) => (store as Partial<InventoryWriter>).keepsFindings === true),
     dryRuns: evident((store) => (store as Partial<InventoryWriter>).dryRuns === true),

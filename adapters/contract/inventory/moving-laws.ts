@@ -205,7 +205,39 @@ const updatingLaws: Laws<InventoryFixture> = {
     },
 };
 
-/** Laws of stores that move hosts, and that change workspaces. */
+const renamingLaws: Laws<InventoryFixture> = {
+    async 'renames a workspace with all that is in it, and gives its name away'({ store }) {
+        const renameWorkspace = present(store.renameWorkspace);
+        const [, before] = await twoWorkspaces(store);
+        await nextMillisecond();
+
+        const renamed = await renameWorkspace('other', ' lab 🧪 ');
+        const { updated_at } = renamed;
+        assert.ok(updated_at > before.updated_at);
+        assert.deepEqual(renamed, { ...before, name: 'lab 🧪', updated_at });
+        assert.deepEqual(await store.workspaces.get([], before.id), renamed);
+        const seen = await store.importHosts('lab 🧪', each([{ address: '192.0.2.10' }]));
+        assert.equal(seen.workspace.id, before.id);
+        assert.deepEqual(await addresses(store, before), ['192.0.2.9', '192.0.2.10']);
+        const another = await store.ensureWorkspace('other');
+        assert.notEqual(another.id, before.id);
+        assert.equal((await renameWorkspace('lab 🧪', 'third')).id, before.id);
+    },
+
+    async 'refuses a name that a workspace has, or that is none'({ store }) {
+        const renameWorkspace = present(store.renameWorkspace);
+        const [from, to] = await twoWorkspaces(store);
+        for (const name of ['default', 'other']) {
+            const taken = { code: 'CONFLICT', field: 'to', message: `There is a workspace "${name}" already` };
+            await assert.rejects(async () => renameWorkspace('other', name), taken);
+        }
+        await assert.rejects(async () => renameWorkspace('other', ' '), { code: 'INVALID_INPUT', field: 'to' });
+        await assert.rejects(async () => renameWorkspace('neither', 'lab'), { code: 'NOT_FOUND' });
+        assert.deepEqual(await rows(store.workspaces, []), [from, to]);
+    },
+};
+
+/** Laws of stores that move hosts, and that change or rename workspaces. */
 export const movingGroups: InventoryLaws = [
     { needs: ['imports', 'moves', 'services'], laws: movingLaws },
     { needs: ['imports', 'moves', 'services', 'notes', 'sessions', 'vulns'], laws: childLaws },
@@ -214,4 +246,5 @@ export const movingGroups: InventoryLaws = [
     { needs: ['imports', 'moves', 'sightings'], laws: sightingLaws },
     { needs: ['imports', 'moves', 'keepsBoundaries'], laws: boundaryLaws },
     { needs: ['imports', 'updatesWorkspaces'], laws: updatingLaws },
+    { needs: ['imports', 'renames'], laws: renamingLaws },
 ];

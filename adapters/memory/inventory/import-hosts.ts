@@ -24,7 +24,9 @@ import { type Gone, NOTHING_GONE, removeUnnamed } from './remove-unnamed.ts';
 
 /** What this store offers to those who import. */
 export interface InventoryImport
-    extends Required<Omit<InventoryWriter, 'expireHosts' | 'removeHosts' | 'removeWorkspace' | 'moveHosts' | 'updateWorkspace'>> {
+    extends Required<
+        Omit<InventoryWriter, 'expireHosts' | 'removeHosts' | 'removeWorkspace' | 'moveHosts' | 'updateWorkspace' | 'renameWorkspace'>
+    > {
     /** Puts endpoints into the workspace of that name as `RecordStore.add` says; at once, so that `memoryRecords` need not wait. */
     addEndpoints(workspaceName: string, endpoints: readonly Endpoint[]): void;
 }

@@ -6,6 +6,7 @@ import { checkedHostMove, targetOf } from '../../../lib/inventory/host-moves.ts'
 import { DEFAULT_WORKSPACE, type Note, type Session, type Vuln, type Workspace } from '../../../lib/inventory/resources.ts';
 import { FILTERS, matches } from '../../../lib/inventory/selection.ts';
 import type { InventoryStore, InventoryWriter, RemovedHosts } from '../../../lib/inventory/store.ts';
+import { newWorkspaceName, workspaceNameTaken } from '../../../lib/inventory/workspace-names.ts';
 import { checked, clockSchema } from '../../../lib/schema-validation.ts';
 import { BLANK_FINDINGS, type InventoryImport, inventoryImport } from './import-hosts.ts';
 import {
@@ -144,6 +145,18 @@ export function memoryInventory(options: MemoryInventoryOptions = {}): MemoryInv
         async updateWorkspace(name, changes) {
             const checkedChanges = checkedWorkspaceChanges(changes);
             return workspaces.replace({ ...existing(workspaces.find(ROOT, name), 'workspace'), ...checkedChanges, updated_at: clock() });
+        },
+
+        async renameWorkspace(name, newName) {
+            const to = newWorkspaceName(newName);
+            const workspace = existing(workspaces.find(ROOT, name), 'workspace');
+            if (workspaces.find(ROOT, to) !== undefined) {
+                throw workspaceNameTaken(to);
+            }
+
+            const renamed = { ...workspace, name: to, updated_at: clock() };
+            workspaces.move(renamed, ROOT, to);
+            return renamed;
         },
 
         ...childAdding(tables, clock),

@@ -32,6 +32,7 @@ import { copying } from './copy-out.ts';
 import { moveHosts } from './move-hosts.ts';
 import { readersOf } from './readers.ts';
 import { expireHosts, removeHosts, removeWorkspace } from './remove-hosts.ts';
+import { renameWorkspace } from './rename-workspace.ts';
 import { rowText } from './row-text.ts';
 import { ensureWorkspace, updateWorkspace, WORKSPACE_COLUMNS } from './workspaces.ts';
 
@@ -225,6 +226,7 @@ export function postgresInventory(options: PostgresInventoryOptions): Required<I
         removeWorkspace: (name) => removeWorkspace(pool, name, clock),
         moveHosts: (ids, to) => moveHosts(pool, ids, to, clock),
         updateWorkspace: (name, changes) => updateWorkspace(database, name, changes, clock()),
+        renameWorkspace: (name, to) => renameWorkspace(pool, name, to, clock),
         replaces: true,
         keepsFindings: true,
         dryRuns: true,

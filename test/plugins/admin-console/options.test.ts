@@ -60,6 +60,7 @@ t.test('has routes for the parts of the system that are there, below its prefix'
                 'removeWorkspace',
                 'moveHosts',
                 'updateWorkspace',
+                'renameWorkspace',
             ],
         ],
         ['license', ['showLicense', 'installLicense', 'trustLicense']],

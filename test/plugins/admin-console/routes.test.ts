@@ -165,7 +165,16 @@ t.test('does every operation, and answers each as its route documents', async (t
     const notSeenSince = '2999-01-31T00:00:00.000Z' as unknown as Date;
     t.same(await as('expireHosts', { workspace: 'lab', notSeenSince, dryRun: true }), { hosts: 1 });
     t.same(await as('expireHosts', { workspace: 'lab', notSeenSince }), { hosts: 1 });
-    t.same(await as('removeWorkspace', { name: 'lab' }), { hosts: 0 });
+    t.match(await as('renameWorkspace', { name: 'lab', to: 'attic' }), { id: 2, name: 'attic' });
+    for (const [from, message] of [
+        ['attic', /There is a workspace \\"default\\" already/],
+        ['default', /its name stays/],
+    ] as const) {
+        const url = `${PREFIX}/workspaces/${from}/rename`;
+        const taken = await server.inject({ method: 'POST', url, headers: admin, payload: { to: 'default' } });
+        t.match([taken.statusCode, taken.payload], [409, message]);
+    }
+    t.same(await as('removeWorkspace', { name: 'attic' }), { hosts: 0 });
     const kept = await server.inject({ method: 'DELETE', url: `${PREFIX}/workspaces/default`, headers: admin });
     t.match([kept.statusCode, kept.payload], [409, /only its hosts can be removed/]);
     t.same(await as('rotateKeyRing', {}), { sealed: 0, unopened: [], next: 'exporters' });

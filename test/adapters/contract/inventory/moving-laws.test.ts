@@ -63,6 +63,13 @@ const MUTANTS: Readonly<Record<string, Mutation<MemoryInventory>>> = {
     'changes of a workspace what is said and nothing else': (store) => ({
         updateWorkspace: (name, changes) => store.updateWorkspace(name, { limit_to_network: false, ...changes }),
     }),
+    'renames a workspace with all that is in it, and gives its name away': (store) => ({
+        // One that finds it by its old name as well.
+        importHosts: (name, hosts, options) => store.importHosts(name === 'lab 🧪' ? 'other' : name, hosts, options),
+    }),
+    'refuses a name that a workspace has, or that is none': (store) => ({
+        renameWorkspace: async (name, to) => (name === to ? await store.updateWorkspace(name, {}) : await store.renameWorkspace(name, to)),
+    }),
 };
 
 proveLaws(

@@ -85,6 +85,35 @@ for (const { name, openMigrated } of databases) {
             );
         });
 
+        t.test('gives a workspace a name that an import has left behind, and waits for one that is at work in it', async (t) => {
+            await store.importHosts('default', each([{ address: '192.0.2.1' }]));
+            const lab = await store.ensureWorkspace('lab');
+            await pool.query(`insert into scanwire.workspaces (name, generation, import_id, import_until) values
+                ('left', -1, gen_random_uuid(), '-infinity'), ('hidden', -1, null, null)`);
+            for (const [name, to] of [
+                ['lab', 'left'],
+                ['left', 'hidden'],
+            ] as const) {
+                t.match(await store.renameWorkspace(name, to), { id: lab.id, name: to });
+            }
+            await t.rejects(store.renameWorkspace('left', 'lab'), { code: 'NOT_FOUND' });
+
+            const at = new Date(Date.now() + 60_000);
+            await pool.query('update scanwire.workspaces set import_id = $2, import_until = $3 where id = $1', [lab.id, randomUUID(), at]);
+            let renamed = false;
+            const waiting = store.renameWorkspace('hidden', 'lab').then(() => {
+                renamed = true;
+            });
+            await all(store.hosts, [1]);
+            t.equal(renamed, false);
+            await pool.query('update scanwire.workspaces set import_id = null, import_until = null where id = $1', [lab.id]);
+            await waiting;
+            t.same(
+                (await all(store.workspaces, [])).map(({ name }) => name),
+                ['default', 'lab'],
+            );
+        });
+
         t.test('lets movers in both directions not lock each other out', async (t) => {
             await store.importHosts('default', each(manyHosts(20)));
             const to = await store.ensureWorkspace('lab');

@@ -84,7 +84,10 @@ t.test('shows hosts with all that is known, moves them, and limits workspaces', 
         ['198.51.100.7'],
     );
     t.match(await run('hosts', 'remove', 'the cellar'), { code: 1, stderr: /^scanwire: address must be/ });
-    t.match(await run('workspaces', 'rename', 'lab', 'default'), { code: 1, stderr: 'scanwire: There is a workspace "default" already\n' });
+    t.match(await run('workspaces', 'rename', 'lab', 'default'), {
+        code: 1,
+        stderr: 'scanwire: There is a workspace "default" already (to)\n',
+    });
     t.match(await run('workspaces', 'rename', 'default', 'x'), { code: 1, stderr: /its name stays\n$/ });
     t.match(await run('workspaces', 'rename', 'lab', 'cellar'), { code: 0, stdout: 'lab is cellar from now on\n' });
     t.match(await run('workspaces', 'rename', 'lab', 'cellar'), { code: 1, stderr: /Unknown workspace/ });

@@ -104,7 +104,10 @@ for (const { name, openMigrated } of databases) {
             const waiting = store.renameWorkspace('hidden', 'lab').then(() => {
                 renamed = true;
             });
-            await all(store.hosts, [1]);
+            for (let more = 0; more < 30; more += 1) {
+                // Each takes as long as one of the few statements of a name that is given.
+                await all(store.hosts, [1]);
+            }
             t.equal(renamed, false);
             await pool.query('update scanwire.workspaces set import_id = null, import_until = null where id = $1', [lab.id]);
             await waiting;

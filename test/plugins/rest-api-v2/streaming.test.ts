@@ -183,6 +183,9 @@ t.test('compresses indexes with what is accepted, zstd where Node has it', async
             t.match(compressed.headers.vary, 'accept-encoding', accept);
             t.equal(undo[given](compressed.rawPayload).toString(), plain.payload, accept);
         }
+        const alone = await ask('zstd');
+        t.equal(alone.headers['content-encoding'], zstdDecompressSync && 'zstd', accept);
+        t.equal((zstdDecompressSync?.(alone.rawPayload) ?? alone.rawPayload).toString(), plain.payload, accept);
         for (const unmet of ['compress;q=1', 'zstd;q=0', 'gzip;q=0', 'zstd;q=x', '*;q=0', ';;,']) {
             const { statusCode, payload, headers } = await ask(unmet);
             t.notOk('content-encoding' in headers, `${accept}, ${unmet}`);

@@ -96,6 +96,11 @@ export function exampleOf(schema: JsonSchema, name = ''): unknown {
     return types[0] === 'string' ? (FORMATS[String(format)] ?? TEXTS[name] ?? 'text') : ofType(schema, String(types[0]));
 }
 
+/** The schema with an example of its own. */
+export function withExample(schema: JsonSchema): JsonSchema {
+    return { ...schema, examples: [exampleOf(schema)] };
+}
+
 function list(value: unknown): readonly unknown[] {
     return value === undefined ? [] : [value].flat();
 }

@@ -1,14 +1,14 @@
 /** What a server offers, in OpenAPI 3.1: this API, the administration beside it where there is one, and the events that go out. */
-import type { RequestRoute, Server } from '@hapi/hapi';
+import type { Server } from '@hapi/hapi';
 import type { ApplicationSchema } from '../../lib/application-schema.ts';
 import type { FilterName } from '../../lib/inventory/selection.ts';
 import type { JsonSchema } from '../../lib/records/record-schema.ts';
-import { isObject } from '../../lib/schema-validation.ts';
 import { VERSION } from '../../lib/version.ts';
 import type { EventKinds } from '../../lib/webhooks/events/event-kinds.ts';
-import { exampleOf, jsonSchemaOf } from '../json-schema.ts';
+import { jsonSchemaOf, withExample } from '../json-schema.ts';
 import { DELETED_SINCE } from './deleted-rows.ts';
 import type { Resource } from './handlers.ts';
+import { ADMINISTRATION, adminPaths, adminSecurity, PLACE } from './openapi-administration.ts';
 
 /** What a document is made of. */
 export interface Described {
@@ -53,10 +53,7 @@ const DESCRIPTION =
 
 const TAGS = {
     inventory: { name: 'inventory', description: 'Workspaces, hosts and what is below them' },
-    administration: {
-        name: 'administration',
-        description: 'Keys, exporters, events and deliveries, behind the authentication of the application',
-    },
+    administration: ADMINISTRATION,
     events: { name: 'events', description: 'What is sent, signed, to the receivers that are configured' },
 };
 
@@ -134,7 +131,7 @@ function rowSchema(resource: Resource): JsonSchema {
     const fields = Object.fromEntries(names.map((name) => [name, (properties as Record<string, JsonSchema>)[name] ?? {}]));
     const extras = Object.fromEntries([...resource.forms().extras.keys()].map((name) => [name, EXTRA_SCHEMA]));
     const row: JsonSchema = { ...rest, type: 'object', properties: { ...fields, ...extras }, required: names, additionalProperties: false };
-    return { ...row, examples: [exampleOf(row)] };
+    return withExample(row);
 }
 
 /** Of the fields that go out on request only: times, so far. */
@@ -258,92 +255,11 @@ function webhook(name: string, kind: ApplicationSchema): Json {
             summary: `An event of the kind ${name}, signed`,
             tags: [TAGS.events.name],
             security: [{}],
-            requestBody: { required: true, content: { 'application/json': { schema: { ...schema, examples: [exampleOf(schema)] } } } },
+            requestBody: { required: true, content: { 'application/json': { schema: withExample(schema) } } },
             responses: {
                 '2XX': { description: 'It is delivered' },
                 '4XX': { description: 'It is tried again, and reported as a mistake in the configuration' },
             },
         },
     };
-}
-
-function adminPaths(routes: readonly RequestRoute[]): Json {
-    const paths: Record<string, Json> = {};
-    const byShape = new Map<string, string>();
-    for (const { method, path, settings } of routes) {
-        const shape = path.replaceAll(PLACE, '{}');
-        const known = byShape.get(shape) ?? path;
-        byShape.set(shape, known);
-        paths[known] = { ...paths[known], [method]: renamed(adminOperation(path, settings), path, known) };
-    }
-    return paths;
-}
-
-const PLACE = /\{(\w+)\}/g;
-
-/** A document has a path once, whatever each operation calls its parts. */
-function renamed(operation: Json, path: string, known: string): Json {
-    const [from, to] = [path, known].map((each) => [...each.matchAll(PLACE)].map(([, name]) => name));
-    const parameters = (operation.parameters as readonly { readonly name: string; readonly in: string }[]).map((parameter) => {
-        const at = parameter.in === 'path' ? (from ?? []).indexOf(parameter.name) : -1;
-        return at === -1 ? parameter : { ...parameter, name: to?.[at] };
-    });
-    return { ...operation, parameters };
-}
-
-function adminSecurity({ settings }: RequestRoute): Json {
-    const strategy = strategyOf(settings);
-    return strategy === null
-        ? {}
-        : { [strategy]: { type: 'http', scheme: strategy, description: 'The authentication of the application' } };
-}
-
-function strategyOf({ auth }: RequestRoute['settings']): string | null {
-    const { strategies } = (isObject(auth) ? auth : {}) as { readonly strategies?: readonly string[] };
-    return strategies?.[0] ?? null;
-}
-
-function adminOperation(path: string, settings: RequestRoute['settings']): Json {
-    const { params, query: queried, payload } = (settings.validate ?? {}) as Readonly<Record<string, unknown>>;
-    const { schema, status = {} } = (settings.response ?? {}) as { readonly schema?: unknown; readonly status?: Json };
-    const strategy = strategyOf(settings);
-    const body =
-        settings.payload?.parse === false
-            ? { 'application/octet-stream': { schema: { type: 'string', format: 'binary' } } }
-            : isObject(payload) && { 'application/json': { schema: jsonSchemaOf({ schema: payload as never }, 'input') } };
-    return {
-        operationId: settings.id,
-        summary: settings.description,
-        tags: [TAGS.administration.name],
-        security: [strategy === null ? {} : { [strategy]: [] }],
-        parameters: [...parametersOf(params, 'path', path), ...parametersOf(queried, 'query', path)],
-        ...(body !== false && hasFields(body) && { requestBody: { content: body } }),
-        responses: Object.fromEntries(Object.entries({ 200: schema, ...status }).map(([code, each]) => [code, answered(code, each)])),
-    };
-}
-
-/** A text is a file of one type or another; else it is JSON. */
-function answered(code: string, schema: unknown): Json {
-    const description = code === '200' ? 'Done' : 'Refused';
-    const form = jsonSchemaOf({ schema: schema as never });
-    return { description, content: { [form.type === 'string' ? '*/*' : 'application/json']: { schema: form } } };
-}
-
-/** A body without any field is none. */
-function hasFields(body: Readonly<Record<string, { readonly schema: JsonSchema }>>): boolean {
-    const { schema } = Object.values(body)[0] ?? {};
-    return schema?.type !== 'object' || Object.keys(schema.properties ?? {}).length > 0;
-}
-
-function parametersOf(schema: unknown, place: 'path' | 'query', path: string): Json[] {
-    const { properties = {}, required = [] } = isObject(schema) ? jsonSchemaOf({ schema: schema as never }, 'input') : {};
-    return Object.entries(properties as Record<string, JsonSchema>)
-        .filter(([name]) => place === 'query' || path.includes(`{${name}}`))
-        .map(([name, { description, ...each }]) => ({
-            name,
-            in: place,
-            ...(description !== undefined && { description }),
-            required: place === 'path' || (required as string[]).includes(name),
-            schema: each,
-        }));
 }

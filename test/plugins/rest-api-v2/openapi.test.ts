@@ -100,9 +100,31 @@ t.test('has examples that fulfil their schemas', async (t) => {
         }
     });
     t.ok(checked > 20, `${checked} examples`);
+    for (const { operationId, requestBody, responses } of administration(document)) {
+        const bodies = [requestBody, responses[200]].flatMap((body) => body?.content?.['application/json']?.schema ?? []);
+        t.ok(
+            bodies.every((schema) => schema.examples !== undefined),
+            `${operationId} has an example of what it takes and of what it answers`,
+        );
+    }
     const { webhooks } = document as { webhooks: Record<string, { post: { requestBody: { content: Record<string, Json> } } }> };
     t.ok(Object.values(webhooks).every(({ post }) => JSON.stringify(post.requestBody.content).includes('examples')));
 });
+
+interface Described {
+    readonly content?: Readonly<Record<string, { readonly schema: { readonly examples?: unknown } }>>;
+}
+
+/** The operations of the administration. */
+function administration(document: Json) {
+    type Operation = { operationId: string; tags: string[]; requestBody?: Described; responses: Record<string, Described> };
+    const paths = document.paths as Record<string, Record<string, Operation>>;
+    const found = Object.values(paths)
+        .flatMap((path) => Object.values(path))
+        .filter(({ tags }) => tags.includes('administration'));
+    t.ok(found.length > 40, `${found.length} operations`);
+    return found;
+}
 
 t.test('describes what the application has by a Standard Schema as far as that tells, with examples', async (t) => {
     const schema = { '~standard': { version: 1, vendor: 'own', validate: (value: unknown) => ({ value }) } } as const;

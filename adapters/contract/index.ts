@@ -44,7 +44,7 @@ import { deploymentRateLaws, rateLaws } from './webhooks/rate-laws.ts';
 import { replayLaws } from './webhooks/replay-laws.ts';
 import { reservationLaws } from './webhooks/reservation-laws.ts';
 import { responseLaws, retainedResponseLaws } from './webhooks/response-laws.ts';
-import { retentionLaws } from './webhooks/retention-laws.ts';
+import { retainedReplayLaws, retentionLaws } from './webhooks/retention-laws.ts';
 import { settingsLaws } from './webhooks/settings-laws.ts';
 import { sharingLaws } from './webhooks/sharing-laws.ts';
 import { type WebhookStores, webhookAbilities } from './webhooks/stores.ts';
@@ -183,6 +183,7 @@ export function webhookStoresContract(test: ContractTest, create: () => WebhookS
         { needs: ['replays'], laws: onBench(replayLaws) },
         { needs: ['rate'], laws: onBench(deploymentRateLaws) },
         { needs: ['retention'], laws: onBench(retentionLaws) },
+        { needs: ['retention', 'replays'], laws: onBench(retainedReplayLaws) },
         { needs: ['traces'], laws: onBench(traceLaws) },
         { needs: ['traces', 'retention'], laws: onBench(retainedTraceLaws) },
         { needs: ['responses'], laws: onBench(responseLaws) },

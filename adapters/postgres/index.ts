@@ -2,7 +2,7 @@ import type { AuditStore } from '../../lib/audit/audit-trail.ts';
 import type { InventoryStore, InventoryWriter } from '../../lib/inventory/store.ts';
 import type { ApiKeyStore } from '../../lib/keys/store.ts';
 import type { RecordStore } from '../../lib/records/store.ts';
-import type { ReadOptions } from '../../lib/webhooks/exporters/exporter-store.ts';
+import type { ExporterStore, ReadOptions } from '../../lib/webhooks/exporters/exporter-store.ts';
 import type { WebhookStores } from '../../lib/webhooks/options.ts';
 import { postgresApiKeys } from './api-keys.ts';
 import { postgresAudit } from './audit.ts';
@@ -96,7 +96,7 @@ export function postgresWebhooks(options: PostgresWebhooksOptions): PostgresStor
     return {
         exporters: Object.assign(exporters(db), {
             ...{ get, health, overview, summaries, page, insert, update, remove },
-            list: (options?: ReadOptions) => readers(options).exporters.list(),
+            list: (options?: Parameters<ExporterStore['list']>[0]) => readers(options).exporters.list(options),
             database: POSTGRES,
         }),
         deliveries: Object.assign(deliveries(db, notify ? notifications(pool) : undefined), {

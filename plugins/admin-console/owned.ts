@@ -30,6 +30,10 @@ class Owned {
         return own.map(({ id }) => id);
     }
 
+    async exporters(): Promise<readonly Exporter[]> {
+        return await this.#webhooks.exporters.list({ owner: this.owner });
+    }
+
     /** @throws ScanwireError `NOT_FOUND`. */
     async exporter(id: string): Promise<Exporter> {
         const found = await this.#webhooks.exporters.get(id);
@@ -123,10 +127,7 @@ const CUTS: { readonly [Name in OperationName]: Cut<Name> | null } = {
             assertOwnerMay(input);
             return await create({ ...input, owner });
         },
-    listExporters:
-        (list, { owner }) =>
-        async (input) =>
-            (await list(input)).filter((exporter) => exporter.owner === owner),
+    listExporters: (_, own) => () => own.exporters(),
     summarizeExporters:
         (summarize, { owner }) =>
         (query) =>

@@ -34,6 +34,7 @@ t.test('the exporters of an owner are found without those of others', async (t) 
     for (const read of [
         () => present(exporters.page)({ owner, limit: 25, bounds: [], max: 1 }),
         () => present(exporters.summaries)({ owner }),
+        () => exporters.list({ owner }),
     ]) {
         for (let run = 0; run < 4; run += 1) {
             const { pages, scans } = await connection.executed(async () => t.equal((await read()).length, 25));
@@ -43,6 +44,37 @@ t.test('the exporters of an owner are found without those of others', async (t) 
             );
             // A connection learns what it needs of the catalogue.
             t.ok(pages <= MAX_PAGES || run < 2, `${pages} pages`);
+        }
+    }
+});
+
+/** As many replays of as many exporters of the owner, of which the list shows the newest, among those of others. */
+const REPLAYS = `
+insert into scanwire.replays (id, exporter_id, rate, total, created_at, last_seq, paid_until, state, finished_at)
+select gen_random_uuid(), e.id, 1, 0, scanwire.now(), 0, scanwire.now(), 'done', scanwire.now()
+from generate_series(1, 8) n, scanwire.exporters e`;
+
+t.test('the newest replays of an owner, and of all, are found without the others', async (t) => {
+    const { pool, connection } = await explainedDatabase(t);
+    await postgresWebhooks({ pool, notify: false }).exporters.insert(sampleExporter({ id: randomUUID() }));
+    await pool.query(MORE);
+    await pool.query(REPLAYS);
+    await pool.query('vacuum analyze scanwire.exporters, scanwire.replays');
+    const { exporters, deliveries } = postgresWebhooks({ pool: connection.pool, notify: false });
+    const ids = (await exporters.list({ owner: 'owner 7' })).map(({ id }) => id);
+    const { list } = present(deliveries.replays);
+    for (const [read, count, most] of [
+        [() => list(100, ids), 100, 10 * ids.length],
+        [() => list(100, ids.slice(0, 1)), 8, 10],
+        [() => list(100), 100, MAX_PAGES],
+    ] as const) {
+        for (let run = 0; run < 7; run += 1) {
+            const { pages, scans } = await connection.executed(async () => t.equal((await read()).length, count));
+            t.same(
+                scans.filter(({ type, table }) => type === 'Seq Scan' && table === 'replays'),
+                [],
+            );
+            t.ok(pages <= most || run < 2, `${pages} pages`);
         }
     }
 });

@@ -44,6 +44,16 @@ export const pageLaws: Laws<WebhookBench> = {
         assert.deepEqual(await pagedIds(bench, { owner: 'carl' }), []);
     },
 
+    async 'lists in full the exporters of an owner, and no other'(bench) {
+        const made = [];
+        for (const [index, owner] of ['ann', 'bob', 'ann', null].entries()) {
+            made.push(await bench.addExporter({ owner, createdAt: at(index) }));
+        }
+        assert.deepEqual(await bench.exporters.list({ owner: 'ann' }), [made[0], made[2]]);
+        assert.deepEqual(await bench.exporters.list({ owner: 'carl', patient: true }), []);
+        assert.deepEqual(await bench.exporters.list({ patient: true }), made);
+    },
+
     async 'counts what became of the deliveries to each exporter, in slices of time'(bench) {
         await bench.addExporter();
         const other = await bench.addExporter({ createdAt: at(1) });

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { EVENT_MARGIN } from '../../../lib/webhooks/deliveries/retention.ts';
-import { only, present } from '../assertions.ts';
+import { ids, only, present } from '../assertions.ts';
 import type { Laws } from '../register-laws.ts';
 import { at, failure, forAll, sampleEvent, success, type WebhookBench } from './fixture.ts';
 
@@ -96,7 +96,10 @@ export const retentionLaws: Laws<WebhookBench> = {
         const other = { ...idempotency, digest: 'of another' };
         assert.notEqual(only(await bench.deliveries.accept([{ ...forAll(sampleEvent()), idempotency: other }])).eventId, first.eventId);
     },
+};
 
+/** The same where there are replays. */
+export const retainedReplayLaws: Laws<WebhookBench> = {
     async 'goes on to number and to replay what comes after'(bench) {
         const { id } = await bench.addExporter();
         await bench.publish({}, {}, {});
@@ -114,6 +117,31 @@ export const retentionLaws: Laws<WebhookBench> = {
         await replays.plan({ id: sampleEvent().id, exporterId: id, failedSince: at(0), rate: 10 });
         await replays.advance(100);
         await bench.assertDelivery(present(failed), { state: 'pending' });
+    },
+
+    async 'removes replays that ended long enough ago, and no other'(bench) {
+        const { id: exporterId } = await bench.addExporter();
+        await bench.publish({}, {});
+        await bench.record((await bench.claimDue()).map((claim) => failure(claim, 0, { next: { state: 'exhausted' } })));
+        const { plan, cancel, advance, list } = present(bench.deliveries.replays);
+        const planned = [];
+        for (const _ of ['cancelled', 'done']) {
+            planned.push((await plan({ id: sampleEvent().id, exporterId, failedSince: at(0), rate: 100 })).id);
+        }
+        const [cancelled, done] = planned as [string, string];
+        await bench.setTime(at(1_000));
+        await cancel(cancelled);
+        await bench.setTime(at(60_000));
+        assert.equal(await advance(100), false);
+        const unended = (await plan({ id: sampleEvent().id, exporterId, failedSince: at(0), rate: 1 })).id;
+        const leftAfter = async (milliseconds: number): Promise<readonly string[]> => {
+            await expire(bench, milliseconds);
+            return ids(await list(9));
+        };
+        assert.deepEqual(await leftAfter(1_000), [unended, done, cancelled]);
+        assert.deepEqual(await leftAfter(1_001), [unended, done]);
+        assert.deepEqual(await leftAfter(100 * DAY), [unended], 'one that has not ended stays');
+        await assert.rejects(cancel(done), { code: 'NOT_FOUND' });
     },
 };
 

@@ -51,8 +51,8 @@ export function exporterStore(state: WebhookState): ExporterStore {
             return row === undefined ? null : asExporter(row);
         },
 
-        async list() {
-            return byAge(state).map(asExporter);
+        async list({ owner } = {}) {
+            return byAge(state, owner).map(asExporter);
         },
 
         async subscribers() {
@@ -72,7 +72,7 @@ export function exporterStore(state: WebhookState): ExporterStore {
         },
 
         async summaries({ ids, owner }) {
-            const rows = byAge(state).filter((row) => ids?.includes(row.id) !== false && (owner ?? row.owner) === row.owner);
+            const rows = byAge(state, owner).filter((row) => ids?.includes(row.id) !== false);
             return structuredClone(rows.map(summaryOf));
         },
 
@@ -126,13 +126,14 @@ export function exporterStore(state: WebhookState): ExporterStore {
     };
 }
 
-/** Oldest first. */
-function byAge(state: WebhookState): readonly ExporterRow[] {
-    return [...state.exporters.values()].sort((a, b) => a.createdAt.getTime() - b.createdAt.getTime());
+/** Oldest first; of one owner only, where that is named. */
+function byAge({ exporters }: WebhookState, owner?: string): readonly ExporterRow[] {
+    const rows = [...exporters.values()].filter((row) => (owner ?? row.owner) === row.owner);
+    return rows.sort((a, b) => a.createdAt.getTime() - b.createdAt.getTime());
 }
 
 function pageOf(state: WebhookState, { after, limit, owner, bounds, max }: ExporterPageRequest): readonly PagedRow[] {
-    const all = byAge(state).filter((row) => owner === undefined || row.owner === owner);
+    const all = byAge(state, owner);
     const first = all.findIndex(({ id }) => id === after) + 1;
     return all.slice(first, first + limit).map((row) => ({
         exporter: asExporter(row),

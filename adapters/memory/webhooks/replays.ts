@@ -1,25 +1,14 @@
 import type { Replay, ReplayStore } from '../../../lib/webhooks/deliveries/replays.ts';
 import { storeRefusals } from '../../../lib/webhooks/store-refusals.ts';
 import { restartSchedule } from './delivery-transitions.ts';
-import { type DeliveryRow, later, type WebhookState } from './webhook-state.ts';
-
-/** A replay, and how far it is. */
-interface ReplayRow {
-    replay: Replay;
-    /** What was accepted from this number on is none of it. */
-    readonly end: number;
-    /** Those that had ended, or are held, are done below this number. */
-    position: number;
-    /** Its rate is used up until then. */
-    paidUntil: Date;
-}
+import { type DeliveryRow, later, type ReplayRow, type WebhookState } from './webhook-state.ts';
 
 /** A replay begins with what its rate allows in so many milliseconds, or with one delivery. */
 const FIRST_STEP = 100;
 
 /** Replays of the state. */
 export function replayStore(state: WebhookState): ReplayStore {
-    const rows = new Map<string, ReplayRow>();
+    const { replays: rows } = state;
     return {
         async count(selection) {
             assertExporter(state, selection.exporterId);

@@ -14,6 +14,7 @@ export function retentionStore(state: WebhookState): RetentionStore {
 
         async *expire(keepFor) {
             const before = later(state.clock(), -keepFor);
+            expireReplays(state, before);
             expireTraces(state, later(before, -EVENT_MARGIN));
             yield { deliveries: expireDeliveries(state, before), events: expireEvents(state, later(before, -EVENT_MARGIN)) };
         },
@@ -32,6 +33,14 @@ function expireDeliveries(state: WebhookState, before: Date): number {
 
 function hasEndedBefore({ state, finishedAt }: DeliveryRow, before: Date): boolean {
     return state === 'held' || (finishedAt !== null && finishedAt < before);
+}
+
+function expireReplays({ replays }: WebhookState, before: Date): void {
+    for (const [id, { replay }] of replays) {
+        if (replay.finishedAt !== null && replay.finishedAt < before) {
+            replays.delete(id);
+        }
+    }
 }
 
 function expireTraces(state: WebhookState, before: Date): void {

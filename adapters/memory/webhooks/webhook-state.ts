@@ -1,5 +1,6 @@
 import type { Clock } from '../../../lib/clock.ts';
 import type { Attempt, Delivery } from '../../../lib/webhooks/deliveries/delivery-store.ts';
+import type { Replay } from '../../../lib/webhooks/deliveries/replays.ts';
 import type { Deployment } from '../../../lib/webhooks/deployment-settings.ts';
 import type { Reservation } from '../../../lib/webhooks/dispatching/reservations.ts';
 import { SHARES } from '../../../lib/webhooks/dispatching/slot-shares.ts';
@@ -20,6 +21,7 @@ export interface WebhookState {
     /** When the bodies of events were erased, by the ids of these. */
     readonly erased: Map<string, Date>;
     readonly deliveries: Map<string, DeliveryRow>;
+    readonly replays: Map<string, ReplayRow>;
     /** How many deliveries there have been. */
     numbered: number;
     /** What was accepted under keys of the callers', by owner and key. */
@@ -127,6 +129,17 @@ export interface AttemptRow extends Mutable<Attempt> {
     readonly token: string;
     /** The claim was taken away before its holder had recorded its outcome. */
     lost: boolean;
+}
+
+/** A replay, and how far it is. */
+export interface ReplayRow {
+    replay: Replay;
+    /** What was accepted from this number on is none of it. */
+    readonly end: number;
+    /** Those that had ended, or are held, are done below this number. */
+    position: number;
+    /** Its rate is used up until then. */
+    paidUntil: Date;
 }
 
 /** The delivery as the store returns it, a copy. */

@@ -30,6 +30,7 @@ export function memoryWebhooks(options: MemoryWebhooksOptions = {}): WebhookStor
         events: new Map(),
         erased: new Map(),
         deliveries: new Map(),
+        replays: new Map(),
         numbered: 0,
         keys: new Map(),
         notices: [],

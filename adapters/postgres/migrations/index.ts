@@ -52,6 +52,7 @@ import { exportersOfOwners } from './0077-exporters-of-owners.ts';
 import { lookedUpByKey } from './0078-looked-up-by-key.ts';
 import { attemptsListed } from './0079-attempts-listed.ts';
 import { placesBesideRetries } from './0080-places-beside-retries.ts';
+import { replaysListed } from './0081-replays-listed.ts';
 
 /** All steps in order. A new one goes to the end. */
 export const migrations: readonly Migration[] = [
@@ -108,4 +109,5 @@ export const migrations: readonly Migration[] = [
     lookedUpByKey,
     ...attemptsListed,
     placesBesideRetries,
+    ...replaysListed,
 ];

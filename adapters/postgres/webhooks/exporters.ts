@@ -59,6 +59,9 @@ export function exporterFromRow(row: ExporterRow): StoredExporter {
 
 const SELECT = `select ${EXPORTER_COLUMNS} from scanwire.exporters e`;
 
+const ALL = `${SELECT} order by e.created_at, e.seq`;
+const ALL_OF_OWNER = `${SELECT} where e.owner = $1 order by e.created_at, e.seq`;
+
 /** With the ids `$1`, of the owner `$2`: any where these are null. */
 const SUMMARIES = `
 select
@@ -124,8 +127,8 @@ export function exporters(db: Executor): ExporterStore {
             }
         },
 
-        async list() {
-            const { rows } = await db.query<ExporterRow>(`${SELECT} order by e.created_at, e.seq`);
+        async list({ owner } = {}) {
+            const { rows } = owner === undefined ? await db.query<ExporterRow>(ALL) : await db.query<ExporterRow>(ALL_OF_OWNER, [owner]);
             return rows.map(exporterFromRow);
         },
 

@@ -6,6 +6,19 @@ import { isUuid, type Row, uuidOrNull, withDates } from '../database.ts';
 const COLUMNS = `r.id, r.exporter_id as "exporterId", r.failed_since as "failedSince", r.rate, r.total, r.done, r.state,
     r.created_at as "createdAt", r.finished_at as "finishedAt"`;
 
+/** `$1` of them. */
+const NEWEST = `select ${COLUMNS} from scanwire.replays r order by r.seq desc limit $1`;
+
+/** `$1` of those of the exporters `$2`: as many of each are found by the index, whatever the planner takes the others to be. */
+const NEWEST_OF_EXPORTERS = `
+select ${COLUMNS}
+from unnest($2::uuid[]) x (exporter_id)
+cross join lateral (
+    select * from scanwire.replays o where o.exporter_id = x.exporter_id order by o.seq desc limit $1
+) r
+order by r.seq desc
+limit $1`;
+
 /** Replays in `scanwire.replays`. */
 export function replayStore(db: Executor): ReplayStore {
     return {
@@ -31,10 +44,10 @@ export function replayStore(db: Executor): ReplayStore {
         },
 
         async list(limit, exporterIds) {
-            const sql = `select ${COLUMNS} from scanwire.replays r
-                where $2::uuid[] is null or r.exporter_id = any ($2::uuid[])
-                order by r.seq desc limit $1`;
-            const { rows } = await db.query<Row<Replay>>(sql, [limit, exporterIds?.filter(isUuid) ?? null]);
+            const { rows } =
+                exporterIds === undefined
+                    ? await db.query<Row<Replay>>(NEWEST, [limit])
+                    : await db.query<Row<Replay>>(NEWEST_OF_EXPORTERS, [limit, exporterIds.filter(isUuid)]);
             return rows.map(replayFromRow);
         },
 

@@ -15,12 +15,17 @@ const EXPIRE_RETAINED = `select * from scanwire.expire_retained_deliveries($2, $
 const EXPIRE_DELIVERIES = `select * from scanwire.expire_deliveries(${BEFORE}, ${ROWS})`;
 const EXPIRE_EVENTS = `select * from scanwire.expire_events($2, ${BEFORE}, ${PAGES}, ${ROWS})`;
 
+const EXPIRE_REPLAYS = expireByTime('replays', 'id', 'finished_at');
 /** Whether their events were accepted or not. */
-const EXPIRE_TRACES = `with gone as (
-    delete from scanwire.traces where event_id in (
-        select event_id from scanwire.traces where kept_at < ${BEFORE} order by kept_at limit ${ROWS}
+const EXPIRE_TRACES = expireByTime('traces', 'event_id', 'kept_at');
+
+function expireByTime(table: string, key: string, time: string): string {
+    return `with gone as (
+    delete from scanwire.${table} where ${key} in (
+        select ${key} from scanwire.${table} where ${time} < ${BEFORE} order by ${time} limit ${ROWS}
     ) returning 1
 ) select count(*)::integer as removed, case when count(*) = ${ROWS} then '0' end as next from gone`;
+}
 
 /** Retention in the tables of the migration `0038-retention`. */
 export function retentionStore(db: Executor): RetentionStore {
@@ -35,6 +40,9 @@ export function retentionStore(db: Executor): RetentionStore {
             }
             for await (const deliveries of steps(db, EXPIRE_DELIVERIES, () => [keepFor])) {
                 yield { deliveries, events: 0 };
+            }
+            for await (const _ of steps(db, EXPIRE_REPLAYS, () => [keepFor])) {
+                yield { deliveries: 0, events: 0 };
             }
             for await (const events of steps(db, EXPIRE_EVENTS, (next) => [keepFor + EVENT_MARGIN, next])) {
                 yield { deliveries: 0, events };

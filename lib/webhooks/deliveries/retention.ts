@@ -25,7 +25,7 @@ export interface RetentionStore {
     /**
      * Removes what is older than so many milliseconds, in batches that each hold nobody up, for as long as batches are asked for: deliveries
      * that ended before, or are `held` of events from before, with their attempts; and events from {@link EVENT_MARGIN} before that of
-     * which no delivery is left, with the caller's keys that they were accepted under. A delivery that has not ended stays, and so does its event.
+     * which no delivery is left, with the caller's keys that they were accepted under; and replays that ended before. A delivery that has not ended stays, and so does its event.
      */
     expire(keepFor: number): AsyncIterable<Expired>;
 }

@@ -79,6 +79,13 @@ export const exporterPageSchema: Joi.ObjectSchema<Asked> = Joi.object<Asked, tru
     .label('query')
     .default();
 
+/** Whose exporters are listed in full. */
+export const ownerQuerySchema: Joi.ObjectSchema<Pick<SummaryQuery, 'owner'>> = Joi.object<Pick<SummaryQuery, 'owner'>>({
+    owner: Joi.string(),
+})
+    .label('query')
+    .default({});
+
 const summaryQuerySchema = Joi.object<SummaryQuery>({ ids: Joi.array().items(Joi.string()), owner: Joi.string() })
     .label('query')
     .default({});
@@ -112,9 +119,11 @@ export function summaryOf(exporter: ExporterSummary): ExporterSummary {
     return { id, name, collector, owner, state, stopReason, pausedAt, consecutiveFailures };
 }
 
-/** Of a store that can only list all. */
-async function allOf({ list }: ExporterStore, { ids, owner }: SummaryQuery): Promise<readonly StoredExporter[]> {
-    return (await list()).filter((one) => ids?.includes(one.id) !== false && (owner ?? one.owner) === one.owner);
+/** What a store lists in full, whether it heeds the query or not. */
+export async function allOf({ list }: ExporterStore, { ids, owner }: SummaryQuery): Promise<readonly StoredExporter[]> {
+    return (await list(owner === undefined ? {} : { owner })).filter(
+        (one) => ids?.includes(one.id) !== false && (owner ?? one.owner) === one.owner,
+    );
 }
 
 async function rowsOf(

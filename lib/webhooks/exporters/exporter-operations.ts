@@ -7,7 +7,7 @@ import { storeRefusals } from '../store-refusals.ts';
 import type { WebhooksContext } from '../webhooks-context.ts';
 import { type Exporter, type NewExporterSettings, newExporterSchema, type StoredExporter } from './exporter.ts';
 import { type ShownExporter, withHealth } from './exporter-health.ts';
-import { type ExporterLists, exporterLists } from './exporter-lists.ts';
+import { allOf, type ExporterLists, exporterLists, ownerQuerySchema, type SummaryQuery } from './exporter-lists.ts';
 import { type ExporterChanges, exporterChangesSchema, exporterToStore, patchOf } from './exporter-patch.ts';
 import { type ExporterQuestions, exporterQuestions } from './exporter-preview.ts';
 import { resealExporters } from './exporter-resealing.ts';
@@ -36,7 +36,8 @@ export interface CreatedExporter {
 export interface Exporters extends ExporterLists, ExporterQuestions {
     /** A stopped exporter and its signing secret. @throws ScanwireError `INVALID_INPUT` with the field. */
     create(settings: NewExporterSettings): Promise<CreatedExporter>;
-    list(): Promise<readonly Exporter[]>;
+    /** Oldest first; of one owner only, where that is named. @throws ScanwireError `INVALID_INPUT`. */
+    list(query?: Pick<SummaryQuery, 'owner'>): Promise<readonly Exporter[]>;
     get(id: string): Promise<Exporter>;
     /**
      * The exporter and how it fares.
@@ -133,7 +134,7 @@ export function exporters(context: WebhooksContext): Exporters {
             return { exporter: visible(exporter, keyRing), secret, warnings: await warningsOf(exporter, valid.url, context) };
         },
 
-        list: async () => listed(await store.list()),
+        list: async (query) => listed(await allOf(store, checked(ownerQuerySchema, query))),
         ...lists,
         get: async (id) => visible(await stored(id), keyRing),
 
@@ -214,7 +215,7 @@ async function warningsOf(
     { exporters: store, keyRing }: WebhooksContext,
 ): Promise<readonly ReceiverWarning[]> {
     // No event goes to exporters of two owners, so that these never get one twice; nor may an owner learn of another's receivers.
-    const comparable = (await store.list()).filter(({ owner }) => exporter.owner === null || owner === exporter.owner);
+    const comparable = await allOf(store, exporter.owner === null ? {} : { owner: exporter.owner });
     const others = comparable.map((other) => ({ id: other.id, url: knownUrl(other, keyRing) }));
     return receiverWarnings({ ...exporter, url: knownUrl(exporter, keyRing) ?? '' }, givenUrl, others);
 }

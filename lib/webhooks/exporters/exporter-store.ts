@@ -18,8 +18,8 @@ export interface ExporterStore {
     readonly database?: object;
     insert(exporter: StoredExporter): Promise<void>;
     get(id: string): Promise<StoredExporter | null>;
-    /** Oldest first. */
-    list(options?: ReadOptions): Promise<readonly StoredExporter[]>;
+    /** Oldest first; of one owner only, where that is named. A store without `page` may not heed that: then all are answered. */
+    list(options?: ReadOptions & Pick<SummaryQuery, 'owner'>): Promise<readonly StoredExporter[]>;
     /** How it fares; null when there is none. However long its backlog is, a bounded number of rows is read. */
     health(id: string): Promise<ExporterHealth | null>;
     /** What names of `list` and states are, of all that the query names. Optional: else it is made of all that is listed. */

@@ -23,6 +23,9 @@ proveWebhookLaws(t, pageLaws, {
                     .slice(0, limit),
         },
     }),
+    'lists in full the exporters of an owner, and no other': (exporters) => ({
+        exporters: { list: ({ owner: _, ...options } = {}) => exporters.list(options) },
+    }),
     'counts what became of the deliveries to each exporter, in slices of time': answering((rows) =>
         rows.map((row) => ({ ...row, slices: rows[0]?.slices ?? [] })),
     ),

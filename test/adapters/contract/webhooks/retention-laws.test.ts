@@ -1,5 +1,5 @@
 import t from 'tap';
-import { retentionLaws } from '../../../../adapters/contract/webhooks/retention-laws.ts';
+import { retainedReplayLaws, retentionLaws } from '../../../../adapters/contract/webhooks/retention-laws.ts';
 import type { Attempt } from '../../../../lib/webhooks/deliveries/delivery-store.ts';
 import type { Expired, RetentionStore } from '../../../../lib/webhooks/deliveries/retention.ts';
 import { type Mutant, type Mutants, proveWebhookLaws } from './mutants.ts';
@@ -60,9 +60,14 @@ const MUTANTS: Mutants = {
             },
         };
     },
+};
+
+const MUTANTS_OF_REPLAYS: Mutants = {
     'goes on to number and to replay what comes after': (_, deliveries) => ({
         deliveries: { list: async (query) => (await deliveries.list(query)).toReversed() },
     }),
+    'removes replays that ended long enough ago, and no other': early(1),
 };
 
 proveWebhookLaws(t, retentionLaws, MUTANTS);
+proveWebhookLaws(t, retainedReplayLaws, MUTANTS_OF_REPLAYS);

@@ -31,7 +31,7 @@ import { erasureLaws } from './webhooks/erasure-laws.ts';
 import { exporterLaws } from './webhooks/exporter-laws.ts';
 import { onBench } from './webhooks/fixture.ts';
 import { healthLaws, overviewLaws } from './webhooks/health-laws.ts';
-import { holdingLaws } from './webhooks/holding-laws.ts';
+import { chosenHoldingLaws, holdingLaws } from './webhooks/holding-laws.ts';
 import { idempotencyLaws, joinedIdempotencyLaws } from './webhooks/idempotency-laws.ts';
 import { noticeLaws } from './webhooks/notice-laws.ts';
 import { activityOfExportersLaws, ofExportersLaws, replaysOfExportersLaws } from './webhooks/of-exporters-laws.ts';
@@ -176,6 +176,7 @@ export function webhookStoresContract(test: ContractTest, create: () => WebhookS
         { needs: ['attempts'], laws: onBench(attemptLaws) },
         { needs: ['discarding'], laws: onBench(discardingLaws) },
         { needs: ['holding'], laws: onBench(holdingLaws) },
+        { needs: ['holding', 'subscriptions'], laws: onBench(chosenHoldingLaws) },
         { needs: ['overview'], laws: onBench(overviewLaws) },
         { needs: ['summaries'], laws: onBench(summaryLaws) },
         { needs: ['pages'], laws: onBench(pageLaws) },

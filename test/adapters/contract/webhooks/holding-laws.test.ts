@@ -1,24 +1,14 @@
 import t from 'tap';
 import { present } from '../../../../adapters/contract/assertions.ts';
-import { holdingLaws } from '../../../../adapters/contract/webhooks/holding-laws.ts';
+import { webhookStoresContract } from '../../../../adapters/contract/index.ts';
+import { chosenHoldingLaws, holdingLaws } from '../../../../adapters/contract/webhooks/holding-laws.ts';
+import type { WebhookStores } from '../../../../adapters/contract/webhooks/stores.ts';
 import type { DeliveryStore } from '../../../../lib/webhooks/deliveries/delivery-store.ts';
-import { type Mutant, type Mutants, proveWebhookLaws } from './mutants.ts';
+import { lawsOf } from '../laws.ts';
+import { type Mutant, type Mutants, memoryStores, proveWebhookLaws } from './mutants.ts';
 
 const MUTANTS: Mutants = {
     'holds what is accepted for an exporter that an outcome has stopped, and sends none of it': accepting(replayAll),
-    'holds what an exporter has chosen that an outcome has stopped': (_, deliveries) => ({
-        deliveries: {
-            // passes by those who chose, as if a user had stopped them
-            accept: async (newEvents, options) => {
-                const accepted = await deliveries.accept(newEvents, options);
-                const withHeld = await Promise.all(accepted.map(async (one) => ({ one, held: await isHeld(deliveries, one.deliveries) })));
-                return withHeld.map(({ one, held }, index) => {
-                    const { recipients } = present(newEvents[index]);
-                    return held && 'types' in recipients && recipients.subscribers !== undefined ? { ...one, deliveries: [] } : one;
-                });
-            },
-        },
-    }),
     'hands out at once nothing that it holds': (_, deliveries) => ({
         deliveries: {
             accept: async (newEvents, options) => {
@@ -50,7 +40,40 @@ const MUTANTS: Mutants = {
     }),
 };
 
+const MUTANTS_OF_CHOICES: Mutants = {
+    'holds what an exporter has chosen that an outcome has stopped': (_, deliveries) => ({
+        deliveries: {
+            // passes by those who chose, as if a user had stopped them
+            accept: async (newEvents, options) => {
+                const accepted = await deliveries.accept(newEvents, options);
+                const withHeld = await Promise.all(accepted.map(async (one) => ({ one, held: await isHeld(deliveries, one.deliveries) })));
+                return withHeld.map(({ one, held }, index) => {
+                    const { recipients } = present(newEvents[index]);
+                    return held && 'types' in recipients && recipients.subscribers !== undefined ? { ...one, deliveries: [] } : one;
+                });
+            },
+        },
+    }),
+};
+
 proveWebhookLaws(t, holdingLaws, MUTANTS);
+proveWebhookLaws(t, chosenHoldingLaws, MUTANTS_OF_CHOICES);
+
+t.test('asks nothing about choices of stores that keep none', async (t) => {
+    const honest = memoryStores();
+    const lesser = { ...honest, exporters: { ...honest.exporters, subscribers: undefined } } as unknown as WebhookStores;
+    for (const [stores, asked] of [
+        [honest, true],
+        [lesser, false],
+    ] as const) {
+        const laws = lawsOf(webhookStoresContract, () => stores);
+        t.ok(Object.keys(holdingLaws).every((name) => laws.has(name)));
+        t.same(
+            Object.keys(chosenHoldingLaws).map((name) => laws.has(name)),
+            [asked],
+        );
+    }
+});
 
 /** Does something more with what was accepted. */
 function accepting(more: (deliveries: DeliveryStore, ids: readonly string[]) => Promise<void>): Mutant {

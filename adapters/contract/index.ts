@@ -41,7 +41,7 @@ import { pageLaws, summaryLaws } from './webhooks/page-laws.ts';
 import { pauseLaws } from './webhooks/pause-laws.ts';
 import { type Queues, queueBench, queueLaws } from './webhooks/queue-laws.ts';
 import { deploymentRateLaws, rateLaws } from './webhooks/rate-laws.ts';
-import { replayLaws } from './webhooks/replay-laws.ts';
+import { replayedMessageLaws, replayLaws } from './webhooks/replay-laws.ts';
 import { reservationLaws } from './webhooks/reservation-laws.ts';
 import { responseLaws, retainedResponseLaws } from './webhooks/response-laws.ts';
 import { retainedReplayLaws, retentionLaws } from './webhooks/retention-laws.ts';
@@ -182,6 +182,7 @@ export function webhookStoresContract(test: ContractTest, create: () => WebhookS
         { needs: ['pages'], laws: onBench(pageLaws) },
         { needs: ['notices'], laws: onBench(noticeLaws) },
         { needs: ['replays'], laws: onBench(replayLaws) },
+        { needs: ['replays', 'subscriptions'], laws: onBench(replayedMessageLaws) },
         { needs: ['rate'], laws: onBench(deploymentRateLaws) },
         { needs: ['retention'], laws: onBench(retentionLaws) },
         { needs: ['retention', 'replays'], laws: onBench(retainedReplayLaws) },

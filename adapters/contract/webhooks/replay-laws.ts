@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
+import type { Claim } from '../../../lib/webhooks/deliveries/delivery-store.ts';
 import type { Replay, ReplayStore } from '../../../lib/webhooks/deliveries/replays.ts';
+import type { FormattedMessage } from '../../../lib/webhooks/messages/formatted-message.ts';
 import type { NextState } from '../../../lib/webhooks/outcomes/retry-schedule.ts';
 import { assertFields, only, present } from '../assertions.ts';
 import type { Laws } from '../register-laws.ts';
-import { at, failure, success, type WebhookBench } from './fixture.ts';
+import { at, failure, sampleEvent, success, type WebhookBench } from './fixture.ts';
 
 /** Replays of many deliveries. */
 export const replayLaws: Laws<WebhookBench> = {
@@ -184,6 +186,42 @@ export const replayLaws: Laws<WebhookBench> = {
         await Promise.all([1, 2, 3, 4].map(() => storeOf(bench).advance(4)));
         await storeOf(bench).advance(100);
         assertFields(only(await storeOf(bench).list(9)), { done: 6, state: 'done' });
+    },
+};
+
+/** Of what an exporter sends in a format of its own. */
+export const replayedMessageLaws: Laws<WebhookBench> = {
+    async 'replays the bytes that were sent first, whatever format the exporter has by then'(bench) {
+        const { id } = await bench.addExporter({ format: 'slack', kinds: ['*'] });
+        const message: FormattedMessage = {
+            contentType: 'application/json; charset=UTF-8',
+            headers: [['X-Of-The-Format', 'as it was']],
+            body: '{"text":"\\u00fc \u00fc","n":1.0,  "n":1}',
+            failure: null,
+        };
+        const event = sampleEvent({ body: '{ "title":"\\u00fc \u00fc", "n":1.0 }' });
+        await bench.setTime(at(0));
+        await bench.deliveries.accept([{ event, recipients: { types: [], subscribers: [{ exporterId: id, message }] } }]);
+        const sentOf = ({ event: { id, kind, body }, message }: Claim) => ({ id, kind, body, message });
+        const first = only(await bench.claimDue());
+        assert.deepEqual(sentOf(first), { ...event, message });
+        await bench.record([failure(first, 0, { next: { state: 'exhausted' }, health: 'none' })]);
+
+        for (const [index, replay] of [
+            () => bench.replay(first.deliveryId, at(20_000)),
+            async () => {
+                await plan(bench, id, { rate: 100 });
+                await storeOf(bench).advance(100);
+            },
+        ].entries()) {
+            const now = at(20_000 * (index + 1));
+            await bench.update(id, index === 0 ? { format: 'native' } : { format: 'template', template: { text: 'new' } }, now);
+            await replay();
+            const again = only(await bench.claimDue({ now }));
+            assert.deepEqual(sentOf(again), { ...event, message });
+            assert.equal(again.deliveryId, first.deliveryId);
+            await bench.record([failure(again, 0, { next: { state: 'exhausted' }, health: 'none' })], now);
+        }
     },
 };
 

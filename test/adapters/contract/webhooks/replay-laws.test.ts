@@ -1,6 +1,6 @@
 import t from 'tap';
 import { at } from '../../../../adapters/contract/webhooks/fixture.ts';
-import { replayLaws } from '../../../../adapters/contract/webhooks/replay-laws.ts';
+import { replayedMessageLaws, replayLaws } from '../../../../adapters/contract/webhooks/replay-laws.ts';
 import type { ReplayStore } from '../../../../lib/webhooks/deliveries/replays.ts';
 import { type Mutant, type Mutants, proveWebhookLaws } from './mutants.ts';
 
@@ -43,3 +43,15 @@ const MUTANTS: Mutants = {
 };
 
 proveWebhookLaws(t, replayLaws, MUTANTS);
+
+proveWebhookLaws(t, replayedMessageLaws, {
+    // makes what is replayed anew, in the format that the exporter has by then
+    'replays the bytes that were sent first, whatever format the exporter has by then': (_, deliveries) => ({
+        deliveries: {
+            claim: async (requests, session) =>
+                (await deliveries.claim(requests, session)).map((claim) =>
+                    claim?.exporter.format === 'native' ? { ...claim, message: null } : claim,
+                ),
+        },
+    }),
+});

@@ -50,7 +50,7 @@ const attemptFields: Joi.SchemaMap = {
     certificate: Joi.object({ issuer: text, expiresAt: date })
         .allow(null)
         .required()
-        .description('Of the certificate that was presented, where the attempt has made its connection'),
+        .description('Of the certificate that was presented'),
     late: flag().description('Its claim had run out by then: another attempt may have sent the same message'),
 };
 

@@ -171,7 +171,7 @@ function opener() {
         const socket = await connect({ host: url.hostname, port: Number(url.port), signal, progress });
         const handshake = { socket, host: url.hostname, trust: 'strict', timeout: 1000, signal, now: new Date(), progress } as const;
         const secured = await secure({ ...handshake, context: tlsContext(way) });
-        return connection({ socket: secured, origin: url.origin, address: null, fingerprint: null });
+        return connection({ socket: secured, origin: url.origin, address: null, fingerprint: null, certificate: null });
     };
     return { opened, open };
 }

@@ -65,7 +65,7 @@ export interface Outcome {
     readonly address: string | null;
     /** SHA-256 fingerprint of the certificate presented, null for http or before the handshake. */
     readonly fingerprint: string | null;
-    /** Of the certificate presented, where this attempt has made its connection; absent over one that was open already, and for http. */
+    /** Of the certificate presented; absent for http, before the handshake, and for dates that no calendar has. */
     readonly certificate?: PresentedCertificate;
 }
 

@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net';
 import { Client } from 'undici';
+import type { PresentedCertificate } from '../outcomes/outcome.ts';
 
 /** How long a connection may idle, unless the receiver's `Keep-Alive` says less. Milliseconds. */
 const KEEP_ALIVE = 30_000;
@@ -13,6 +14,8 @@ export interface Connection {
     readonly responses: ResponseWatch;
     readonly address: string | null;
     readonly fingerprint: string | null;
+    /** What there is to say of the certificate, for each attempt over the connection. */
+    readonly certificate: PresentedCertificate | null;
     /** By `performance.now()`. */
     readonly connectedAt: number;
     /** Requests sent over it so far. */
@@ -23,7 +26,7 @@ export interface Connection {
 }
 
 /** A socket that is connected, and where it leads. */
-export type ConnectedSocket = Pick<Connection, 'socket' | 'address' | 'fingerprint'> & { readonly origin: string };
+export type ConnectedSocket = Pick<Connection, 'socket' | 'address' | 'fingerprint' | 'certificate'> & { readonly origin: string };
 
 /** Raised before a byte of the request is written, so that the request may go out on another connection without being sent twice. */
 class ConnectionLost extends Error {
@@ -35,7 +38,7 @@ class ConnectionLost extends Error {
  * An HTTP client around a socket that is connected, vetted and secured already. The client cannot connect by itself: when the
  * socket is gone, so is the connection, and undici cannot repeat a request by itself.
  */
-export function connection({ socket, address, fingerprint, origin }: ConnectedSocket): Connection {
+export function connection({ socket, address, fingerprint, certificate, origin }: ConnectedSocket): Connection {
     let connected = false;
     const client = new Client(origin, {
         pipelining: 1,
@@ -60,6 +63,7 @@ export function connection({ socket, address, fingerprint, origin }: ConnectedSo
         responses: filterInterim(socket),
         address,
         fingerprint,
+        certificate,
         connectedAt: performance.now(),
         requests: 0,
         socketError: null,

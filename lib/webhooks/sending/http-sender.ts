@@ -243,7 +243,8 @@ function poster(limits: SenderLimits, connect: ConnectVetted, clock: Clock) {
         const tcpSocket = await connect({ host, port: portOf(url), signal, progress, proxy, owner });
         const handshake = { socket: tcpSocket, host, trust, context, timeout: connectTimeout, signal, now: clock(), progress };
         const socket = url.protocol === 'https:' ? await secure(handshake) : tcpSocket;
-        return connection({ socket, origin: url.origin, address: progress.address, fingerprint: progress.fingerprint });
+        const { address, fingerprint, certificate } = progress;
+        return connection({ socket, origin: url.origin, address, fingerprint, certificate });
     }
 
     return {
@@ -258,6 +259,7 @@ function poster(limits: SenderLimits, connect: ConnectVetted, clock: Clock) {
                     const { connection: used } = lease;
                     progress.address = used.address;
                     progress.fingerprint = used.fingerprint;
+                    progress.certificate = used.certificate;
                     const path = `${url.pathname}${url.search}`;
                     const request = { path, headers, body, maxResponseBytes, keepsBody: onRefused !== null, signal, progress };
                     const result = await exchange(used, request);

@@ -59,7 +59,7 @@ const answersLate: Behaviour = async (socket, request) => {
 async function connected(port: number): Promise<Connection> {
     const socket = net.connect(port, '127.0.0.1');
     await once(socket, 'connect');
-    return connection({ socket, origin: `http://127.0.0.1:${port}`, address: '127.0.0.1', fingerprint: null });
+    return connection({ socket, origin: `http://127.0.0.1:${port}`, address: '127.0.0.1', fingerprint: null, certificate: null });
 }
 
 /** The sockets that are made on this side meanwhile. */

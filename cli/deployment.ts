@@ -1,4 +1,3 @@
-import { statfs } from 'node:fs/promises';
 import Joi from 'joi';
 import { type AuditTrailOptions, auditTrail } from '../lib/audit/audit-trail.ts';
 import { egressGuard } from '../lib/egress/guard.ts';
@@ -11,7 +10,6 @@ import type { DeploymentSettings } from '../lib/webhooks/deployment-settings.ts'
 import type { DeliveryQueue } from '../lib/webhooks/dispatching/delivery-queue.ts';
 import { DEFAULT_COLLECTOR } from '../lib/webhooks/exporters/exporter.ts';
 import { type Doctor, diagnosis } from '../lib/webhooks/observing/doctor.ts';
-import { type Finding, found } from '../lib/webhooks/observing/finding.ts';
 import { webhookTracing } from '../lib/webhooks/observing/tracing.ts';
 import type { WebhookStores, WebhooksOptions } from '../lib/webhooks/options.ts';
 import { httpSender } from '../lib/webhooks/sending/http-sender.ts';
@@ -19,6 +17,7 @@ import { type Webhooks, webhooks } from '../lib/webhooks/webhooks.ts';
 import { within } from '../lib/within.ts';
 import type { System } from '../plugins/admin-console/system.ts';
 import { type DataFolder, prepareDataFolder } from './data-folder.ts';
+import { diskFinding } from './disk-finding.ts';
 import { assertRingFits, storedKeyRing } from './stored-key-ring.ts';
 import { type StoredLicense, storedLicense } from './stored-license.ts';
 import { openRedisQueue, openStores, queueBeside, type Stores } from './stores.ts';
@@ -124,7 +123,7 @@ export function systemOf(
 /** Looks at the disk of the data folder as well, before receivers. */
 function withDisk(doctor: Doctor, folder: DataFolder): Doctor {
     return async (exporterId) => {
-        const [{ findings }, disk] = await Promise.all([doctor(exporterId), diskFinding(folder)]);
+        const [{ findings }, disk] = await Promise.all([doctor(exporterId), diskFinding(folder.path)]);
         const first = findings.findIndex(({ part }) => part === 'exporter');
         return diagnosis(findings.toSpliced(first === -1 ? findings.length : first, 0, disk));
     };
@@ -220,17 +219,4 @@ function egressAllowList(environment: NodeJS.ProcessEnv): readonly string[] {
     }
 
     return allow;
-}
-
-/** What the database and its log need before somebody can look, and what is worth a warning, in bytes. */
-const [TOO_LITTLE, LITTLE] = [256 * 2 ** 20, 2 * 2 ** 30];
-
-/** Whether there is room on the disk of the folder, as the doctor says it. */
-async function diskFinding({ path }: DataFolder): Promise<Finding> {
-    const { bavail, bsize } = await statfs(path);
-    const free = bavail * bsize;
-    const values = [(free / 2 ** 30).toFixed(1), path];
-    return free >= LITTLE
-        ? found('disk', 'ok', 'disk_free', values)
-        : found('disk', free < TOO_LITTLE ? 'wrong' : 'warning', 'disk_full', values);
 }

@@ -28,6 +28,12 @@ export function byErrorCode<Meaning extends string>(
     return new Map(entries.flatMap(([meaning, codes]) => codes.map((code) => [code, meaning])));
 }
 
+/** Alerts of the other side on a certificate of ours, in the spellings of OpenSSL. */
+const REFUSALS: readonly string[] = [
+    ...['BAD_CERTIFICATE', 'UNSUPPORTED_CERTIFICATE', 'CERTIFICATE_REVOKED', 'CERTIFICATE_EXPIRED', 'CERTIFICATE_UNKNOWN'],
+    'UNKNOWN_CA',
+].flatMap((alert) => ['SSLV3', 'TLSV1', 'TLSV13', 'SSL/TLS'].map((version) => `ERR_SSL_${version}_ALERT_${alert}`));
+
 /** Codes of Node, the system and OpenSSL that mean the same wherever they come up. */
 const CODES = byErrorCode<ConnectionCode>({
     // this process or its machine has run out of something, or forbids the call
@@ -62,8 +68,17 @@ const CODES = byErrorCode<ConnectionCode>({
         'ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED',
         'ERR_SSL_SSLV3_ALERT_NO_CERTIFICATE',
         'ERR_SSL_SSL/TLS_ALERT_NO_CERTIFICATE',
+        ...REFUSALS,
     ],
 });
+
+/**
+ * Whether the other side has refused the certificate that was presented to it. Such an alert says nothing of its own, which we judge: what we refuse
+ * comes up as no alert.
+ */
+export function isClientCertificateRefused(error: unknown): boolean {
+    return REFUSALS.includes(errorCode(error));
+}
 
 /**
  * What an error of a connection means, whenever it comes up: on the way to the connection, in its TLS handshake (an alert of the

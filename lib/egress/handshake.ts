@@ -3,7 +3,7 @@ import { isIP } from 'node:net';
 import tls from 'node:tls';
 import { CodedError, codeNote } from '../errors.ts';
 import { within } from '../within.ts';
-import { ConnectionFailure, connectionCode } from './connection-code.ts';
+import { ConnectionFailure, connectionCode, isClientCertificateRefused } from './connection-code.ts';
 
 /** A connection to secure. */
 export interface HandshakeOptions {
@@ -65,6 +65,7 @@ function settled(secured: tls.TLSSocket, host: string, onSecured: HandshakeOptio
 
 function failedHandshake(host: string, error: unknown): ConnectionFailure {
     const code = connectionCode(error, 'tls_failed');
-    const what = code === 'protocol_error' ? 'does not speak TLS on this port' : 'broke off the TLS handshake';
+    const refusal = isClientCertificateRefused(error) ? 'refused the client certificate' : 'broke off the TLS handshake';
+    const what = code === 'protocol_error' ? 'does not speak TLS on this port' : refusal;
     return new ConnectionFailure(code, `${host} ${what}${codeNote(error)}`, error);
 }

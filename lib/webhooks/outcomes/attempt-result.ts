@@ -1,4 +1,4 @@
-import { byErrorCode, ConnectionFailure, connectionCode } from '../../egress/connection-code.ts';
+import { byErrorCode, ConnectionFailure, connectionCode, isClientCertificateRefused } from '../../egress/connection-code.ts';
 import { ProxyFailure } from '../../egress/proxy.ts';
 import { CodedError, codeNote, errorCode, ScanwireError } from '../../errors.ts';
 import { AlteredText } from '../../keys/key-ring.ts';
@@ -50,7 +50,8 @@ function failureOf({ error, unsent }: Exchange, { host }: URL): AttemptFailure {
     }
 
     const code = codeOfError(error, 'connection_reset');
-    return new AttemptFailure(code, `${host} ${NO_RESPONSE[code] ?? 'broke off'}${codeNote(error)}`);
+    const what = isClientCertificateRefused(error) ? 'refused the client certificate' : (NO_RESPONSE[code] ?? 'broke off');
+    return new AttemptFailure(code, `${host} ${what}${codeNote(error)}`);
 }
 
 const NO_RESPONSE: Readonly<Partial<Record<OutcomeCode, string>>> = {

@@ -60,7 +60,7 @@ export const OUTCOME_WORDS: { readonly [Code in OutcomeCode]: OutcomeWords } = {
         'Give the receiver a certificate with the host name of the URL, or correct the name in the URL',
     ),
     tls_client_cert_required: words(
-        'The receiver demands a client certificate, and the exporter has none',
+        'The receiver demands a client certificate, and the exporter has none, or one that the receiver refuses',
         'Give the exporter one that the receiver trusts, or let the receiver check the signature instead',
     ),
     tls_failed: words(

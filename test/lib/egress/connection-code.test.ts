@@ -1,5 +1,5 @@
 import t from 'tap';
-import { connectionCode } from '../../../lib/egress/connection-code.ts';
+import { connectionCode, isClientCertificateRefused } from '../../../lib/egress/connection-code.ts';
 
 const withCode = (code: string): Error => Object.assign(new Error('secret text'), { code });
 
@@ -25,6 +25,17 @@ t.test('names what a code of OpenSSL means, in the spelling of every Node', asyn
     t.equal(meaning('ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED'), 'tls_client_cert_required');
     t.equal(meaning('ERR_SSL_SSLV3_ALERT_NO_CERTIFICATE'), 'tls_client_cert_required');
     t.equal(meaning('ERR_SSL_SSL/TLS_ALERT_NO_CERTIFICATE'), 'tls_client_cert_required');
+    for (const code of [
+        'ERR_SSL_TLSV1_ALERT_UNKNOWN_CA',
+        'ERR_SSL_SSLV3_ALERT_BAD_CERTIFICATE',
+        'ERR_SSL_SSL/TLS_ALERT_CERTIFICATE_EXPIRED',
+    ]) {
+        t.equal(meaning(code), 'tls_client_cert_required', code);
+        t.ok(isClientCertificateRefused(withCode(code)), code);
+    }
+    for (const code of ['ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED', 'CERT_HAS_EXPIRED', 'UNABLE_TO_GET_ISSUER_CERT']) {
+        t.notOk(isClientCertificateRefused(withCode(code)), 'a demand, and what we refuse');
+    }
     t.equal(meaning('ERR_SSL_SSL/TLS_ALERT_HANDSHAKE_FAILURE'), 'tls_failed');
     t.equal(meaning('EPROTO'), 'tls_failed');
     t.equal(meaning('ECONNRESET'), 'connection_reset');

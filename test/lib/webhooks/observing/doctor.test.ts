@@ -1,16 +1,20 @@
+import { spawn } from 'node:child_process';
 import { randomBytes, randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { createServer as createTlsServer, type ServerOptions } from 'node:https';
 import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
 import t, { type Test } from 'tap';
 import { memoryQueue, memoryWebhooks } from '../../../../adapters/memory/index.ts';
 import { ScanwireError } from '../../../../lib/errors.ts';
 import { keyRing } from '../../../../lib/keys/key-ring.ts';
 import { newProgress, outcomeOf } from '../../../../lib/webhooks/outcomes/outcome.ts';
 import { type WebhookExporterOptions, webhooksOf } from '../../../../plugins/webhook-exporter/options.ts';
-import { authority, certificate, chain, forged } from '../../../support/certificates.ts';
+import { authority, type Credentials, certificate, chain, forged } from '../../../support/certificates.ts';
 import { countingReceiver } from '../../../support/counting-receiver.ts';
+import { freePort } from '../../../support/free-port.ts';
 import { recordingProcess } from '../../../support/recording-process.ts';
 
 const options = (): WebhookExporterOptions => ({
@@ -127,6 +131,47 @@ t.test('blames the handshake for a client certificate that the receiver demands'
         const { doctor, exporters } = await running(t);
         const { exporter } = await exporters.create({ url, trust: 'all' });
         t.match((await doctor(exporter.id)).findings.at(-1), { part: 'tls', state: 'wrong' }, version);
+    }
+});
+
+/** A receiver that refuses every client certificate by an alert, as OpenSSL does; Node just hangs up. @returns Its URL. */
+async function refusingReceiver(t: Test, { key, cert }: Credentials, version: '-tls1_2' | '-tls1_3'): Promise<string> {
+    const folder = t.testdir({ 'key.pem': key, 'cert.pem': cert });
+    const port = await freePort();
+    const files = ['-key', join(folder, 'key.pem'), '-cert', join(folder, 'cert.pem'), '-CAfile', join(folder, 'cert.pem')];
+    const server = spawn(
+        'openssl',
+        ['s_server', '-accept', `127.0.0.1:${port}`, ...files, '-Verify', '1', '-verify_return_error', version],
+        {
+            stdio: ['pipe', 'pipe', 'ignore'],
+        },
+    );
+    t.teardown(() => server.kill('SIGKILL'));
+    for await (const line of createInterface(server.stdout)) {
+        if (line === 'ACCEPT') {
+            break;
+        }
+    }
+    return `https://127.0.0.1:${port}/`;
+}
+
+t.test('blames the client certificate that a receiver refuses, and not its own', async (t) => {
+    const presented = await certificate({ authority: await authority('Unknown') });
+    const clientCertificate = { certificate: presented.cert, key: presented.key };
+    for (const version of ['-tls1_2', '-tls1_3'] as const) {
+        const url = await refusingReceiver(t, await certificate(), version);
+        const { doctor, exporters } = await running(t);
+        const { exporter } = await exporters.create({ url, trust: 'all', clientCertificate });
+        t.match(
+            (await doctor(exporter.id)).findings.at(-1),
+            {
+                part: 'tls',
+                state: 'wrong',
+                text: /refused the client certificate \(ERR_SSL_\S+_UNKNOWN_CA\)/,
+                advice: /tls_client_cert_required/,
+            },
+            version,
+        );
     }
 });
 

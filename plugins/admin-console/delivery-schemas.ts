@@ -47,10 +47,7 @@ const attemptFields: Joi.SchemaMap = {
     timings: timingsSchema.allow(null).required(),
     address: nullableText.description('Address that was called'),
     fingerprint: nullableText.description('SHA-256 fingerprint of the certificate that was presented'),
-    certificate: Joi.object({ issuer: text, expiresAt: date })
-        .allow(null)
-        .required()
-        .description('Of the certificate that was presented'),
+    certificate: Joi.object({ issuer: text, expiresAt: date }).allow(null).required().description('Of the certificate that was presented'),
     late: flag().description('Its claim had run out by then: another attempt may have sent the same message'),
 };
 

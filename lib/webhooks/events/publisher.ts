@@ -5,6 +5,7 @@ import { ScanwireError } from '../../errors.ts';
 import { checked } from '../../schema-validation.ts';
 import { assertTransaction, type Executor } from '../../transaction.ts';
 import type { Acceptance, DeliveryStore } from '../deliveries/delivery-store.ts';
+import { ACCEPTANCES_AT_ONCE, acceptanceLimit } from '../dispatching/acceptance-limit.ts';
 import { ownerSchema } from '../exporters/exporter.ts';
 import type { MessageCache } from '../sending/message-cache.ts';
 import { RULE_SETS, type RuleSet } from '../setting-values.ts';
@@ -93,9 +94,6 @@ const MAX_BYTES = 16 * 1024 * 1024;
 /** Maximum number of events that share one statement. */
 const BATCH = 100;
 
-/** Maximum number of such statements at once. Few, since none sees what the others hand out meanwhile: together they can exceed an exporter's window. */
-const STATEMENTS_AT_ONCE = 2;
-
 const ownerAndKeysSchema: Joi.ObjectSchema<{ owner?: string; idempotencyKey?: string; orderKey?: string }> = Joi.object({
     owner: ownerSchema,
     idempotencyKey: Joi.string().max(200),
@@ -107,15 +105,18 @@ export function publisher(context: WebhooksContext): Publisher {
     const { kinds, deliveries, maxBodyBytes, newId, dispatcher, session, reservations, messageCache, routing } = context;
     const published = publishing(context);
     const traced = tracedBy(context);
+    const limit = acceptanceLimit(dispatcher);
     const acceptTogether = (events: readonly UnroutedEvent[]) => routing.route(events, accept);
-    const acceptBatched = batched<UnroutedEvent, Acceptance>(acceptTogether, BATCH, STATEMENTS_AT_ONCE);
+    const acceptBatched = batched<UnroutedEvent, Acceptance>(acceptTogether, BATCH, ACCEPTANCES_AT_ONCE);
     // In statements of their own: they may wait for others of their keys, and must not keep others waiting.
-    const acceptOrdered = batched<UnroutedEvent, Acceptance>(acceptTogether, BATCH, STATEMENTS_AT_ONCE);
+    const acceptOrdered = batched<UnroutedEvent, Acceptance>(acceptTogether, BATCH, ACCEPTANCES_AT_ONCE);
 
     /** Those who publish wait for the rows and not for the queue. */
     async function accept(newEvents: readonly NewEvent[], revision: { readonly revision?: number }): Promise<readonly Acceptance[]> {
-        const handOut = dispatcher.handOutOptions();
-        const accepted = await deliveries.accept(newEvents, handOut === undefined ? revision : { handOut, ...revision });
+        const accepted = await limit.run(
+            (handOut) => deliveries.accept(newEvents, handOut === undefined ? revision : { handOut, ...revision }),
+            (accepted) => accepted.some(({ deliveries, handedOut }) => handedOut.length < deliveries.length),
+        );
         const createdAt = reservations.now();
         if (createdAt !== null && session.offers()) {
             for (const [index, one] of accepted.entries()) {
@@ -125,9 +126,6 @@ export function publisher(context: WebhooksContext): Publisher {
         const handedOut = accepted.flatMap((one) => one.handedOut);
         if (handedOut.length > 0) {
             dispatcher.add(handedOut);
-        }
-        if (accepted.some(({ deliveries, handedOut }) => handedOut.length < deliveries.length)) {
-            dispatcher.wake();
         }
         return accepted;
     }

@@ -5,6 +5,7 @@ import { ScanwireError } from '../../lib/errors.ts';
 import { checked } from '../../lib/schema-validation.ts';
 import type { DeliveryQueue } from '../../lib/webhooks/dispatching/delivery-queue.ts';
 import { type HostPool, ownPool } from '../postgres/own-pool.ts';
+import { connectionLosses } from './connection-losses.ts';
 import { bullmqQueue } from './queue.ts';
 import type { BullmqServer } from './worker.ts';
 
@@ -70,7 +71,7 @@ function postgresServer(pool: QueuePool): BullmqServer {
 
         async worker() {
             pool.reserve(1);
-            return { connection, isSteady: () => true, stopWaiting: () => {}, release: () => pool.reserve(-1) };
+            return { connection, isSteady: pool.isSteady, stopWaiting: () => {}, release: () => pool.reserve(-1) };
         },
 
         close: () => pool.end(),
@@ -112,16 +113,23 @@ interface QueuePool extends Pick<Pool, 'connect' | 'end'> {
     removeAllListeners(): QueuePool;
     /** Makes room for so many more sessions (fewer when negative): a worker keeps one for listening. */
     reserve(sessions: number): void;
+    /** As that of the connection of a worker: the workers share those of the pool. */
+    isSteady(): boolean;
 }
 
 /** A pool of our own needs no change of the application's `search_path` around each statement. */
 function queuePool(application: HostPool, connections: number): QueuePool {
-    const pool = ownPool(application, connections, (client) => client.query(`SET search_path TO ${SCHEMA}`));
+    const { isSteady, watch } = watchedClients();
+    const pool = ownPool(application, connections, (client) => {
+        watch(client);
+        return client.query(`SET search_path TO ${SCHEMA}`);
+    });
     const facade: QueuePool = {
         options: { keepAlive: true },
         query: (text, values) => pool.query(text, values),
         connect: async () => droppedWhenSilent(await pool.connect()),
         end: () => pool.end(),
+        isSteady,
         // BullMQ adds a listener for each queue and never takes it away.
         on: () => facade,
         removeAllListeners: () => facade,
@@ -131,6 +139,27 @@ function queuePool(application: HostPool, connections: number): QueuePool {
         },
     };
     return facade;
+}
+
+/** Notes which clients are lost, and the first that is made after one was. */
+function watchedClients(): { isSteady(): boolean; watch(client: PoolClient): void } {
+    const { note, isSteady } = connectionLosses();
+    let isLost = false;
+    return {
+        isSteady,
+
+        watch(client) {
+            if (isLost) {
+                isLost = false;
+                note();
+            }
+            // One that the pool has ended says nothing.
+            client.on('error', () => {
+                isLost = true;
+                note();
+            });
+        },
+    };
 }
 
 /** A client is given out again and again. */

@@ -5,7 +5,7 @@ import Joi from 'joi';
 import { ScanwireError } from '../../lib/errors.ts';
 import { checked, isObject } from '../../lib/schema-validation.ts';
 import type { DeliveryQueue } from '../../lib/webhooks/dispatching/delivery-queue.ts';
-import { RESERVATION_TIMES } from '../../lib/webhooks/dispatching/reservations.ts';
+import { connectionLosses } from './connection-losses.ts';
 import { bullmqQueue } from './queue.ts';
 import {
     type ConnectionRole,
@@ -160,16 +160,13 @@ async function workerConnection(
     open: (role: ConnectionRole) => Promise<RedisClient>,
 ): Promise<Pick<BullmqWorkerConnection, 'connection' | 'isSteady' | 'stopWaiting' | 'release'>> {
     let waits = true;
-    let lostAt = Number.NEGATIVE_INFINITY;
+    const losses = connectionLosses();
     const redis = await open({ ...WORKER, retryStrategy: (times) => (waits ? retryStrategy(times) : null) });
     const clients = [redis];
-    /** It counts from the moment in which the connection is there again. */
     const watch = (client: RedisClient): void => {
         client.on('close', () => {
-            lostAt = performance.now();
-            client.once('ready', () => {
-                lostAt = performance.now();
-            });
+            losses.note();
+            client.once('ready', losses.note);
         });
     };
     watch(redis);
@@ -183,7 +180,7 @@ async function workerConnection(
 
     return {
         connection: redis,
-        isSteady: () => performance.now() - lostAt > RESERVATION_TIMES.beginWithin,
+        isSteady: losses.isSteady,
 
         stopWaiting() {
             waits = false;

@@ -15,6 +15,8 @@ const job = (collector = 'default', attempt = 1): DeliveryJob => ({
     reservation: null,
 });
 
+const RESERVATION = { token: 'a', beginBy: 1, generation: 0, attemptSinceReplay: 1, settings: 0 };
+
 async function opened(t: Test, options: pg.PoolConfig = {}): Promise<{ pool: pg.Pool; queue: DeliveryQueue; url: string }> {
     const database = await testDatabase();
     const pool = new pg.Pool({ connectionString: database.url, ...options });
@@ -125,6 +127,39 @@ t.test('survives the loss of every connection', async (t) => {
         ),
     );
     await until(() => seen.includes(after.deliveryId));
+});
+
+t.test('hands over no claim after a connection was lost', async (t) => {
+    const { pool, queue } = await opened(t);
+    await queue.ready();
+    // What a process hands out to its own worker needs no server.
+    const other = postgresQueue({ pool });
+    t.teardown(() => other.close());
+    const seen: DeliveryJob[] = [];
+    let open = (): void => {};
+    const worker = await queue.work(
+        'default',
+        (one) => {
+            seen.push(one);
+            return seen.length === 2 ? new Promise<void>((resolve) => (open = resolve)) : Promise.resolve();
+        },
+        { concurrency: 1 },
+    );
+    t.teardown(() => worker.close());
+    await other.add([{ ...job(), reservation: RESERVATION }]);
+    await until(() => seen.length === 1);
+    t.strictSame(seen[0]?.reservation, RESERVATION);
+
+    // It has no claim, so that the next one waits for its end in the server.
+    await other.add([job()]);
+    await until(() => seen.length === 2);
+    await other.add([{ ...job(), reservation: RESERVATION }]);
+    await pool.query(
+        'SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()',
+    );
+    open();
+    await until(() => seen.length === 3);
+    t.equal(seen[2]?.reservation, null);
 });
 
 t.test('reports what a handler throws and drops the job', async (t) => {

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { mock } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
-import { createRedisBackend } from 'bullmq';
+import { createRedisBackend, Worker } from 'bullmq';
 import { Redis } from 'ioredis';
 import t, { type Test } from 'tap';
 import { redisQueue } from '../../../adapters/bullmq/index.ts';
@@ -533,4 +533,73 @@ t.test('stores a reservation under the name by which processes of earlier releas
     t.teardown(() => client.quit());
     const [stored] = await client.keys(`*:${handedOut.deliveryId}-1-*`);
     t.same(JSON.parse((await client.hget(stored ?? '', 'data')) ?? '{}').grant, handedOut.reservation);
+});
+
+/** Two queues on one server of their own: what a process hands out to its own worker needs no server. */
+async function twoQueues(t: Test) {
+    const { url } = await ownServer(t);
+    const redis = new Redis(url);
+    t.teardown(() => redis.disconnect());
+    const prefix = `t-${randomUUID()}`;
+    const [queue, other] = [redisQueue({ url, prefix, ...quiet }), redisQueue({ url, prefix, ...quiet })];
+    closes(t, queue);
+    closes(t, other);
+    await Promise.all([queue.ready(), other.ready()]);
+    return { redis, prefix, url, queue, other };
+}
+
+t.test('hands over no claim after a connection was lost', async (t) => {
+    const { redis, queue, other } = await twoQueues(t);
+    const seen: DeliveryJob[] = [];
+    let open = (): void => {};
+    const worker = await queue.work(
+        'default',
+        (one) => {
+            seen.push(one);
+            return seen.length === 2 ? new Promise<void>((resolve) => (open = resolve)) : Promise.resolve();
+        },
+        { concurrency: 1 },
+    );
+    t.teardown(() => worker.close());
+    await other.add([reserved()]);
+    await until(() => seen.length === 1);
+    t.ok(seen[0]?.reservation);
+
+    // It has no claim, so that the next one waits for its end in the server.
+    await other.add([job()]);
+    await until(() => seen.length === 2);
+    await other.add([reserved()]);
+    await redis.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
+    open();
+    await until(() => seen.length === 3);
+    t.equal(seen[2]?.reservation, null);
+});
+
+t.test('hands over no claim of a job that another worker has lost', async (t) => {
+    const { redis, prefix, url, queue, other } = await twoQueues(t);
+    await other.add([reserved()]);
+    const connection = new Redis(url, { maxRetriesPerRequest: null });
+    const dying = new Worker('scanwire-default', null, { connection, prefix, autorun: false, lockDuration: 50, stalledInterval: 50 });
+    t.ok(await dying.getNextJob('of one that dies'));
+    await dying.startStalledCheckTimer();
+    await until(async () => (await redis.llen(`${prefix}:scanwire-default:wait`)) === 1);
+    await dying.close(true);
+    connection.disconnect();
+
+    const seen: DeliveryJob[] = [];
+    const worker = await queue.work('default', async (one) => void seen.push(one), { concurrency: 1 });
+    t.teardown(() => worker.close());
+    await until(() => seen.length === 1);
+    t.equal(seen[0]?.reservation, null);
+});
+
+t.test("keeps BullMQ's stream of events short", async (t) => {
+    const { redis, prefix, queue } = await twoQueues(t);
+    for (let count = 0; count < 10; count += 1) {
+        await queue.add(Array.from({ length: 100 }, () => job()));
+    }
+    t.equal(await redis.llen(`${prefix}:scanwire-default:wait`), 1_000);
+    const events = await redis.xlen(`${prefix}:scanwire-default:events`);
+    // Redis cuts it by whole nodes, each of a hundred.
+    t.ok(events <= 300, `${events} events`);
 });

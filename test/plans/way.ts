@@ -4,6 +4,7 @@ import { BEGIN_WITHIN, failure, forAll, holderOf, sampleEvent, success } from '.
 import { postgresWebhooks } from '../../adapters/postgres/index.ts';
 import type { DeliveryStore, Dispatched, DispatchOptions, SweepOptions } from '../../lib/webhooks/deliveries/delivery-store.ts';
 import type { HandOutOptions } from '../../lib/webhooks/dispatching/reservations.ts';
+import type { ExporterStore } from '../../lib/webhooks/exporters/exporter-store.ts';
 import type { BreakerRules } from '../../lib/webhooks/outcomes/breaker.ts';
 import type { Execution, ExplainedConnection } from './executed-plans.ts';
 
@@ -20,11 +21,8 @@ const SWEEP: SweepOptions = { requeueAfter: 60_000, limit: 500 };
 export const AT_RATE = 'at a rate: ';
 const RATE = 1_000;
 
-/** The first dispatch of a second raises marks, and every fifth passes all that has waited, dead or not. */
+/** The first dispatch of a second raises marks, and every fifth second one passes all that has waited, dead or not. */
 export const LOOK_THROUGH = 'look through all that waits';
-
-/** Once in ten sweeps, for all that has ended meanwhile. */
-export const FOLD = 'fold what has ended';
 
 /**
  * Calls every statement of a delivery's way, each for one row, or two where one has a statement of its own, and those of the polls once more when there is nothing for them. None is left
@@ -32,7 +30,7 @@ export const FOLD = 'fold what has ended';
  */
 export async function wayOf(connection: ExplainedConnection): Promise<Way> {
     const way = new Map<string, Execution>();
-    const { deliveries } = postgresWebhooks({ pool: connection.pool, notify: false });
+    const { deliveries, exporters } = postgresWebhooks({ pool: connection.pool, notify: false });
     async function step<T>(name: string, run: () => Promise<T>): Promise<T> {
         let result: { readonly value: T } | undefined;
         const execution = await connection.executed(async () => {
@@ -45,6 +43,7 @@ export async function wayOf(connection: ExplainedConnection): Promise<Way> {
     await step('read the time', () => deliveries.now());
     await step(LOOK_THROUGH, () => deliveries.dispatch(DISPATCH));
     await quickWay(deliveries, step);
+    await chosenWay(deliveries, exporters, step);
     await waitingWay(connection, deliveries, step);
     await lostWay(deliveries, step);
     await step('hand out nothing', () => deliveries.dispatch(DISPATCH));
@@ -84,6 +83,23 @@ async function quickWay(deliveries: DeliveryStore, step: Step): Promise<void> {
     await step('get a delivery', () => deliveries.get(deliveryId));
     await step('list its attempts', () => deliveries.attempts(deliveryId));
     await step('list its responses', async () => await deliveries.responses?.of(deliveryId));
+}
+
+/** For an exporter with a subscription; and with a key of the caller's, then the same once more. */
+async function chosenWay(deliveries: DeliveryStore, exporters: ExporterStore, step: Step): Promise<void> {
+    const subscribed = await step('read subscriptions', async () => await exporters.subscribers?.());
+    const { id: exporterId } = only(subscribed?.exporters ?? []);
+    const recipients = { types: [], subscribers: [{ exporterId, message: null }] };
+    const keyed = { ...forAll(sampleEvent()), idempotency: { key: randomUUID(), digest: 'of the body' } };
+    for (const [name, newEvent] of [
+        ['accept for a subscriber', { event: sampleEvent(), recipients }],
+        ['accept with a key', keyed],
+    ] as const) {
+        const { handedOut } = only(await step(name, () => deliveries.accept([newEvent], { handOut: HAND_OUT })));
+        await deliveries.recordOutcomes([success(holderOf(only(handedOut)), { begunAt: await deliveries.now() })], BREAKER);
+    }
+    const repeated = { ...keyed, event: sampleEvent() };
+    await step('accept with the key once more', () => deliveries.accept([repeated], { handOut: HAND_OUT }));
 }
 
 async function acceptOne(
@@ -133,7 +149,7 @@ async function ratedWay(deliveries: DeliveryStore, step: Step): Promise<void> {
 
 /** What has ended becomes part of the numbers, seldom; then there is nothing to do. */
 async function foldedWay({ pool }: ExplainedConnection, step: Step): Promise<void> {
-    await step(FOLD, () => pool.query('select scanwire.fold_delivery_counts(5000)'));
+    await step('fold what has ended', () => pool.query('select scanwire.fold_delivery_counts(5000)'));
     await step('fold nothing', () => pool.query('select scanwire.fold_delivery_counts(5000)'));
 }
 

@@ -31,7 +31,7 @@ export function bullmqQueue(server: BullmqServer): DeliveryQueue {
         try {
             const queue = await producer(name);
             const added = bullmqJobs(jobs.filter(({ collector }) => queueName(collector) === name));
-            if (added.length <= FEW) {
+            if (added.length <= server.few) {
                 await Promise.all(added.map(({ name, data, opts }) => queue.add(name, data, opts)));
             } else {
                 await queue.addBulk([...added]);
@@ -61,6 +61,9 @@ export function bullmqQueue(server: BullmqServer): DeliveryQueue {
 
             const left = jobs.filter((job) => workers.get(job.collector)?.takes(job) !== true);
             const names = new Set(left.map(({ collector }) => queueName(collector)));
+            if (names.size > 1) {
+                server.gatherWrites?.();
+            }
             await Promise.all(Array.from(names, (name) => addTo(name, left)));
         },
 
@@ -98,9 +101,6 @@ async function openProducer(server: BullmqServer, name: string): Promise<Produce
         throw error;
     }
 }
-
-/** Of so few, adding each by itself is quicker; on PostgreSQL, twenty times. */
-const FEW = 3;
 
 /** Deliveries that share one job of BullMQ, at most; where fewer are added at once, they are spread over so many jobs. */
 const BUNDLE = { max: 16, spread: 8 };

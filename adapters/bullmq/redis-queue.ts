@@ -74,6 +74,7 @@ function redisServer(
     let prefix = given ?? '{scanwire}';
     let producer: Promise<RedisClient> | undefined;
     let connecting: Promise<void> | undefined;
+    let ready: RedisClient | undefined;
 
     async function connected(): Promise<RedisClient> {
         producer ??= open(PRODUCER);
@@ -95,11 +96,14 @@ function redisServer(
             throw new ScanwireError('UNAVAILABLE', 'Redis cannot be reached: the connection is being made again');
         }
 
+        ready = redis;
         return redis;
     }
 
     return {
         name: 'Redis',
+        // Several share one write to the socket.
+        few: 1,
         backend: createRedisBackend as BackendFactory,
 
         address(deployment) {
@@ -114,6 +118,14 @@ function redisServer(
         },
 
         producer: async () => ({ connection: await connected(), prefix }),
+
+        gatherWrites() {
+            // The nodes of a cluster have a connection each.
+            if (ready !== undefined && !isCluster(ready)) {
+                gatherWritesOf(ready);
+            }
+        },
+
         hasLostJobs: lossDetector(connected, () => `${prefix}:contents`),
 
         async worker() {
@@ -126,6 +138,12 @@ function redisServer(
             redis?.disconnect();
         },
     };
+}
+
+/** Jobs for several queues are several pipelines, which share one write to the socket so. */
+function gatherWritesOf({ stream }: Redis): void {
+    stream?.cork();
+    setImmediate(() => stream?.uncork());
 }
 
 /**

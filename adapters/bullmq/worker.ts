@@ -223,6 +223,10 @@ export interface BullmqServer {
     address(deployment: string): QueueAddress;
     /** @throws ScanwireError `MISCONFIGURED`, `UNAVAILABLE`. */
     ready(): Promise<void>;
+    /** Of so few jobs for one queue, adding each by itself is quicker. */
+    readonly few: number;
+    /** What is sent before this turn of the event loop ends leaves together; absent where that gains nothing. */
+    gatherWrites?(): void;
     /** A connection that fails at once while the server is away. @throws ScanwireError `UNAVAILABLE`. */
     producer(): Promise<BullmqConnection>;
     /** As `DeliveryQueue.hasLostJobs`. */

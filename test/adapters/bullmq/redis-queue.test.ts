@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { Socket } from 'node:net';
 import { mock } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
 import { createRedisBackend, Worker } from 'bullmq';
@@ -347,6 +348,7 @@ t.test('opens a queue again when it has failed to open', async (t) => {
     const connections = [away, there];
     const server = {
         name: 'Redis',
+        few: 1,
         backend: createRedisBackend as BullmqServer['backend'],
         address: () => ({ queue: 'Redis' as const }),
         ready: async () => {},
@@ -602,4 +604,30 @@ t.test("keeps BullMQ's stream of events short", async (t) => {
     const events = await redis.xlen(`${prefix}:scanwire-default:events`);
     // Redis cuts it by whole nodes, each of a hundred.
     t.ok(events <= 300, `${events} events`);
+});
+
+t.test('sends what is added together by one write', async (t) => {
+    const { url, queue } = await twoQueues(t);
+    // The first of a queue opens it, and Redis learns the scripts.
+    const [first, second] = [job('west'), job('east')];
+    await queue.add([first, second]);
+    await queue.add([job('west'), job('west')]);
+    const port = Number(new URL(url).port);
+    let writes = 0;
+    const prototype = Socket.prototype as unknown as Record<string, (this: Socket, ...args: unknown[]) => void>;
+    for (const name of ['_write', '_writev']) {
+        const original = prototype[name] as (this: Socket, ...args: unknown[]) => void;
+        prototype[name] = function (...args) {
+            writes += this.remotePort === port ? 1 : 0;
+            original.apply(this, args);
+        };
+        t.teardown(() => {
+            prototype[name] = original;
+        });
+    }
+    for (const collectors of [['west'], ['west', 'west'], ['west', 'west', 'west'], Array(64).fill('west'), ['west', 'east']]) {
+        writes = 0;
+        await queue.add(collectors.map((collector) => job(collector)));
+        t.equal(writes, 1, `${collectors.length} jobs for ${new Set(collectors).size} collectors`);
+    }
 });

@@ -1,6 +1,8 @@
+import { randomUUID } from 'node:crypto';
 import { createPostgresBackend, Queue, runMigrations, Worker } from 'bullmq';
 import pg from 'pg';
 import t from 'tap';
+import { postgresQueue } from '../../../adapters/bullmq/index.ts';
 import { openMemoryDatabase } from '../../../adapters/pglite/index.ts';
 import { migrate, postgresStores, transaction } from '../../../adapters/postgres/index.ts';
 
@@ -80,3 +82,33 @@ t.test('can be ended while a worker still listens', async (t) => {
 async function* each<T>(values: readonly T[]): AsyncGenerator<T> {
     yield* values;
 }
+
+t.test('takes few jobs of a queue one by one, and many by one statement', async (t) => {
+    const database = await openMemoryDatabase();
+    const statements: string[] = [];
+    class CountedPool extends pg.Pool {
+        override query(...args: unknown[]): never {
+            statements.push(String(args[0]));
+            return super.query(...(args as [string])) as never;
+        }
+    }
+    const pool = new CountedPool({ ...database.options });
+    const queue = postgresQueue({ pool });
+    t.teardown(async () => {
+        await queue.close();
+        await pool.end();
+        await database.end();
+    });
+    const job = () => ({ collector: 'default', deliveryId: randomUUID(), attempt: 1, singleAttempt: false, reservation: null });
+    await queue.add([job()]);
+    for (const [count, adding] of [
+        [1, 1],
+        [3, 3],
+        [4, 1],
+    ] as const) {
+        statements.length = 0;
+        await queue.add(Array.from({ length: count }, job));
+        t.equal(statements.filter((text) => /add_/.test(text)).length, adding, `${count} jobs`);
+        t.equal(statements.filter((text) => /add_jobs_bulk/.test(text)).length, count === 4 ? 1 : 0);
+    }
+});

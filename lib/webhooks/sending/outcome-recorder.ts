@@ -14,7 +14,8 @@ export interface OutcomeRecorder {
 }
 
 /**
- * Claims share one statement at a time, and outcomes another, so that many share each. Beside a statement that has said nothing for a second, since
+ * Claims share one statement at a time, and outcomes another, so that many share each: what comes while one runs gathers, and goes with the next, which
+ * begins as that one ends. A second one beside it would find fewer to share, for as much work each. Beside a statement that has said nothing for a second, since
  * its connection may be dead, a second one may run: otherwise the deliveries that wait for it would not be sent.
  */
 export const STATEMENTS: Concurrency = { runs: 1, silentAfter: 1_000, runsWithSilent: 2, sharesMoment: true };

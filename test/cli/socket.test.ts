@@ -60,6 +60,7 @@ t.test('answers commands through its socket', async (t) => {
         code: 0,
         stdout: /^PART +STATE +FOUND\nstore +ok +The embedded database answers\n(.+\n)+disk +(?:ok|warning) +[\d.]+ GiB are free at/,
     });
+    t.match(found.stdout, /^queue +ok +The queue in this process has taken/m);
     t.match(await json(data, 'migrate'), { applied: [String] });
     t.match(await json(data, 'migrate'), { applied: [] });
     t.match(await json(data, 'license', 'show'), { valid: true });

@@ -56,10 +56,7 @@ const BATCH = 500;
 const TRIED = { apart: 4, within: 600, turnEvery: 20 } as const;
 
 /**
- * A job of several deliveries is done when all of them have begun, and each place in the window comes back here when its attempt has ended: so a slow
- * attempt holds up neither those that share its job nor other workers, and a stop waits only for what has begun. A job that took new deliveries
- * as its first ones end would need a hand-out of its own, which knows less of what waits than this one.
- *
+ * A job is done when its deliveries have begun, so that a slow one holds up no other: the place of each comes back through dispatch when it has ended.
  * The place of an attempt stays empty for such a part of the time that it took, and no longer than so many milliseconds: attempts that took long end
  * together, by their time limit, and one hand-out for all of them costs hardly more than one for each.
  */

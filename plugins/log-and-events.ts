@@ -90,14 +90,20 @@ export function announcing(
     { instance }: Registration,
     log: Log = logging(server, plugin, { instance }),
 ): (event: HostEvent) => void {
-    return (event) => {
-        try {
-            const told: ScanwireEvent = { ...event, plugin, ...(instance !== undefined && { instance }) };
-            server.events.emit({ name: EVENT, channel: event.type }, told);
-        } catch (error) {
-            log('error', error as Error);
+    // Not `emit`: nobody would catch what an asynchronous listener throws.
+    async function announce(event: HostEvent): Promise<void> {
+        const told: ScanwireEvent = { ...event, plugin, ...(instance !== undefined && { instance }) };
+        const heard = await server.events.gauge({ name: EVENT, channel: event.type }, told);
+        for (const { reason } of heard.filter(isRejected)) {
+            log('error', reason as Error);
         }
-    };
+    }
+
+    return (event) => void announce(event).catch((error: Error) => log('error', error));
+}
+
+function isRejected(result: PromiseSettledResult<unknown>): result is PromiseRejectedResult {
+    return result.status === 'rejected';
 }
 
 /**

@@ -31,8 +31,10 @@ export interface ApiKeysSettings {
 export interface ApiKeysOptions extends ApiKeysSettings {
     /** Returns the id of a new key; UUIDs by default. */
     readonly newId?: (() => string) | undefined;
-    /** Told when a key was made, used for the first time, or revoked. What it throws is the caller's who did that. */
-    readonly onEvent?: ((event: KeyEvent) => void) | undefined;
+    /** Told when a key was made, used for the first time, or revoked. Nothing waits for it; what it throws goes to `onError`. */
+    readonly onEvent?: ((event: KeyEvent) => void | Promise<void>) | undefined;
+    /** Receives what `onEvent` throws. */
+    readonly onError?: ((error: Error) => void) | undefined;
     /** Returns this many random bytes, for a new key. */
     readonly random?: ((size: number) => Uint8Array) | undefined;
 }
@@ -59,6 +61,7 @@ const optionsSchema: Joi.ObjectSchema<CheckedOptions> = Joi.object({
     ...apiKeysSettings,
     newId: Joi.function(),
     onEvent: Joi.function(),
+    onError: Joi.function(),
     random: Joi.function(),
 }).required();
 
@@ -157,9 +160,10 @@ const TOUCH_INTERVAL_MS = 60_000;
  */
 export function apiKeys(options: ApiKeysOptions): ApiKeys {
     const settings = checked<CheckedOptions>(optionsSchema, options, { subject: 'apiKeys options', code: 'MISCONFIGURED' });
-    const { store, keyRing, revealable, acceptForeignKeys, clock = systemClock, newId = randomUUID, random, onEvent = () => {} } = settings;
+    const { store, keyRing, revealable, acceptForeignKeys, clock = systemClock, newId = randomUUID, random } = settings;
+    const tell = telling(settings);
     const looksRight = acceptForeignKeys ? looksLikeForeignKey : looksLikeApiKey;
-    const touch = settings.lastUse ? touching(store, clock, (id) => onEvent({ type: 'key.used', id })) : async () => {};
+    const touch = settings.lastUse ? touching(store, clock, (id) => tell({ type: 'key.used', id })) : async () => {};
     const find = finding(store);
 
     return {
@@ -182,7 +186,7 @@ export function apiKeys(options: ApiKeysOptions): ApiKeys {
                 ...(store.keepsScopes === true && { scopes }),
                 ...(store.keepsLimits === true && { workspaces, expiresAt }),
             });
-            onEvent({ type: 'key.created', id });
+            tell({ type: 'key.created', id });
             return { id, name: checkedName, key };
         },
 
@@ -205,7 +209,7 @@ export function apiKeys(options: ApiKeysOptions): ApiKeys {
                 await existing(store, id);
                 throw new ScanwireError('CONFLICT', 'Cannot revoke the key: it is revoked already');
             }
-            onEvent({ type: 'key.revoked', id });
+            tell({ type: 'key.revoked', id });
         },
 
         async verify(key) {
@@ -232,6 +236,15 @@ export function apiKeys(options: ApiKeysOptions): ApiKeys {
 
         sealAnew: (after = null) => resealKeys(store, keyRing, after),
     };
+}
+
+/** What the application does with an event is no part of what was done to the key: that stands, and a new key's text is told only once. */
+function telling({ onEvent = () => {}, onError = () => {} }: ApiKeysOptions): (event: KeyEvent) => void {
+    async function tell(event: KeyEvent): Promise<void> {
+        await onEvent(event);
+    }
+
+    return (event) => void tell(event).catch(onError);
 }
 
 async function existing(store: ApiKeyStore, id: string): Promise<StoredApiKey> {

@@ -263,6 +263,31 @@ t.test('tells of keys, and of the first use only', async (t) => {
     );
 });
 
+t.test('makes, takes and revokes keys whatever listeners throw, at once or later, and writes it to the log', async (t) => {
+    const server = hapiServer({ debug: false });
+    await server.register({ plugin: tokenAuth, options: { store: memoryApiKeys(), keyRing: ring } });
+    server.route({ method: 'GET', path: '/', options: { auth: 'token' }, handler: () => 'in' });
+    const logged = loggedBy(server);
+    server.events.on('scanwire', ({ type }: ScanwireEvent) => {
+        throw new Error(`at ${type}`);
+    });
+    server.events.on('scanwire', async ({ type }: ScanwireEvent) => {
+        await turn();
+        throw new Error(`after ${type}`);
+    });
+    const heard = heardBy(server);
+    const { create, revoke } = server.plugins['token-auth'];
+    const { id, key } = await create('ci');
+    t.equal((await server.inject({ url: '/', headers: { token: key } })).statusCode, 200);
+    await revoke(id);
+    await until(() => logged.length === 6);
+    t.match(heard, [{ type: 'key.created' }, { type: 'key.used' }, { type: 'key.revoked' }]);
+    t.same(
+        logged.map(([tags, error]) => [tags, (error as Error).message]),
+        heard.flatMap(({ type }) => ['at', 'after'].map((when) => [['scanwire', 'token-auth', 'error'], `${when} ${type}`])),
+    );
+});
+
 t.test('tells of an answer that broke off, and not of a client who left', async (t) => {
     const workspace: Workspace | null = await memoryInventory().workspaces.get([], 1);
     let ends = (): void => {};

@@ -1,7 +1,8 @@
 import { createHash, randomBytes, randomUUID } from 'node:crypto';
+import { setImmediate as turn } from 'node:timers/promises';
 import t from 'tap';
 import { memoryApiKeys } from '../../../adapters/memory/api-keys.ts';
-import { type ApiKeysOptions, apiKeys } from '../../../lib/keys/api-keys.ts';
+import { type ApiKeysOptions, apiKeys, type KeyEvent } from '../../../lib/keys/api-keys.ts';
 import { apiKeyDigest, apiKeyStart, looksLikeApiKey, looksLikeForeignKey, newApiKey } from '../../../lib/keys/key-form.ts';
 import { keyRing } from '../../../lib/keys/key-ring.ts';
 
@@ -95,6 +96,34 @@ t.test('notes the last use of a key unless that is switched off', async (t) => {
     };
     t.strictSame(await notes({}), { told: ['key.created', 'key.used'], lastUsedAt: new Date(START) });
     t.strictSame(await notes({ lastUse: false }), { told: ['key.created'], lastUsedAt: null });
+});
+
+t.test('makes, verifies and revokes keys, whatever the application throws when it is told', async (t) => {
+    const told = (type: string) => new Error(`told of ${type}`);
+    const ways = {
+        throwing: ({ type }: KeyEvent): void => {
+            throw told(type);
+        },
+        rejecting: async ({ type }: KeyEvent): Promise<void> => {
+            throw told(type);
+        },
+    };
+    for (const [way, onEvent] of Object.entries(ways)) {
+        const errors: Error[] = [];
+        const { keys, store } = setUp({ onEvent, onError: (error) => void errors.push(error) });
+        const { id, key } = await keys.create('one');
+        t.match(await keys.verify(key), { id }, way);
+        await turn();
+        t.ok((await store.get(id))?.lastUsedAt, `${way}: the use is noted`);
+        await keys.revoke(id);
+        await turn();
+        t.same(errors, ['key.created', 'key.used', 'key.revoked'].map(told), way);
+
+        const silent = setUp({ onEvent });
+        const made = await silent.keys.create('one');
+        t.match(await silent.keys.verify(made.key), { id: made.id }, `${way}, and nobody hears of it`);
+        await turn();
+    }
 });
 
 t.test('opens a sealed key only for its own row', async (t) => {

@@ -1,3 +1,4 @@
+import type { X509Certificate } from 'node:crypto';
 import type net from 'node:net';
 import { isIP } from 'node:net';
 import tls from 'node:tls';
@@ -61,6 +62,14 @@ function settled(secured: tls.TLSSocket, host: string, onSecured: HandshakeOptio
             }
         });
     });
+}
+
+const MIN_RSA_BITS = 2048;
+
+/** What makes the key of a certificate too weak to be trusted; null when it is not. OpenSSL's own rule is lower in some builds than in others. */
+export function weakKey({ publicKey }: X509Certificate): string | null {
+    const bits = publicKey.asymmetricKeyDetails?.modulusLength ?? MIN_RSA_BITS;
+    return bits < MIN_RSA_BITS ? `an RSA key of ${bits} bits, of which at least ${MIN_RSA_BITS} are needed` : null;
 }
 
 function failedHandshake(host: string, error: unknown): ConnectionFailure {

@@ -1,9 +1,10 @@
 import type { Socket } from 'node:net';
+import type { TLSSocket } from 'node:tls';
 import { withBrackets } from '../addresses.ts';
 import { CodedError } from '../errors.ts';
 import { within } from '../within.ts';
 import { ConnectionFailure } from './connection-code.ts';
-import { type HandshakeOptions, handshake } from './handshake.ts';
+import { type HandshakeOptions, handshake, weakKey } from './handshake.ts';
 import { hostOf, parseOutgoingUrl, portOf, type UrlFault } from './outgoing-url.ts';
 
 /** A proxy that takes CONNECT (RFC 9110, 9.3.6). */
@@ -99,17 +100,25 @@ export async function tunnel(options: TunnelOptions): Promise<Socket> {
 async function toProxy({ proxy: { host, port, context }, connect, timeout, signal }: TunnelOptions): Promise<Socket> {
     try {
         const socket = await connect(host, port);
-        const onSecured: HandshakeOptions['onSecured'] = ({ authorized }) => {
-            if (!authorized) {
-                throw new ProxyFailure('proxy_failed', 'The proxy presented a certificate that is not trusted');
-            }
-        };
-        return context === null ? socket : await handshake({ socket, host, context, timeout, signal, onSecured });
+        return context === null ? socket : await handshake({ socket, host, context, timeout, signal, onSecured: assertTrusted });
     } catch (error) {
         if (error instanceof ConnectionFailure && error.code !== 'interrupted') {
             throw new ProxyFailure('proxy_failed', `No connection to the proxy: ${error.message}`, false, error);
         }
         throw error;
+    }
+}
+
+/** Before anything is written, credentials above all. */
+function assertTrusted(socket: TLSSocket): void {
+    const certificate = socket.getPeerX509Certificate();
+    if (!socket.authorized || certificate === undefined) {
+        throw new ProxyFailure('proxy_failed', 'The proxy presented a certificate that is not trusted');
+    }
+
+    const fault = weakKey(certificate);
+    if (fault !== null) {
+        throw new ProxyFailure('proxy_failed', `The proxy presented a certificate with ${fault}`);
     }
 }
 

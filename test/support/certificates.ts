@@ -26,7 +26,7 @@ export async function certificate({
     rsa,
 }: CertificateOptions = {}): Promise<Credentials> {
     const made = await generate([{ name: 'commonName', value: name }], {
-        ...(rsa === undefined ? { keyType: 'ec' as const } : { keyType: 'rsa' as const, keySize: rsa }),
+        ...keyOf(rsa),
         algorithm: 'sha256',
         notBeforeDate: new Date(from ?? Date.now() - 86_400_000),
         notAfterDate: new Date(to ?? Date.now() + 86_400_000),
@@ -39,10 +39,14 @@ export async function certificate({
     return { key: made.private, cert: made.cert };
 }
 
-/** A root of its own that may sign others. */
-export async function authority(name: string): Promise<Credentials> {
+function keyOf(rsa: number | undefined): { keyType: 'ec' } | { keyType: 'rsa'; keySize: number } {
+    return rsa === undefined ? { keyType: 'ec' } : { keyType: 'rsa', keySize: rsa };
+}
+
+/** A root of its own that may sign others, whose keys must be of the same kind: with `rsa` one of that many bits. */
+export async function authority(name: string, { rsa }: Pick<CertificateOptions, 'rsa'> = {}): Promise<Credentials> {
     const made = await generate([{ name: 'commonName', value: name }], {
-        keyType: 'ec',
+        ...keyOf(rsa),
         algorithm: 'sha256',
         notBeforeDate: new Date(Date.now() - 86_400_000),
         extensions: [

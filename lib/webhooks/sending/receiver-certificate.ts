@@ -1,6 +1,6 @@
 import type { X509Certificate } from 'node:crypto';
 import tls from 'node:tls';
-import { type HandshakeOptions, handshake } from '../../egress/handshake.ts';
+import { type HandshakeOptions, handshake, weakKey } from '../../egress/handshake.ts';
 import { errorCode } from '../../errors.ts';
 import { codeOfError } from '../outcomes/attempt-result.ts';
 import { AttemptFailure, type AttemptProgress, type OutcomeCode, type PresentedCertificate } from '../outcomes/outcome.ts';
@@ -67,16 +67,12 @@ function judge(socket: tls.TLSSocket, certificate: X509Certificate | undefined, 
         return refused('tls_failed', options.host, 'presented no certificate');
     }
 
-    return (socket.authorized ? null : unverified(socket, certificate, options)) ?? weakKey(certificate, options.host);
+    return (socket.authorized ? null : unverified(socket, certificate, options)) ?? tooWeak(certificate, options.host);
 }
 
-const MIN_RSA_BITS = 2048;
-
-/** OpenSSL refuses short keys by its security level, which is lower in some builds than in others. */
-function weakKey({ publicKey }: X509Certificate, host: string): AttemptFailure | null {
-    const bits = publicKey.asymmetricKeyDetails?.modulusLength ?? MIN_RSA_BITS;
-    const rule = `of which at least ${MIN_RSA_BITS} are needed unless all certificates are trusted`;
-    return bits < MIN_RSA_BITS ? refused('tls_failed', host, `presented a certificate with an RSA key of ${bits} bits, ${rule}`) : null;
+function tooWeak(certificate: X509Certificate, host: string): AttemptFailure | null {
+    const fault = weakKey(certificate);
+    return fault === null ? null : refused('tls_failed', host, `presented a certificate with ${fault} unless all certificates are trusted`);
 }
 
 /** Why a certificate is not trusted that Node could not verify; null when it is all the same. */

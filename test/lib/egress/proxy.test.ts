@@ -2,13 +2,13 @@ import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders, type Server } from 'node:http';
 import { createServer as createSecureServer } from 'node:https';
 import { type AddressInfo, connect, isIP, type Socket } from 'node:net';
-import type { TLSSocket } from 'node:tls';
+import type { TLSSocket, TlsOptions } from 'node:tls';
 import t, { type Test } from 'tap';
 import { egressGuard } from '../../../lib/egress/guard.ts';
 import { parseProxyUrl } from '../../../lib/egress/proxy.ts';
 import type { Authentication } from '../../../lib/webhooks/exporters/authentication.ts';
 import type { Message } from '../../../lib/webhooks/sending/http-sender.ts';
-import { certificate } from '../../support/certificates.ts';
+import { authority, certificate } from '../../support/certificates.ts';
 import { loopbackSender, ROOT, secureServer } from '../../support/token-server.ts';
 
 const PROXY = await certificate({ authority: ROOT, name: 'proxy.test' });
@@ -28,12 +28,12 @@ interface Proxy {
 /** A proxy, to which every name is on loopback, that refuses a target with the status that `refuse` gives. */
 async function proxy(
     t: Test,
-    { secure = false, refuse = () => 0 }: { secure?: boolean; refuse?: (target: string) => number } = {},
+    { secure = false, refuse = () => 0 }: { secure?: boolean | TlsOptions; refuse?: (target: string) => number } = {},
 ): Promise<Proxy> {
     const asked: Proxy['asked'] = [];
     const sockets = new Set<Socket>();
     let seen = '';
-    const server: Server = secure ? createSecureServer(PROXY) : createServer();
+    const server: Server = secure === false ? createServer() : createSecureServer(secure === true ? PROXY : secure);
     server.on('connect', ({ url = '', headers }, client) => {
         asked.push({ target: url, host: headers.host, authorization: headers['proxy-authorization'] });
         const status = refuse(url);
@@ -63,7 +63,7 @@ async function proxy(
         server.close();
     });
     const { port } = server.address() as AddressInfo;
-    return { url: secure ? `https://proxy.test:${port}` : `http://127.0.0.1:${port}/`, asked, seen: () => seen };
+    return { url: secure !== false ? `https://proxy.test:${port}` : `http://127.0.0.1:${port}/`, asked, seen: () => seen };
 }
 
 interface Came {
@@ -177,6 +177,25 @@ t.test('says what is wrong with the proxy, and takes it for no fault of the rece
         t.notMatch(JSON.stringify(outcome), /us@er|us%40er|p:ss/);
     }
     t.same(to.came, []);
+});
+
+t.test('gives no credentials to a proxy whose certificate is right but for its short key', async (t) => {
+    const to = await receiver(t);
+    const root = await authority('RSA root', { rsa: 2048 });
+    for (const [rsa, code] of [
+        [2048, 'delivered'],
+        [1024, 'proxy_failed'],
+    ] as const) {
+        const secure = { ...(await certificate({ authority: root, name: 'proxy.test', rsa })), ciphers: 'DEFAULT@SECLEVEL=0' };
+        const weak = await proxy(t, { secure });
+        const way = { ca: ROOT.cert, proxy: { url: withUser(weak.url), ca: root.cert } };
+        const outcome = await loopbackSender(t).send(message(to.url, way));
+        t.match(outcome, {
+            code,
+            ...(rsa < 2048 && { detail: /^(?:The proxy presented a certificate with an RSA key of 1024 bits|No conn)/ }),
+        });
+        t.equal(weak.asked.length, rsa < 2048 ? 0 : 1);
+    }
 });
 
 t.test('tries a further address of the receiver where the proxy does not get through to one', async (t) => {

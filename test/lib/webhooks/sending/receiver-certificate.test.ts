@@ -7,6 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import t, { type Test } from 'tap';
 import { egressGuard } from '../../../../lib/egress/guard.ts';
+import type { Authentication } from '../../../../lib/webhooks/exporters/authentication.ts';
 import type { Outcome, OutcomeCode } from '../../../../lib/webhooks/outcomes/outcome.ts';
 import { type HttpSenderOptions, httpSender } from '../../../../lib/webhooks/sending/http-sender.ts';
 import type { Trust } from '../../../../lib/webhooks/setting-values.ts';
@@ -34,7 +35,11 @@ async function send(
     t: Test,
     port: number,
     trust: Trust,
-    { url = `https://good.test:${port}/`, ...options }: { readonly url?: string } & Pick<HttpSenderOptions, 'clock'> = {},
+    {
+        url = `https://good.test:${port}/`,
+        authentication = null,
+        ...options
+    }: { readonly url?: string; readonly authentication?: Authentication | null } & Pick<HttpSenderOptions, 'clock'> = {},
 ): Promise<Outcome> {
     const sender = httpSender({
         ...options,
@@ -42,7 +47,7 @@ async function send(
         lookup: (_name, _options, done) => done(null, [{ address: '127.0.0.1' }]),
     });
     t.teardown(() => sender.close());
-    return sender.send({ exporterId: 'e', url, trust, headers: [['X-Vendor-Event', 'test']], body: Buffer.from('{}') });
+    return sender.send({ exporterId: 'e', url, trust, headers: [['X-Vendor-Event', 'test']], authentication, body: Buffer.from('{}') });
 }
 
 const delivered = 'delivered';
@@ -117,6 +122,20 @@ t.test('tells issuer and end of a certificate, trusted or not, over a connection
             const again = await sender.send(message);
             t.match(again, { code, timings: { tls: null }, fingerprint: String, certificate: { issuer: 'CN=Private root', expiresAt } });
         }
+    }
+});
+
+t.test("refuses a short key under the authority of the exporter's own, which Node has verified", async (t) => {
+    const ofRsa = await authority('RSA root', { rsa: 2048 });
+    for (const [rsa, trust, code] of [
+        [2048, 'strict', 'delivered'],
+        [1024, 'strict', 'tls_failed'],
+        [1024, 'self-signed', 'tls_failed'],
+    ] as const) {
+        const target = await receiverWith(t, await certificate({ authority: ofRsa, rsa }), { ciphers: 'DEFAULT@SECLEVEL=0' });
+        const outcome = await send(t, target.port, trust, { authentication: { ca: ofRsa.cert } });
+        t.equal(outcome.code, code, `${rsa} bits, ${trust}: ${outcome.detail}`);
+        t.equal(target.received() === '', code !== 'delivered');
     }
 });
 

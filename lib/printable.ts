@@ -21,6 +21,11 @@ export async function* printablePieces(pieces: AsyncIterable<Uint8Array | string
 }
 
 /** JSON that is safe to print as well, and says the same: `JSON.stringify` leaves most of those characters as they are. */
-export function jsonText(document: unknown): string {
-    return JSON.stringify(document).replace(UNPRINTABLE, (sign) => `\\u${sign.charCodeAt(0).toString(16).padStart(4, '0')}`);
+export function jsonText(document: unknown, indent?: number): string {
+    return printableJson(JSON.stringify(document, null, indent));
+}
+
+/** The same for JSON that is text already, or for lines of it: there a control character in a string is escaped, and a line feed ends a line. */
+export function printableJson(text: string): string {
+    return text.replace(UNPRINTABLE, (sign) => (sign === '\n' ? sign : `\\u${sign.charCodeAt(0).toString(16).padStart(4, '0')}`));
 }

@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import { jsonText } from '../../lib/printable.ts';
 import { MEND_PROFILES, type MendProfile } from '../../lib/records/mend-record.ts';
 import { MAX_LINE_BYTES, MAX_LINE_LIMIT } from '../../lib/records/record.ts';
 import { recordJsonSchema } from '../../lib/records/record-schema.ts';
@@ -67,8 +68,9 @@ function limitsOf({ options }: Call): ReadingLimits {
 /** With a profile the records are mended, too. */
 async function rewritten(call: Call): Promise<Answer> {
     const { output, profile: mend } = call.options as { readonly output?: string; readonly profile?: MendProfile };
+    const out = { gzip: operations.packs(call.options), printable: operations.shows(call.options), ...(output && { output }) };
     const { source, inPlace } = await openFiles(call, output === undefined);
-    const options = { ...limitsOf(call), gzip: operations.packs(call.options), inPlace, ...(mend && { mend }), ...(output && { output }) };
+    const options = { ...limitsOf(call), ...out, inPlace, ...(mend && { mend }) };
     const report = await operations.rewrite(source, options);
     const answer = await reported(call, report);
     const reason = inPlace ? 'its bad lines would be lost, choose another file' : 'no line is good';
@@ -81,7 +83,7 @@ async function rewritten(call: Call): Promise<Answer> {
 
 async function reported({ options }: Call, report: RecordsReport): Promise<Answer> {
     if (typeof options.report === 'string') {
-        await writeOutput([Buffer.from(`${JSON.stringify(report, null, 4)}\n`)], options.report);
+        await writeOutput([Buffer.from(`${jsonText(report, 4)}\n`)], options.report);
     }
 
     return { json: report, text: () => reportText(report), failed: report.bad > 0 };

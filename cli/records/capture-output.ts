@@ -4,6 +4,7 @@ import { promisify } from 'node:util';
 import { constants, gunzipSync, gzip, type ZlibOptions } from 'node:zlib';
 import { ScanwireError } from '../../lib/errors.ts';
 import { lineSplitter } from '../../lib/line-splitter.ts';
+import { printableJson } from '../../lib/printable.ts';
 import type { HttpsRecord } from '../../lib/records/index.ts';
 import { readRecord } from '../../lib/records/parse-line.ts';
 import { MAX_LINE_BYTES, stringifyRecord } from '../../lib/records/record.ts';
@@ -24,11 +25,16 @@ interface RecordFileOptions {
 
 const pack = promisify(gzip);
 
+interface RecordStreamOptions extends Pick<RecordFileOptions, 'packed'> {
+    /** Writes signs that a terminal acts on as JSON escapes them: the records say the same. */
+    readonly printable: boolean;
+}
+
 /** Records on stdout, each packed by itself if wanted. */
-export function recordStream(packed: boolean): RecordOutput {
+export function recordStream({ packed, printable }: RecordStreamOptions): RecordOutput {
     return {
         async write(record) {
-            if (!process.stdout.write(await bytesOf(record, packed))) {
+            if (!process.stdout.write(printable ? printableJson(lineOf(record)) : await bytesOf(record, packed))) {
                 await once(process.stdout, 'drain');
             }
         },
@@ -70,8 +76,12 @@ export async function recordFile(path: string, { onKept, packed }: RecordFileOpt
     };
 }
 
+function lineOf(record: HttpsRecord): string {
+    return `${stringifyRecord(record)}\n`;
+}
+
 async function bytesOf(record: HttpsRecord, packed: boolean): Promise<Buffer> {
-    const line = Buffer.from(`${stringifyRecord(record)}\n`);
+    const line = Buffer.from(lineOf(record));
     return packed ? pack(line) : line;
 }
 

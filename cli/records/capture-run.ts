@@ -14,7 +14,7 @@ import { openInput } from '../input-file.ts';
 import { stopSignal } from '../stop-signal.ts';
 import { recordFile, recordStream } from './capture-output.ts';
 import { type CaptureReport, captureProgress, countFailure } from './capture-report.ts';
-import { packs } from './record-files.ts';
+import { packs, shows } from './record-files.ts';
 
 /** The options of the command, as commander gives them; those of the library go on to it by their names. */
 interface CaptureCommandOptions extends Pick<CaptureManyOptions, 'concurrency' | 'maxBytes' | 'acceptEncoding' | 'userAgent'> {
@@ -42,7 +42,8 @@ export async function runCapture({ args, options }: Call): Promise<CaptureReport
     const packed = packs({ output, gzip });
     const known = new Set<string>();
     const onKept = resume === true ? (record: HttpsRecord) => remember(known, record) : undefined;
-    const records = output === undefined ? recordStream(packed) : await recordFile(output, { packed, onKept });
+    const records =
+        output === undefined ? recordStream({ packed, printable: shows(options) }) : await recordFile(output, { packed, onKept });
 
     async function* wanted(): AsyncGenerator<CaptureTarget, void, undefined> {
         for await (const listed of listedTargets(args, list?.source ?? null, report)) {

@@ -1,4 +1,5 @@
-import { jsonText, printable } from '../../lib/printable.ts';
+import { ScanwireError } from '../../lib/errors.ts';
+import { jsonText, printable, printableJson } from '../../lib/printable.ts';
 import type { RecordProblem } from '../../lib/records/check-record.ts';
 import { type DecodedRecord, readDecodedRecords } from '../../lib/records/decode-records.ts';
 import {
@@ -163,6 +164,8 @@ export interface RewriteOptions extends ReadRecordsOptions {
     readonly output?: string;
     /** The file to write is the one that is read. */
     readonly inPlace?: boolean;
+    /** Writes signs that a terminal acts on as JSON escapes them: the records say the same. */
+    readonly printable?: boolean;
 }
 
 export interface RewriteReport extends RecordsReport {
@@ -172,11 +175,12 @@ export interface RewriteReport extends RecordsReport {
 
 /** Writes the good records of a file, mended where that is asked for. */
 export async function rewrite(source: AsyncIterable<Uint8Array>, options: RewriteOptions): Promise<RewriteReport> {
-    const { gzip = false, output, inPlace = false, ...reading } = options;
+    const { gzip = false, output, inPlace = false, printable: isPrintable = false, ...reading } = options;
     const lines = readRecords(source, reading);
     const reporter = recordsReporter(lines);
     let written = true;
-    await writeOutput(writeRecords(goodRecords(lines, reporter), { gzip }), output, {
+    const bytes = writeRecords(goodRecords(lines, reporter), { gzip });
+    await writeOutput(isPrintable ? printableLinesOf(bytes) : bytes, output, {
         isWanted() {
             const { good, bad } = lines.totals;
             written = bad === 0 || (good > 0 && !inPlace);
@@ -186,7 +190,34 @@ export async function rewrite(source: AsyncIterable<Uint8Array>, options: Rewrit
     return { ...reporter.report(), written };
 }
 
-/** Whether the output is to be gzip: it is asked for, or the name of the file says so. */
-export function packs({ gzip, output }: { readonly gzip?: unknown; readonly output?: unknown }): boolean {
+/** Pieces of whole lines stay what they are. */
+async function* printableLinesOf(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<string, void, undefined> {
+    for await (const piece of pieces) {
+        yield printableJson(Buffer.from(piece).toString());
+    }
+}
+
+/** The options of a command by which it knows how records go out. */
+interface RecordsOut {
+    readonly gzip?: unknown;
+    readonly output?: unknown;
+    readonly json?: unknown;
+}
+
+/**
+ * Whether the output is to be gzip: it is asked for, or the name of the file says so.
+ *
+ * @throws ScanwireError `INVALID_INPUT` for a terminal, which would act on the bytes.
+ */
+export function packs({ gzip, output }: RecordsOut): boolean {
+    if (gzip === true && output === undefined && process.stdout.isTTY) {
+        throw new ScanwireError('INVALID_INPUT', 'Cannot write packed records to a terminal: name a file by --output', { field: 'gzip' });
+    }
+
     return gzip === true || (typeof output === 'string' && /\.gz$/i.test(output));
+}
+
+/** Whether records are shown, to a person or as an answer in JSON. In a file, or in a pipe to one, they are as they are. */
+export function shows({ gzip, output, json }: RecordsOut): boolean {
+    return output === undefined && gzip !== true && (json === true || process.stdout.isTTY);
 }

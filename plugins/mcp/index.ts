@@ -4,6 +4,7 @@ import { isInstalled, missingPackage, optionalPackage, ScanwireError } from '../
 import { type InventoryStore, inventorySchema } from '../../lib/inventory/store.ts';
 import { DENIAL } from '../../lib/keys/api-keys.ts';
 import type { LicenseSource } from '../../lib/license/license-source.ts';
+import { jsonText, printableJson } from '../../lib/printable.ts';
 import type { RecordStore } from '../../lib/records/store.ts';
 import { checked, objectWith } from '../../lib/schema-validation.ts';
 import { VERSION } from '../../lib/version.ts';
@@ -123,7 +124,7 @@ async function answer(request: Request, h: ResponseToolkit, sources: Sources): P
         });
         const said = await transport.handleRequest(asked, { parsedBody: request.payload });
         const text = await said.text();
-        return h.response(text).code(said.status).type('application/json; charset=utf-8');
+        return h.response(printableJson(text)).code(said.status).type('application/json; charset=utf-8');
     } finally {
         await server.close();
     }
@@ -139,7 +140,7 @@ function serverFor(request: Request, sources: Sources, protocol: Protocol): Inst
     server.setRequestHandler(CallToolRequestSchema, async ({ params: { name, arguments: input } }) => {
         try {
             const page = JSON.parse(JSON.stringify(await callTool(sources, name, input, sight, { signal })));
-            return { content: [{ type: 'text' as const, text: JSON.stringify(page) }], structuredContent: page };
+            return { content: [{ type: 'text' as const, text: jsonText(page) }], structuredContent: page };
         } catch (error) {
             return { content: [{ type: 'text' as const, text: reasonOf(request, error) }], isError: true };
         }

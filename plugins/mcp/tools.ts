@@ -8,6 +8,7 @@ import { DEFAULT_WORKSPACE } from '../../lib/inventory/resources.ts';
 import { assertFilters, type Filters } from '../../lib/inventory/selection.ts';
 import type { Collection, InventoryStore, ReadOptions } from '../../lib/inventory/store.ts';
 import type { ApiKeyScope } from '../../lib/keys/scopes.ts';
+import { jsonText } from '../../lib/printable.ts';
 import type { JsonSchema } from '../../lib/records/record-schema.ts';
 import type { RecordStore } from '../../lib/records/store.ts';
 import { checked } from '../../lib/schema-validation.ts';
@@ -160,7 +161,7 @@ export async function callTool(
 ): Promise<PageOfRows> {
     const definition = Object.hasOwn(TOOLS, name) ? TOOLS[name] : undefined;
     if (definition === undefined || definition.source(sources) === undefined || !sight.has(definition.scope)) {
-        throw new ScanwireError('NOT_FOUND', `There is no tool ${JSON.stringify(name)} for this key`, { field: 'name' });
+        throw new ScanwireError('NOT_FOUND', `There is no tool ${jsonText(name)} for this key`, { field: 'name' });
     }
 
     return await definition.page(sources, checked(definition.input, input ?? {}) as Input, sight, options);

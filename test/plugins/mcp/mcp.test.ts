@@ -10,6 +10,7 @@ import { type McpOptions, plugin as mcp } from '../../../plugins/mcp/index.ts';
 import { plugin as tokenAuth } from '../../../plugins/token-auth/index.ts';
 
 const https = { port: 443, proto: 'tcp', state: 'open', name: 'https', info: null } as const;
+const UNPRINTABLE = /[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/;
 const RECORD = { data: 'SFRUUC8xLjEgMjAwIE9LDQoNCg==', host: 'www.example.com', ip: '192.0.2.1', port: 443 };
 
 async function* each<T>(items: readonly T[]): AsyncIterable<T> {
@@ -95,6 +96,27 @@ async function allOf({ call }: Connected, name: string, args: Record<string, unk
         ids: pages.flatMap(({ rows }) => rows.map(({ id }) => id)),
     };
 }
+
+t.test('answers in JSON that is safe to print, whatever scans have brought', async (t) => {
+    const hostile = 'web\u202etxt.exe\u2066\u2028';
+    const store = memoryInventory();
+    await store.importHosts('default', each([{ address: '192.0.2.1', name: hostile }]));
+    const { server, create } = await served(t, { store });
+    const { key } = await create('assistant', { scopes: ['inventory:read'] });
+    const asked = async (name: string) => {
+        const payload = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name, arguments: {} } };
+        const headers = { authorization: `Bearer ${key}`, accept: 'application/json, text/event-stream' };
+        const answer = await server.inject({ method: 'POST', url: '/mcp', headers, payload });
+        t.notMatch(answer.payload, UNPRINTABLE);
+        const { result } = JSON.parse(answer.payload);
+        t.notMatch(result.content[0].text, UNPRINTABLE, 'nor the text for who shows that alone');
+        return result;
+    };
+    const { content, structuredContent } = await asked('hosts');
+    t.match(structuredContent.rows, [{ name: hostile }]);
+    t.match(JSON.parse(content[0].text).rows, [{ name: hostile }]);
+    t.match(await asked(hostile), { isError: true });
+});
 
 t.test('lists tools that only read, for the scopes of the key', async (t) => {
     const { connected } = await served(t);

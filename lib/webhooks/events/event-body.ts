@@ -12,7 +12,7 @@ import type { EventKind } from './event-kinds.ts';
  */
 export function eventBody(kind: EventKind, body: unknown, maxBytes: number = Number.POSITIVE_INFINITY): string {
     const quick = quickChecks.get(kind)?.()(body) ?? UNSURE;
-    const text = JSON.stringify(quick === UNSURE ? inOrder(checkedBy(kind.schema, body, `Body of ${kind.name}`), orderOf(kind)) : quick);
+    const text = quick === UNSURE ? checkedText(kind, body) : JSON.stringify(quick);
     const bytes = Buffer.byteLength(text);
     if (bytes > maxBytes) {
         throw new ScanwireError('INVALID_INPUT', `Body of ${kind.name} must be at most ${maxBytes} bytes; it has ${bytes}`, {
@@ -21,6 +21,63 @@ export function eventBody(kind: EventKind, body: unknown, maxBytes: number = Num
     }
 
     return text;
+}
+
+/** As deep as a body may be: whoever reads it again, with less room on its stack, gets as far. */
+const MAX_DEPTH = 1000;
+
+/** A body that is given as it is may be anything that JavaScript has. */
+function checkedText(kind: EventKind, body: unknown): string {
+    const checked = overflowing(kind, () => checkedBy(kind.schema, body, `Body of ${kind.name}`));
+    const text = overflowing(kind, () => jsonOf(kind, inOrder(checked, orderOf(kind))));
+    if (isNestedDeeper(text, MAX_DEPTH)) {
+        throw tooDeep(kind);
+    }
+
+    return text;
+}
+
+/** Schemas and JSON go down a body by recursion. */
+function overflowing<T>(kind: EventKind, act: () => T): T {
+    try {
+        return act();
+    } catch (error) {
+        throw error instanceof RangeError && /call stack/.test(error.message) ? tooDeep(kind) : error;
+    }
+}
+
+function tooDeep({ name }: EventKind): ScanwireError {
+    return new ScanwireError('INVALID_INPUT', `Body of ${name} is nested too deep: it may have ${MAX_DEPTH} levels at most`, {
+        field: 'body',
+    });
+}
+
+function jsonOf({ name }: EventKind, value: unknown): string {
+    try {
+        return JSON.stringify(value);
+    } catch (cause) {
+        if (cause instanceof TypeError) {
+            const message = `Body of ${name} cannot be written as JSON: it must have neither circles nor values of the type BigInt`;
+            throw new ScanwireError('INVALID_INPUT', message, { field: 'body', cause });
+        }
+        throw cause;
+    }
+}
+
+/** Strings, and brackets that open or close. */
+const TOKEN = /"(?:[^"\\]|\\.)*"?|[[\]{}]/g;
+
+function isNestedDeeper(json: string, levels: number): boolean {
+    let depth = 0;
+    // Most bodies are too short to be deep.
+    for (const [token] of json.length > 2 * levels ? json.matchAll(TOKEN) : []) {
+        depth += token === '[' || token === '{' ? 1 : token === ']' || token === '}' ? -1 : 0;
+        if (depth > levels) {
+            return true;
+        }
+    }
+
+    return false;
 }
 
 /** Keys in order, each with the order of what is below it. A value without keys in its order stays as it is. */

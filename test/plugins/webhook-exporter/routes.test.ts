@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { mock } from 'node:test';
 import { deflateSync, gzipSync } from 'node:zlib';
 import { server as hapiServer, type Server, type ServerInjectResponse } from '@hapi/hapi';
+import Joi from 'joi';
 import t, { type Test } from 'tap';
 import { memoryApiKeys, memoryQueue, memoryWebhooks } from '../../../adapters/memory/index.ts';
 import { ScanwireError } from '../../../lib/errors.ts';
@@ -80,7 +81,7 @@ t.test('refuses an event that is packed before it is read: two kilobytes of gzip
 });
 
 t.test('names the field that is wrong with an event', async (t) => {
-    const { server } = await served(t);
+    const { server } = await served(t, { kinds: [{ name: 'open', schema: Joi.object().unknown() }] });
     const key = await keyFor(server, ['events:publish']);
     const refused = async (payload: unknown, field: string | undefined) =>
         t.match(json(await publishing(server, key, payload)), { statusCode: 400, code: 'INVALID_INPUT', ...(field && { field }) });
@@ -94,6 +95,7 @@ t.test('names the field that is wrong with an event', async (t) => {
     await refused({ kind: KIND, body: sample, orderKey: 7 }, 'orderKey');
     await refused({ kind: KIND, body: sample, owner: 7 }, 'owner');
     await refused({ kind: KIND, body: sample, tx: {} }, 'tx');
+    await refused(`{"kind":"open","body":{"a":${'['.repeat(20_000)}${']'.repeat(20_000)}}}`, 'body');
     const form = await publishing(server, key, 'kind=test', { 'content-type': 'application/x-www-form-urlencoded' });
     t.equal(form.statusCode, 415);
     const long = await publishing(server, key, { kind: KIND, body: { x: 'a'.repeat(3 * 1_048_576) } });

@@ -1,5 +1,6 @@
 import Joi from 'joi';
 import t from 'tap';
+import type { StandardSchema } from '../../../../lib/application-schema.ts';
 import { timestamp } from '../../../../lib/timestamp.ts';
 import { eventBody } from '../../../../lib/webhooks/events/event-body.ts';
 import { type EventKind, investigationCreated } from '../../../../lib/webhooks/events/event-kinds.ts';
@@ -59,6 +60,43 @@ t.test('names the field and the rule that it breaks, and never its value', async
     for (const body of [null, undefined, 'text', 7, []]) {
         t.throws(() => sent(body), { code: 'INVALID_INPUT' });
     }
+});
+
+t.test('refuses what is nested too deep, and what JSON has no words for, whatever its schema lets through', (t) => {
+    const nested = (levels: number): unknown => {
+        let value: unknown = '[{"\\\\';
+        for (let level = 0; level < levels; level += 1) {
+            value = level % 2 === 0 ? [value] : { a: value };
+        }
+        return { a: value };
+    };
+    const visit = (value: unknown): number => (Array.isArray(value) ? value.reduce((sum, item) => sum + visit(item), 1) : 1);
+    const schema: StandardSchema = {
+        '~standard': { version: 1, vendor: 'x', validate: (value) => (visit((value as { a: unknown }).a) > 0 ? { value } : {}) },
+    };
+    const kinds: Record<string, EventKind> = {
+        open: { name: 'open', schema: Joi.object().unknown() },
+        recursive: { name: 'recursive', schema, fields: ['a'], jsonSchema: { properties: { a: {} } } },
+    };
+    const arrays = (levels: number): unknown => ({ a: JSON.parse('['.repeat(levels) + ']'.repeat(levels)) });
+    for (const [name, kind] of Object.entries(kinds)) {
+        t.ok(eventBody(kind, arrays(999)));
+        for (const levels of [1_000, 20_000, 500_000]) {
+            const message = `Body of ${name} is nested too deep: it may have 1000 levels at most`;
+            t.throws(() => eventBody(kind, arrays(levels)), { code: 'INVALID_INPUT', field: 'body', message }, `${name}, ${levels}`);
+        }
+    }
+    const { open } = kinds as { open: EventKind };
+    t.ok(eventBody(open, nested(999)));
+    t.throws(() => eventBody(open, nested(1_000)), { code: 'INVALID_INPUT', field: 'body' });
+    t.ok(eventBody(open, { a: Array.from({ length: 5_000 }, () => [{ b: '[[{' }]) }), 'many are not deep');
+
+    const circle: Record<string, unknown> = {};
+    circle.a = circle;
+    for (const body of [circle, { a: 1n }]) {
+        t.throws(() => eventBody(open, body), { code: 'INVALID_INPUT', field: 'body', message: /cannot be written as JSON/ });
+    }
+    t.end();
 });
 
 t.test('takes dates and ISO 8601 times with a zone, and nothing else, as times', async (t) => {

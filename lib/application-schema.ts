@@ -98,6 +98,28 @@ export const applicationSchemaRules: Readonly<Record<keyof ApplicationSchema, Jo
     jsonSchema: Joi.object().unknown().when('schema', withJoi(Joi.optional())),
 };
 
+/** A schema that values are checked by: Joi waits for rules of `external()` by a promise, and refuses to check anything without. */
+export const checkingSchemaRule: Joi.Schema = schemaRule
+    .required()
+    .custom((schema: object, helpers) =>
+        isJoi(schema) && hasExternals(schema.describe())
+            ? helpers.message({ custom: '{{#label}} must answer at once, so no rule of it may be one of external()' })
+            : schema,
+    );
+
+/** Parts of a description that are values of the application's, and no descriptions. */
+const VALUES = new Set(['allow', 'examples', 'flags', 'invalid', 'metas']);
+
+function hasExternals(description: unknown): boolean {
+    return Array.isArray(description)
+        ? description.some(hasExternals)
+        : isObject(description) &&
+              (Array.isArray(description.externals) ||
+                  Object.entries(description).some(
+                      ([name, part]) => !(VALUES.has(name) && !('type' in Object(part))) && hasExternals(part),
+                  ));
+}
+
 /** What the fields of a schema are, in the order in which they go out. A Standard Schema without a JSON Schema is warned of. */
 export function describedSchema({ schema, fields = [], jsonSchema }: ApplicationSchema, subject: string): SchemaDescription {
     if (isJoi(schema)) {
@@ -129,8 +151,8 @@ export function checkedBy(schema: JoiSchema | StandardSchema, value: unknown, su
     }
 
     const result = schema['~standard'].validate(value);
-    if (result instanceof Promise) {
-        result.catch(() => {});
+    if (isThenable(result)) {
+        Promise.resolve(result).catch(() => {});
         throw new ScanwireError('MISCONFIGURED', `${subject}: the schema must answer at once, not by a promise`);
     }
 
@@ -140,6 +162,11 @@ export function checkedBy(schema: JoiSchema | StandardSchema, value: unknown, su
     }
 
     return result.value;
+}
+
+/** Not every promise is one of Node's. */
+function isThenable(result: StandardResult | PromiseLike<StandardResult>): result is PromiseLike<StandardResult> {
+    return typeof (result as Partial<PromiseLike<StandardResult>>).then === 'function';
 }
 
 function issueRefusal({ message, path = [] }: StandardIssue, subject: string): ScanwireError {

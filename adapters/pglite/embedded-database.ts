@@ -3,6 +3,7 @@ import { mkdir, rename, rm } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import Joi from 'joi';
 import { type Ticker, timer } from '../../lib/clock.ts';
+import { codeNote, ScanwireError } from '../../lib/errors.ts';
 import { checked } from '../../lib/schema-validation.ts';
 import { startDatabaseThread } from './database-thread.ts';
 import { type EmbeddedDatabase, embeddedPool } from './embedded-pool.ts';
@@ -38,13 +39,15 @@ const IMPORTING = 'select from scanwire.workspaces where import_until > scanwire
  * Opens the database in this folder, making it when there is none: a PostgreSQL that runs inside this process, in a thread of its
  * own. What it has acknowledged survives the death of the process, not a power cut.
  *
- * @throws ScanwireError `MISCONFIGURED` when another process has it open, or the folder holds nothing that can be opened.
+ * @throws ScanwireError `MISCONFIGURED` when another process has it open, the folder cannot be made or written, or it holds nothing that can be opened.
  */
 export async function openEmbeddedDatabase(options: EmbeddedDatabaseOptions): Promise<EmbeddedDatabase> {
     const { folder, ticker = timer } = checked(schema, options, { subject: 'embedded database', code: 'MISCONFIGURED' });
     const root = resolve(folder);
-    await mkdir(root, { recursive: true, mode: 0o700 });
-    const unlock = await lockFolder(root);
+    const unlock = await inFolder(root, async () => {
+        await mkdir(root, { recursive: true, mode: 0o700 });
+        return await lockFolder(root);
+    });
 
     try {
         const thread = await startDatabaseThread({ dataDir: await dataFolder(root), template: null });
@@ -73,6 +76,20 @@ export async function openEmbeddedDatabase(options: EmbeddedDatabaseOptions): Pr
     } catch (error) {
         unlock();
         throw error;
+    }
+}
+
+/** Does something that needs the folder; what the file system says to it is what is wrong with the option. */
+async function inFolder<T>(folder: string, act: () => Promise<T>): Promise<T> {
+    try {
+        return await act();
+    } catch (cause) {
+        if ((cause as NodeJS.ErrnoException).syscall === undefined) {
+            throw cause;
+        }
+
+        const message = `embedded database: folder must be one that can be made and written: ${folder}${codeNote(cause)}`;
+        throw new ScanwireError('MISCONFIGURED', message, { field: 'folder', cause });
     }
 }
 

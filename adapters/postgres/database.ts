@@ -47,9 +47,11 @@ export interface PostgresStoresOptions {
  * @throws ScanwireError `MISCONFIGURED`, field `pool`.
  */
 export function assertPool(pool: unknown, of: string): asserts pool is PoolLike {
-    const { query, connect } = (pool ?? {}) as Partial<Record<keyof PoolLike, unknown>>;
-    if (typeof query !== 'function' || typeof connect !== 'function') {
-        const rule = 'must be a pool of node-postgres or the embedded database: an object with query and connect';
+    const given = Object(pool) as Partial<PoolLike>;
+    // A client of node-postgres has both as well, but only a pool counts its clients.
+    const isClient = !('totalCount' in given) && ('connectionParameters' in given || 'release' in given);
+    if (typeof given.query !== 'function' || typeof given.connect !== 'function' || isClient) {
+        const rule = 'must be a pool of node-postgres or the embedded database: an object with query and connect, and no client';
         throw new ScanwireError('MISCONFIGURED', `${of}: pool ${rule}`, { field: 'pool' });
     }
 }
@@ -145,6 +147,10 @@ export async function applicationTransaction<T>(
     run: (client: Executor) => Promise<T>,
     patience: Patience = {},
 ): Promise<T> {
+    assertPool(pool, 'transaction');
+    if (typeof run !== 'function') {
+        throw new ScanwireError('MISCONFIGURED', 'transaction: run must be a function of the client', { field: 'run' });
+    }
     return await withClient(pool, patience, (client, drop) => inTransaction(client, drop, run, patience, applicationError));
 }
 

@@ -6,7 +6,7 @@ import { ScanwireError } from '../errors.ts';
 import { checked, objectWith } from '../schema-validation.ts';
 import { apiKeyDigest, apiKeyStart, looksLikeApiKey, looksLikeForeignKey, newApiKey } from './key-form.ts';
 import { assertOpens, type KeyRing, type Resealed } from './key-ring.ts';
-import { assertKept, isOver, type NewKeyOptions, newKeySchema, workspacesOf } from './limits.ts';
+import { assertKept, assertOptions, isOver, type NewKeyOptions, newKeySchema, workspacesOf } from './limits.ts';
 import { type ApiKeyScope, DEFAULT_SCOPES, scopesOf } from './scopes.ts';
 import { resealKeys, sealedKeys, sealingContext } from './sealed-keys.ts';
 import { type ApiKeyStore, apiKeyStoreSchema, type StoredApiKey } from './store.ts';
@@ -168,7 +168,7 @@ export function apiKeys(options: ApiKeysOptions): ApiKeys {
 
     return {
         async create(name, options = {}) {
-            const { name: checkedName, ...limits } = checked(newKeySchema, { ...options, name });
+            const { name: checkedName, ...limits } = checked(newKeySchema, { ...assertOptions(options), name });
             const createdAt = clock();
             assertKept(store, limits, createdAt);
             const { scopes = DEFAULT_SCOPES, workspaces = null, expiresAt = null } = limits;

@@ -45,6 +45,15 @@ export const newKeySchema: Joi.ObjectSchema<{ name: string } & NewKeyOptions> = 
     expiresAt: Joi.date().iso(),
 });
 
+/** @throws ScanwireError `INVALID_INPUT` for options that are none, such as a scope by itself. */
+export function assertOptions(options: NewKeyOptions): NewKeyOptions {
+    if (typeof options !== 'object' || Array.isArray(options)) {
+        throw new ScanwireError('INVALID_INPUT', "options must be an object, such as { scopes: ['admin'] }", { field: 'options' });
+    }
+
+    return options;
+}
+
 /**
  * @throws ScanwireError `MISCONFIGURED`: a store that dropped them would give the key more than was asked for; `INVALID_INPUT` for an end
  *     that is past.

@@ -40,7 +40,7 @@ const claimsSchema = Joi.object<{ readonly sub: string; readonly nbf: number; re
 export function licenseKey(kind: 'public' | 'private', pem: string): KeyObject {
     let key: KeyObject | null = null;
     try {
-        key = kind === 'public' ? createPublicKey(pem) : createPrivateKey(pem);
+        key = kind === 'private' ? createPrivateKey(pem) : isPrivate(pem) ? null : createPublicKey(pem);
     } catch {
         // Refused below.
     }
@@ -52,6 +52,11 @@ export function licenseKey(kind: 'public' | 'private', pem: string): KeyObject {
     }
 
     return key;
+}
+
+/** Node makes the public key of a private one, which would lie where everybody may read. */
+function isPrivate(pem: string): boolean {
+    return pem.includes('PRIVATE KEY-----');
 }
 
 /** The licence in the text, or null when it was not signed with that key or does not have the form of a licence. */

@@ -17,7 +17,7 @@ import { type HttpsRecord, MAX_LINE_BYTES, MAX_LINE_LIMIT, type RecordOf } from 
  * Gzip that is damaged, cut off or a bomb, and another archive, is reported as the line where it ends the reading. A failure of the
  * source itself ends the iteration with that error.
  *
- * @throws ScanwireError `MISCONFIGURED` for a profile that there is not.
+ * @throws ScanwireError `MISCONFIGURED` for a profile that there is not, and for a source that is no stream of bytes.
  *
  * @example
  * for await (const line of readRecords(recordSource('https.jsonl.gz'))) {
@@ -90,6 +90,7 @@ export function readLines<Data>(
     dataOf: LineRules<Data>['dataOf'],
 ): RecordLines<RecordOf<Data>> {
     const { maxLineBytes = MAX_LINE_BYTES, mend, unpack = true, maxDescribed = Infinity, received, signal } = options;
+    assertSource(source);
     if (mend !== undefined) {
         assertMendProfile(mend);
     }
@@ -155,6 +156,15 @@ export function readLines<Data>(
 
         [Symbol.asyncIterator]: () => oneByOne(batches()),
     };
+}
+
+/** A text, or the bytes themselves, can be gone through as well, but by their signs. */
+function assertSource(source: unknown): void {
+    const given = Object(source);
+    if (source !== given || ArrayBuffer.isView(given) || !(Symbol.asyncIterator in given || Symbol.iterator in given)) {
+        const rule = 'must be a stream of bytes, such as recordSource(path) gives';
+        throw new ScanwireError('MISCONFIGURED', `readRecords: source ${rule}`, { field: 'source' });
+    }
 }
 
 /** Those of one batch after the other. */

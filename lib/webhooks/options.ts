@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import Joi from 'joi';
-import { applicationSchemaRules } from '../application-schema.ts';
+import { applicationSchemaRules, checkingSchemaRule } from '../application-schema.ts';
 import type { EgressGuard } from '../egress/guard.ts';
 import type { KeyRing } from '../keys/key-ring.ts';
 import { inBytes, inMilliseconds, objectWith, withAbilities } from '../schema-validation.ts';
@@ -139,7 +139,7 @@ export const webhooksSettingSchemas: Readonly<Record<keyof WebhooksSettings, Joi
         .min(Joi.ref('maxBodyBytes'))
         .default(64 * MIB),
     kinds: Joi.array()
-        .items(Joi.object({ name: Joi.string().required(), ...applicationSchemaRules, types: Joi.function() }))
+        .items(Joi.object({ name: Joi.string().required(), ...applicationSchemaRules, schema: checkingSchemaRule, types: Joi.function() }))
         .default([]),
     formats: Joi.array()
         .items(

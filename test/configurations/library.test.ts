@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { createServer } from 'node:http';
+import pg from 'pg';
 import t from 'tap';
 import { postgresQueue, redisQueue } from '../../adapters/bullmq/index.ts';
 import { memoryApiKeys, memoryAudit, memoryInventory, memoryQueue, memoryRecords, memoryWebhooks } from '../../adapters/memory/index.ts';
@@ -11,6 +12,7 @@ import {
     postgresRecords,
     postgresStores,
     postgresWebhooks,
+    transaction,
 } from '../../adapters/postgres/index.ts';
 import { openScanDatabase } from '../../adapters/scan-database/index.ts';
 import { auditTrail } from '../../lib/audit/audit-trail.ts';
@@ -19,7 +21,7 @@ import { apiKeys } from '../../lib/keys/api-keys.ts';
 import { keyRing } from '../../lib/keys/key-ring.ts';
 import { issueLicense, newLicenseKeyPair, signedLicense } from '../../lib/license/index.ts';
 import { protect } from '../../lib/protect/index.ts';
-import { capturer, readRecords } from '../../lib/records/index.ts';
+import { captureRecord, captureRecords, capturer, readRecords, recordSource } from '../../lib/records/index.ts';
 import { replayCache, verify } from '../../lib/verify/index.ts';
 import { egressGuard, httpSender, webhookMetrics, webhooks } from '../../lib/webhooks/index.ts';
 import { HUSH, refusesAll, untyped, type Wrong, wrong } from './refusal.ts';
@@ -41,6 +43,7 @@ function tableOf(of: string, make: unknown, good: object, rows: readonly (readon
 }
 
 const NO_POOL = /must be a pool of node-postgres or the embedded database: an object with query and connect/;
+const NO_CLIENT = /must be a pool .*, and no client$/;
 
 const KEYS: readonly Wrong[] = [
     ...tableOf('keyRing', keyRing, { current: 'k1', keys: { k1: bytes } }, [
@@ -58,6 +61,11 @@ const KEYS: readonly Wrong[] = [
         ['keyRing', /is required/, { keyRing: undefined }],
         ['newId', /must be of type function/, { newId: 'uuid' }],
     ]),
+    ...['admin', ['admin'], 7].map((options) =>
+        wrong('create', 'options', /must be an object, such as \{ scopes: \['admin'\] \}/, () =>
+            apiKeys({ store: memoryApiKeys(), keyRing: ring }).create('a', untyped(options)),
+        ),
+    ),
     ...tableOf('replayCache', replayCache, {}, [['max', /must be a whole number of at least 1/, { max: 0 }]]),
     ...tableOf('verify', (options: unknown) => verify(new Uint8Array(), {}, untyped(options)), { secrets: ['x'.repeat(32)] }, [
         ['secrets', /must be a list of at least one secret/, { secrets: undefined }],
@@ -80,6 +88,7 @@ const LICENSE: readonly Wrong[] = [
         ['signedLicense', /is required/, undefined],
         ['publicKey', /is required/, { publicKey: undefined }],
         ['publicKey', /must be an Ed25519 public key in PEM form/, { publicKey: HUSH }],
+        ['publicKey', /must be an Ed25519 public key in PEM form/, { publicKey: privateKey }],
         ['file', /must contain at least one of/, { file: undefined }],
         ['file', /conflict|exclusive/, { read: async () => null }],
         ['checkEveryMs', /must be greater than or equal to 0/, { checkEveryMs: -1 }],
@@ -114,6 +123,8 @@ const STORES: readonly Wrong[] = [
         tableOf(make.name, make, {}, [
             [`${make.name} options: pool`, NO_POOL, undefined],
             [`${make.name} options: pool`, NO_POOL, pool],
+            [`${make.name} options: pool`, NO_CLIENT, { pool: new pg.Client() }],
+            [`${make.name} options: pool`, NO_CLIENT, { pool: { ...pool, release: () => {} } }],
             [`${make.name} options: pool`, NO_POOL, { pool: `postgres://u:${HUSH}@127.0.0.1/x` }],
         ]),
     ),
@@ -129,11 +140,19 @@ const STORES: readonly Wrong[] = [
     ),
     wrong('migrate', 'pool', NO_POOL, () => untyped(migrate)({ pool })),
     wrong('migrate', 'pool', NO_POOL, () => untyped(migrate)(`postgres://u:${HUSH}@127.0.0.1/x`)),
+    wrong('migrate', 'pool', NO_CLIENT, () => untyped(migrate)(new pg.Client())),
+    wrong('transaction', 'pool', NO_POOL, () => untyped(transaction)()),
+    wrong('transaction', 'pool', NO_POOL, () => untyped(transaction)({}, async () => {})),
+    wrong('transaction', 'pool', NO_CLIENT, () => untyped(transaction)(new pg.Client(), async () => {})),
+    wrong('transaction', 'run', /must be a function of the client/, () => untyped(transaction)(pool)),
     wrong('migrate', 'steps', /must be/, () => untyped(migrate)(pool, { steps: '0001' })),
     ...tableOf('openEmbeddedDatabase', openEmbeddedDatabase, {}, [
         ['embedded database', /is required/, undefined],
         ['folder', /is required/, {}],
         ['folder', /must be a string/, { folder: 1 }],
+        ['folder', /must be one that can be made and written: .*\(EEXIST\)/, { folder: process.execPath }],
+        ['folder', /must be one that can be made and written: .*\(ENOTDIR\)/, { folder: `${process.execPath}/data` }],
+        ['folder', /must be one that can be made and written: .*\(E\w+\)/, { folder: '/sys/data' }],
     ]),
     ...tableOf('openScanDatabase', openScanDatabase, {}, [
         ['openScanDatabase options', /is required/, undefined],
@@ -207,6 +226,7 @@ const SENDING: readonly Wrong[] = [
         ['registry', /must have the function metrics/, { registry: {} }],
     ]),
     ...tableOf('capturer', capturer, { guard }, [
+        ['capture options', /is required/, undefined],
         ['guard', /is required/, { guard: undefined }],
         ...['dnsTimeout', 'connectTimeout', 'timeout'].map(
             (name) => [name, /must be greater than or equal to 100: it is in milliseconds/, { [name]: 15 }] as const,
@@ -216,6 +236,11 @@ const SENDING: readonly Wrong[] = [
         ['maxBytes', /must be less than or equal to/, { maxBytes: 1e12 }],
         ['userAgent', /must/, { userAgent: 'a\r\nb' }],
     ]),
+    wrong('captureRecord', 'guard', /is required/, () => untyped(captureRecord)('https://127.0.0.1/')),
+    wrong('captureRecords', 'guard', /is required/, () => untyped(captureRecords)([]).next()),
+    ...[undefined, null, 'text', 7, {}, Buffer.from('{}'), recordSource].map((source) =>
+        wrong('readRecords', 'source', /must be a stream of bytes, such as recordSource\(path\) gives/, () => untyped(readRecords)(source)),
+    ),
     wrong('readRecords', 'mend', /must be one of/, () => untyped(readRecords)([], { mend: 'all' })),
     ...[0, 1e10, '1 MiB'].map((maxLineBytes) =>
         wrong('readRecords', 'maxLineBytes', /must be a number from 1 to 268435456/, () => untyped(readRecords)([], { maxLineBytes })),

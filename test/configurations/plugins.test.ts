@@ -188,6 +188,11 @@ const WEBHOOK_EXPORTER = tableOf(untyped(webhookExporter), exporter.options, [
     ['kinds[0].name', /must be 1 to 64 letters, digits, "_", "-" and "\."/, kind({ name: 'scan finished' })],
     ['kinds[0].name', /must be new: .* exists already/, kind({ name: 'test' })],
     ['kinds[0].schema', /must be a Joi schema of an object, or a Standard Schema/, kind({ schema: Joi.string() })],
+    ...[
+        Joi.object({ at: Joi.string() }).external(() => {}),
+        Joi.object({ at: Joi.array().items(Joi.string().external(() => {})) }),
+        Joi.object({ flags: Joi.alternatives().try(Joi.number().external(() => {})) }),
+    ].map((schema) => ['kinds[0].schema', /must answer at once, so no rule of it may be one of external\(\)/, kind({ schema })] as const),
     ['kinds[0].fields', /is required/, kind({ schema: standard })],
     ['kinds[0].types', /must be of type function/, kind({ types: ['investigation'] })],
     ['formats[0].name', /must be 1 to 64 small letters, digits and dashes/, format({ name: 'My Format' })],

@@ -80,7 +80,12 @@ t.test('warns of a Standard Schema without a JSON Schema, and leaves what is bel
 t.test('refuses a schema that answers by a promise', async (t) => {
     const schema = z.object({ at: z.string().refine(async () => true) });
     const late = { '~standard': { ...schema['~standard'], validate: async () => ({ value: {} }) } };
-    t.throws(() => checkedBy(late, {}, 'Body of x'), { code: 'MISCONFIGURED', message: /must answer at once/ });
+    // biome-ignore lint/suspicious/noThenProperty: a promise that is none of Node's
+    const thenable = { then: (_: unknown, reject: (error: Error) => void) => reject(new Error('late')) };
+    const own = { '~standard': { ...schema['~standard'], validate: () => thenable as unknown as Promise<{ value: unknown }> } };
+    for (const answering of [late, own]) {
+        t.throws(() => checkedBy(answering, {}, 'Body of x'), { code: 'MISCONFIGURED', message: /must answer at once/ });
+    }
 });
 
 t.test('knows types, empties and order of fields from a JSON Schema', async (t) => {

@@ -59,7 +59,7 @@ const optionsSchema = Joi.object<CaptureLimits & Pick<CaptureOptions, 'guard' | 
     maxBytes: Joi.number().integer().min(1).max(MAX_RESPONSE_BYTES).default(MAX_RESPONSE_BYTES),
     userAgent: headerValue().default(`scanwire/${VERSION}`),
     acceptEncoding: headerValue(),
-});
+}).required();
 
 /**
  * Makes a record from a live endpoint: connects under the guard's rules, asks once and keeps the response's bytes as they came. The
@@ -74,10 +74,16 @@ const optionsSchema = Joi.object<CaptureLimits & Pick<CaptureOptions, 'guard' | 
  */
 export async function captureRecord(
     target: string | CaptureTarget,
-    { signal, ...options }: CaptureOptions & { readonly signal?: AbortSignal },
+    options: CaptureOptions & { readonly signal?: AbortSignal },
 ): Promise<HttpsRecord> {
+    const { signal, ...limits } = given(options);
     // A host's signal may serve many captures at once, and Node warns of more than ten listeners.
-    return capturer(options)(target, signal && AbortSignal.any([signal]));
+    return capturer(limits)(target, signal && AbortSignal.any([signal]));
+}
+
+/** Without options it is the guard that is missing. */
+function given<T extends CaptureOptions>(options: T | undefined): T {
+    return options ?? ({} as T);
 }
 
 /** Options of {@link captureRecords}. */
@@ -105,10 +111,11 @@ const concurrencySchema = Joi.number().integer().min(1).max(1000).default(64).la
  */
 export async function* captureRecords<Target extends string | CaptureTarget>(
     targets: Iterable<Target> | AsyncIterable<Target>,
-    { concurrency, signal, ...options }: CaptureManyOptions,
+    options: CaptureManyOptions,
 ): AsyncGenerator<CaptureResult<Target>, void, undefined> {
+    const { concurrency, signal, ...limits } = given(options);
     const max = checked<number>(concurrencySchema, concurrency, { subject: 'capture options', code: 'MISCONFIGURED' });
-    const capture = capturer(options);
+    const capture = capturer(limits);
 
     const result = async (target: Target, stop: AbortSignal): Promise<CaptureResult<Target>> => {
         try {

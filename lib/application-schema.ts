@@ -1,5 +1,6 @@
 import Joi from 'joi';
 import { ScanwireError } from './errors.ts';
+import type { OnWarning } from './process-warning.ts';
 import type { JsonSchema } from './records/record-schema.ts';
 import { fieldPath, isObject, schemaRefusal, VALIDATION } from './schema-validation.ts';
 
@@ -120,19 +121,30 @@ function hasExternals(description: unknown): boolean {
                   ));
 }
 
-/** What the fields of a schema are, in the order in which they go out. A Standard Schema without a JSON Schema is warned of. */
-export function describedSchema({ schema, fields = [], jsonSchema }: ApplicationSchema, subject: string): SchemaDescription {
+/**
+ * What the fields of a schema are, in the order in which they go out.
+ *
+ * @param onWarning Told of a Standard Schema without a JSON Schema; the process warns of it by default.
+ */
+export function describedSchema(
+    { schema, fields = [], jsonSchema }: ApplicationSchema,
+    subject: string,
+    onWarning: OnWarning = openSchemaWarning,
+): SchemaDescription {
     if (isJoi(schema)) {
         return schema.describe();
     }
 
     if (jsonSchema === undefined) {
-        const message = `${subject}: without jsonSchema the types of its fields are unknown, and the order below them is that of each value`;
-        process.emitWarning(message, { type: 'ScanwireWarning', code: 'SCANWIRE_OPEN_SCHEMA' });
+        onWarning(`${subject}: without jsonSchema the types of its fields are unknown, and the order below them is that of each value`);
     }
 
     const properties = jsonSchema === undefined ? {} : (described(jsonSchema).keys ?? {});
     return { type: 'object', keys: Object.fromEntries(fields.map((name) => [name, properties[name] ?? {}])) };
+}
+
+function openSchemaWarning(message: string): void {
+    process.emitWarning(message, { type: 'ScanwireWarning', code: 'SCANWIRE_OPEN_SCHEMA' });
 }
 
 /**

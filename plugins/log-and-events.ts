@@ -29,6 +29,11 @@ export function logFailure(
     }
 }
 
+/** Writes to the log of a request what is not as it should be in an instance of the plugin, and has not made the request fail. */
+export function logWarning(request: Request, plugin: string, message: string): void {
+    request.log([...logTags(plugin, instanceOf(request, plugin)), 'warn'], message);
+}
+
 function instanceOf({ route: { realm } }: Request, plugin: string): string | undefined {
     return realm.plugin === plugin ? (realm.pluginOptions as Registration).instance : undefined;
 }

@@ -15,7 +15,7 @@ import {
     storeError,
 } from './database-errors.ts';
 import { leaving, untilLeft } from './left-statements.ts';
-import { isHostPool } from './own-pool.ts';
+import { isClient, isHostPool } from './own-pool.ts';
 import { driven, forgot } from './prepared.ts';
 
 /** A client checked out of a pool, for several statements in one session. A `pg.PoolClient` fits. */
@@ -48,9 +48,7 @@ export interface PostgresStoresOptions {
  */
 export function assertPool(pool: unknown, of: string): asserts pool is PoolLike {
     const given = Object(pool) as Partial<PoolLike>;
-    // A client of node-postgres has both as well, but only a pool counts its clients.
-    const isClient = !('totalCount' in given) && ('connectionParameters' in given || 'release' in given);
-    if (typeof given.query !== 'function' || typeof given.connect !== 'function' || isClient) {
+    if (typeof given.query !== 'function' || typeof given.connect !== 'function' || isClient(given)) {
         const rule = 'must be a pool of node-postgres or the embedded database: an object with query and connect, and no client';
         throw new ScanwireError('MISCONFIGURED', `${of}: pool ${rule}`, { field: 'pool' });
     }

@@ -19,6 +19,11 @@ export function isHostPool(pool: object): pool is HostPool {
     return typeof options === 'object' && options !== null && typeof Client === 'function';
 }
 
+/** Whether it is a client of node-postgres, which has what a pool has as well; but only a pool counts its clients. */
+export function isClient(given: object): boolean {
+    return !('totalCount' in given) && ('connectionParameters' in given || 'release' in given);
+}
+
 /**
  * A pool of our own like the application's. It keeps the application's sessions as they are, and takes none of the application's
  * connections for listening, which would never come back.

@@ -91,6 +91,8 @@ export interface ImportProgress {
 export interface ImportOptions {
     /** Called once in a while; a store that is done at once need not. */
     readonly onProgress?: ((progress: ImportProgress) => void) | undefined;
+    /** Told, as a sentence, what went wrong without making the import fail. The process warns of it by default. */
+    readonly onWarning?: ((message: string) => void) | undefined;
     /**
      * The hosts are the whole workspace: those that it holds and none of these names are removed, with all that is below them, and so are
      * the services, notes and vulnerabilities that are not named of hosts that are; but for notes and vulnerabilities that no import has

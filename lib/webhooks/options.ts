@@ -4,6 +4,7 @@ import Joi from 'joi';
 import { applicationSchemaRules, checkingSchemaRule } from '../application-schema.ts';
 import type { EgressGuard } from '../egress/guard.ts';
 import type { KeyRing } from '../keys/key-ring.ts';
+import { processWarning } from '../process-warning.ts';
 import { inBytes, inMilliseconds, objectWith, withAbilities } from '../schema-validation.ts';
 import type { DeliveryStore } from './deliveries/delivery-store.ts';
 import { KEEP_FOR } from './deliveries/retention.ts';
@@ -74,6 +75,8 @@ export interface WebhooksOptions extends WebhookStores, WebhooksSettings {
     readonly sleep?: (milliseconds: number) => Promise<void>;
     /** Receives every failure of store and queue that is tried again later. */
     readonly onError?: (error: Error) => void;
+    /** Told what is not as it should be and keeps nothing from working, as a sentence. The process warns of it by default. */
+    readonly onWarning?: (message: string) => void;
     /**
      * Called with every event that this process has accepted, every outcome that it has recorded, and what became of exporters. What it throws
      * goes to `onError`.
@@ -193,6 +196,7 @@ export const webhooksSchema: Joi.ObjectSchema<Required<WebhooksOptions>> = Joi.o
     newId: Joi.function().default(() => randomUUID),
     sleep: Joi.function().default(() => sleep),
     onError: Joi.function().default(() => () => {}),
+    onWarning: Joi.function().default(() => processWarning),
     onEvent: Joi.function().default(() => () => {}),
     role: Joi.string().valid('host', 'worker').default('host'),
     onOutdated: Joi.function().default(() => () => {}),

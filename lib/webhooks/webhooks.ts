@@ -253,10 +253,10 @@ function namesAsTheSender({ sender }: Pick<WebhooksContext, 'sender'>): Resolve 
 }
 
 /** What is made of the settings. */
-function madeOf({ vendor, kinds, formats, sender, window, breakerAfter, stopAfter }: Required<WebhooksOptions>) {
+function madeOf({ vendor, kinds, formats, sender, window, breakerAfter, stopAfter, onWarning }: Required<WebhooksOptions>) {
     return {
         vendor: vendorNamed(vendor),
-        kinds: eventKinds(kinds),
+        kinds: eventKinds(kinds, onWarning),
         formats: formatTable(formats),
         breaker: { after: breakerAfter, firstProbe: FIRST_PROBE, maxProbe: MAX_PROBE, stopAfter, window },
         claimDuration: sender.attemptTimeout + CLAIM_MARGIN,

@@ -171,7 +171,7 @@ function licenseHandlers(license: NonNullable<HostSystem['license']>): Partial<H
 
 function inventoryHandlers(inventory: System['inventory']): Partial<Handlers> {
     return {
-        async importScan({ workspace, source, signal, isRequest, onProgress, replace = false, dryRun = false }) {
+        async importScan({ workspace, source, signal, isRequest, onProgress, onWarning, replace = false, dryRun = false }) {
             const name = workspaceName(workspace);
             // A store that does not know it would take what is meant to go for what may stay.
             if (replace && inventory.replaces !== true) {
@@ -185,7 +185,8 @@ function inventoryHandlers(inventory: System['inventory']): Partial<Handlers> {
             // Its parsers are loaded by the first import, not by every host.
             const { readScan } = await import('../../lib/inventory/scan-files/read-scan.ts');
             const hosts = readScan(source, { signal, isRequest });
-            return inventory.importHosts(name, hosts, { onProgress, ...(replace && { replace }), ...(dryRun && { dryRun }) });
+            const options = { onProgress, onWarning, ...(replace && { replace }), ...(dryRun && { dryRun }) };
+            return inventory.importHosts(name, hosts, options);
         },
         ...(isExported(inventory) && {
             exportWorkspace: ({ workspace, format, ...options }: Input<'exportWorkspace'>) =>

@@ -15,7 +15,7 @@ import { type Problem, ScanwireError } from '../../lib/errors.ts';
 import type { Export } from '../../lib/inventory/export.ts';
 import { schemaRefusal, VALIDATION } from '../../lib/schema-validation.ts';
 import { STATUS } from '../errors.ts';
-import { logFailure } from '../log-and-events.ts';
+import { logFailure, logWarning } from '../log-and-events.ts';
 import { isPacked, UNPACKED_ONLY, unsniffed } from '../route-parts.ts';
 import { streamCut, untilClosed, withFirst } from '../streamed-answers.ts';
 import { performerOf } from './handlers.ts';
@@ -190,8 +190,15 @@ function inputOf(request: Request, streamed = false): object {
 
     // Left as it is when the reader gives up early, so that the reason can still be answered.
     const source = (payload as Readable).iterator({ destroyOnReturn: false });
-    // What comes by the socket of the data folder is a file of whoever runs the server.
-    return { ...query, ...params, source, signal: untilClosed(request), isRequest: server.type !== 'socket' };
+    return {
+        ...query,
+        ...params,
+        source,
+        signal: untilClosed(request),
+        // What comes by the socket of the data folder is a file of whoever runs the server.
+        isRequest: server.type !== 'socket',
+        onWarning: (message: string) => logWarning(request, 'admin-console', message),
+    };
 }
 
 /** The rest is read before a refusal goes out: an answer to somebody who still writes is lost with the connection. */

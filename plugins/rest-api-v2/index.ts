@@ -4,6 +4,7 @@ import { checked } from '../../lib/schema-validation.ts';
 import { VERSION } from '../../lib/version.ts';
 import { claimInstance } from '../instance.ts';
 import { isBelowIn, isDecodable, leadPathsBelow } from '../leading-paths.ts';
+import { logging } from '../log-and-events.ts';
 import { MAX_STREAMS, streamsOf } from '../open-streams.ts';
 import { atFreePaths, licensed, needsScope, withStrategy } from '../route-authorization.ts';
 import { unsniffed } from '../route-parts.ts';
@@ -47,7 +48,8 @@ export const plugin: NamedPlugin<RestApiV2Options> = {
         claimInstance(server, 'rest-api-v2', settings);
         const { rateLimit, maxStreams } = settings;
         const limiting = rateLimit === undefined ? null : await requestLimiting(rateLimit, settings);
-        const table = resources(settings);
+        const log = logging(server, 'rest-api-v2', settings);
+        const table = resources(settings, (message) => log('warn', message));
         const streams = streamsOf(settings.store, maxStreams ?? MAX_STREAMS);
         const routeOptions = optionsOfEveryRoute(settings, limiting);
 

@@ -14,6 +14,7 @@ import {
 } from '../../lib/inventory/resources.ts';
 import { EXTRA_FIELDS } from '../../lib/inventory/selection.ts';
 import type { Collection, InventoryStore } from '../../lib/inventory/store.ts';
+import type { OnWarning } from '../../lib/process-warning.ts';
 import { timestampFormat } from '../../lib/timestamp.ts';
 import { deletionForms } from './deleted-rows.ts';
 import type { Resource } from './handlers.ts';
@@ -37,9 +38,10 @@ export const BASE = '/base';
 /**
  * Every resource, the application's own included.
  *
+ * @param onWarning Told of schemas of the application's that leave the types of their fields open.
  * @throws ScanwireError `MISCONFIGURED` for an unknown time zone, a path that is there twice, or one below no resource.
  */
-export function resources({ store, timeZone, resources: own = [] }: RestApiV2Options): readonly Resource[] {
+export function resources({ store, timeZone, resources: own = [] }: RestApiV2Options, onWarning: OnWarning): readonly Resource[] {
     const timestamp = timestampFormat(timeZone);
     const byShape = new Map<string, Collection<ResourceRow>>();
     const ofStore = storeEntries(store).map((entry) => ({ ...entry, isStandard: true }) as const);
@@ -63,7 +65,9 @@ export function resources({ store, timeZone, resources: own = [] }: RestApiV2Opt
         }
 
         byShape.set(shape(path), rows);
-        const forms = once(() => rowForms(describedSchema(schema, `Resource ${path}`), timestamp, { fill, extras: extrasOf(rows) }));
+        const forms = once(() =>
+            rowForms(describedSchema(schema, `Resource ${path}`, onWarning), timestamp, { fill, extras: extrasOf(rows) }),
+        );
         if (!isStandard) {
             // What is wrong with a schema of the application's is said at the start.
             forms();

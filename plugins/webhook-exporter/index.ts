@@ -41,6 +41,7 @@ export const plugin: Plugin<WebhookExporterOptions> = {
         const lineOf = logLines();
         const { webhooks, collectors, concurrency, drainTimeout, ...settings } = webhooksOf(options, {
             onError: (error) => log('error', error),
+            onWarning: (message) => log('warn', message),
             onEvent(event) {
                 announce(event);
                 const line = lineOf(event);

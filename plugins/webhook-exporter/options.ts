@@ -108,7 +108,7 @@ interface DescribedWebhooks
  */
 export function webhooksOf(
     options: WebhookExporterOptions,
-    more: Pick<WebhooksOptions, 'onError' | 'onEvent' | 'role' | 'onOutdated'>,
+    more: Pick<WebhooksOptions, 'onError' | 'onWarning' | 'onEvent' | 'role' | 'onOutdated'>,
 ): DescribedWebhooks {
     const {
         collectors,

@@ -5,6 +5,7 @@ import { withinBoundary } from '../../../lib/inventory/boundary.ts';
 import type { HostInput } from '../../../lib/inventory/host.ts';
 import { withRefused } from '../../../lib/inventory/import-counts.ts';
 import type { ImportOptions, ImportProgress, ImportSummary } from '../../../lib/inventory/store.ts';
+import { type OnWarning, processWarning } from '../../../lib/process-warning.ts';
 import type { Executor } from '../../../lib/transaction.ts';
 import { type PoolLike, patiently } from '../database.ts';
 import { sqlState } from '../database-errors.ts';
@@ -29,19 +30,26 @@ export async function importHosts(
     pool: PoolLike,
     workspaceName: string,
     hosts: AsyncIterable<HostInput>,
-    { clock, onProgress = () => {}, replace = false, dryRun = false }: ImportOptions & { readonly clock: Clock },
+    {
+        clock,
+        onProgress = () => {},
+        onWarning = processWarning,
+        replace = false,
+        dryRun = false,
+    }: ImportOptions & { readonly clock: Clock },
 ): Promise<ImportSummary> {
     const database = patiently(pool);
     const importId = randomUUID();
     try {
         const within = withinBoundary(await findWorkspace(database, workspaceName));
         const batches = await readAside(database, importId, filtered(hosts, within.letsIn));
-        const imported = await takeOver(pool, { importId, name: workspaceName, batches, clock, onProgress, replace, dryRun });
+        const imported = await takeOver(pool, { importId, name: workspaceName, batches, clock, onProgress, onWarning, replace, dryRun });
         const summary = { ...imported, ...withRefused(imported, within.refused()) };
         if (batches.length > 1 && !dryRun) {
             await learnSizes(
                 database,
                 (['hosts', 'services', 'notes', 'vulns'] as const).filter((table) => summary[table].new > 0),
+                onWarning,
             );
         }
 
@@ -61,6 +69,7 @@ interface Work {
     readonly batches: readonly ReadBatch[];
     readonly clock: Clock;
     readonly onProgress: (progress: ImportProgress) => void;
+    readonly onWarning: OnWarning;
     readonly replace: boolean;
     readonly dryRun: boolean;
 }
@@ -136,7 +145,7 @@ async function showOrDiscard(pool: PoolLike, held: Lease, generation: number): P
 }
 
 /** Moves what is shown into place. */
-async function settle(pool: PoolLike, held: Lease, { onProgress }: Work, total: number): Promise<void> {
+async function settle(pool: PoolLike, held: Lease, { onProgress, onWarning }: Work, total: number): Promise<void> {
     let done = 0;
     try {
         await applyStaged(pool, held, (count) => {
@@ -144,7 +153,7 @@ async function settle(pool: PoolLike, held: Lease, { onProgress }: Work, total: 
             onProgress({ phase: 'showing', done: Math.min(done, total), total });
         });
     } catch (error) {
-        warn('The import is shown, and the next one finishes it', error);
+        onWarning(failed('The import is shown, and the next one finishes it', error));
         await release(pool, held);
     }
 }
@@ -153,19 +162,19 @@ async function settle(pool: PoolLike, held: Lease, { onProgress }: Work, total: 
  * After many new rows listings would sort them all for every batch until the planner has heard of them (measured: 3 times slower). The
  * import has succeeded without.
  */
-async function learnSizes(pool: Executor, tables: readonly string[]): Promise<void> {
+async function learnSizes(pool: Executor, tables: readonly string[], onWarning: OnWarning): Promise<void> {
     try {
         for (const table of tables) {
             await pool.query(`analyze scanwire.${table}`);
         }
     } catch (error) {
-        warn('Listings may be slow until the database has analysed its tables', error);
+        onWarning(failed('Listings may be slow until the database has analysed its tables', error));
     }
 }
 
-/** Reports what went wrong and does not make the import fail. */
-function warn(what: string, error: unknown): void {
-    process.emitWarning(`${what}: ${error instanceof Error ? error.message : String(error)}`, 'ScanwireWarning');
+/** What went wrong and does not make the import fail. */
+function failed(what: string, error: unknown): string {
+    return `${what}: ${error instanceof Error ? error.message : String(error)}`;
 }
 
 /** What is wrong with a value that no column takes, by SQLSTATE. Not in the words of the database, which repeat the value. */

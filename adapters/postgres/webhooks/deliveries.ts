@@ -146,7 +146,7 @@ export function deliveries(db: Executor, notifications?: Notifications): Deliver
 
         async sweep(options) {
             const swept = await sweep(db, options);
-            await keepCounts();
+            await keepCounts(options.onWarning);
             return swept;
         },
 

@@ -1,3 +1,4 @@
+import { type OnWarning, processWarning } from '../../../lib/process-warning.ts';
 import type { Executor } from '../../../lib/transaction.ts';
 import type { DeliveryFilter } from '../../../lib/webhooks/deliveries/deliveries.ts';
 import { isUuid } from '../database.ts';
@@ -16,11 +17,11 @@ const FOLD: string = prepared('select scanwire.fold_delivery_counts($1) as more'
  * @returns What is called behind each sweep, and seldom has something to do: to read numbers is to read what is no part of them yet. What fails is reported and
  *   keeps nobody from sending.
  */
-export function countKeeping(db: Executor): () => Promise<void> {
+export function countKeeping(db: Executor): (onWarning?: OnWarning) => Promise<void> {
     let sweeps = 0;
     let more = false;
     let reported = '';
-    return async () => {
+    return async (onWarning = processWarning) => {
         sweeps += 1;
         if (!more && sweeps % FOLDS.every !== 0) {
             return;
@@ -33,7 +34,7 @@ export function countKeeping(db: Executor): () => Promise<void> {
             more = false;
             const message = `Deliveries that have ended are not counted: ${error instanceof Error ? error.message : String(error)}`;
             if (message !== reported) {
-                process.emitWarning(message, 'ScanwireWarning');
+                onWarning(message);
             }
             reported = message;
         }

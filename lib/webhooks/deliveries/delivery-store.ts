@@ -119,6 +119,8 @@ export interface SweepOptions {
     readonly limit: number;
     /** Of claims, only those count as lost whose session was ended: who else is silent may just not have reached the store. */
     readonly endedOnly?: boolean;
+    /** Told, as a sentence, what a sweep does besides and could not do this time. The process warns of it by default. */
+    readonly onWarning?: (message: string) => void;
 }
 
 /** Asks for the claim of a delivery's next attempt: a lease that one worker holds, so that no other sends the same. */

@@ -158,7 +158,10 @@ export function dispatcher(context: DispatcherContext): Dispatcher {
     };
 }
 
-type DispatcherContext = Pick<WebhooksContext, 'deliveries' | 'queue' | 'monotonic' | 'claimDuration' | 'newId' | 'onEvent' | 'onError'> &
+type DispatcherContext = Pick<
+    WebhooksContext,
+    'deliveries' | 'queue' | 'monotonic' | 'claimDuration' | 'newId' | 'onEvent' | 'onError' | 'onWarning'
+> &
     Pick<WebhooksContext, 'window' | 'rate' | 'breakerAfter' | 'breaker'> & { readonly readAhead: ReadAhead };
 
 interface HandingOut {
@@ -185,7 +188,7 @@ interface HandingOut {
 
 /** Sweeps when it is time, and puts what is lost or due into the queue. */
 function handingOut(context: DispatcherContext): HandingOut {
-    const { deliveries, queue, monotonic, window, rate, breakerAfter, readAhead, onError } = context;
+    const { deliveries, queue, monotonic, window, rate, breakerAfter, readAhead, onError, onWarning } = context;
     let nextSweep = Number.NEGATIVE_INFINITY;
     let graceEnds = Number.POSITIVE_INFINITY;
     /** Marked queued in their rows, not yet in the queue. */
@@ -209,7 +212,7 @@ function handingOut(context: DispatcherContext): HandingOut {
         const requeueAfter = (await hasLostJobs(context)) ? 0 : REQUEUE_AFTER;
         let swept: SweepResult;
         do {
-            swept = await fromStore(deliveries.sweep({ requeueAfter, limit: BATCH, endedOnly: monotonic() < graceEnds }));
+            swept = await fromStore(deliveries.sweep({ requeueAfter, limit: BATCH, endedOnly: monotonic() < graceEnds, onWarning }));
             await emitPoisoned(swept.poisoned, context);
             await enqueue(swept.lost);
         } while (swept.lost.length === BATCH);

@@ -1,6 +1,7 @@
 import { checkedBy, describedSchema, type SchemaDescription } from '../../application-schema.ts';
 import { compiled, type QuickCheck, UNSURE } from '../../compiled-schema.ts';
 import { ScanwireError } from '../../errors.ts';
+import type { OnWarning } from '../../process-warning.ts';
 import type { EventKind } from './event-kinds.ts';
 
 /**
@@ -102,9 +103,9 @@ export function frequent(kind: EventKind, patterns: readonly RegExp[]): EventKin
     return kind;
 }
 
-/** What a body of the kind has. Describing a schema costs more than checking a body: it is done once for each kind. */
-export function describedBody(kind: EventKind): SchemaDescription {
-    const description = descriptions.get(kind) ?? describedSchema(kind, `Event kind ${kind.name}`);
+/** What a body of the kind has. Describing a schema costs more than checking a body: it is done once for each kind, and then warned of. */
+export function describedBody(kind: EventKind, onWarning?: OnWarning): SchemaDescription {
+    const description = descriptions.get(kind) ?? describedSchema(kind, `Event kind ${kind.name}`, onWarning);
     descriptions.set(kind, description);
     return description;
 }

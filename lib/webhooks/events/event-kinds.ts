@@ -1,9 +1,10 @@
 import Joi from 'joi';
 import type { ApplicationSchema } from '../../application-schema.ts';
 import { ScanwireError } from '../../errors.ts';
+import type { OnWarning } from '../../process-warning.ts';
 import { timestamp } from '../../timestamp.ts';
 import { EXPORT_TYPES, type ExportType, type RuleSet } from '../setting-values.ts';
-import { frequent, orderOf } from './event-body.ts';
+import { describedBody, frequent, orderOf } from './event-body.ts';
 
 /**
  * An event kind: what `X-Vendor-Event` may say, and what a body of that kind must look like. Its keys go out in the
@@ -107,9 +108,10 @@ export const exporterKinds: Readonly<Record<ExporterKind, EventKind>> = {
 /**
  * The table of event kinds: {@link testEvent}, {@link investigationCreated}, {@link exporterKinds} and the application's own.
  *
+ * @param onWarning Told of schemas that leave the types of their fields open; see {@link describedBody}.
  * @throws ScanwireError `MISCONFIGURED` for a malformed name or one that exists already.
  */
-export function eventKinds(own: readonly EventKind[] = []): EventKinds {
+export function eventKinds(own: readonly EventKind[] = [], onWarning?: OnWarning): EventKinds {
     const table = new Map([testEvent, investigationCreated, ...Object.values(exporterKinds)].map((kind) => [kind.name, kind]));
 
     for (const [index, kind] of own.entries()) {
@@ -123,6 +125,7 @@ export function eventKinds(own: readonly EventKind[] = []): EventKinds {
             throw new ScanwireError('MISCONFIGURED', `webhooks options: ${field} must be new: ${kind.name} exists already`, { field });
         }
 
+        describedBody(kind, onWarning);
         orderOf(kind);
         table.set(kind.name, kind);
     }

@@ -1,0 +1,7 @@
+/** Told what nobody need act upon at once, as a sentence. */
+export type OnWarning = (message: string) => void;
+
+/** Where a warning goes that nobody has named a place for: Node's own, on stderr as a rule. */
+export function processWarning(message: string): void {
+    process.emitWarning(message, 'ScanwireWarning');
+}

@@ -1,6 +1,7 @@
 import { isIP } from 'node:net';
-import { type Address, isFirstOf, isIn, NAME_PATTERN, normalName, parseAddress, parseBlock, unmapped } from '../addresses.ts';
+import { type Address, isFirstOf, isIn, NAME_PATTERN, normalName, parseAddress, parseBlock, sameAddress, unmapped } from '../addresses.ts';
 import { ScanwireError } from '../errors.ts';
+import { ownAddresses } from './own-host.ts';
 import { destinations, isInternalName, isMetadataAddress, isMetadataName, specialUse } from './special-addresses.ts';
 
 /** What the operator allows. */
@@ -15,7 +16,7 @@ export interface EgressPolicy {
     readonly owners?: Readonly<Record<string, readonly string[]>>;
 }
 
-/** Decides which addresses may be called. Public ones only, unless the operator opened others; trust settings do not matter here. */
+/** Decides which addresses may be called. Public ones of other hosts only, unless the operator opened others; trust settings do not matter here. */
 export interface EgressGuard {
     /** What the policy opens; absent where that cannot be known. */
     readonly allow?: readonly string[];
@@ -39,15 +40,16 @@ export interface EgressGuard {
 }
 
 /**
- * A guard that lets calls out to public addresses, and to what the policy opens besides.
+ * A guard that lets calls out to public addresses that are none of this host, and to what the policy opens besides.
  *
+ * @param own The addresses of this host.
  * @throws ScanwireError `MISCONFIGURED` that names the position of the entry, from 1, and what is wrong with it.
  */
-export function egressGuard(policy: EgressPolicy): EgressGuard {
+export function egressGuard(policy: EgressPolicy, own: () => readonly string[] = ownAddresses): EgressGuard {
     const { allow, owners = {} } = (policy as Partial<EgressPolicy> | undefined) ?? {};
-    const guards = new Map(Object.entries(owners).map(([owner, own]) => [owner, guardOpening(own, `owners.${owner}`)]));
+    const guards = new Map(Object.entries(owners).map(([owner, opened]) => [owner, guardOpening(opened, `owners.${owner}`, own)]));
     return {
-        ...guardOpening(allow as readonly string[], 'allow'),
+        ...guardOpening(allow as readonly string[], 'allow', own),
         ...(guards.size > 0 && { owners: structuredClone(owners), ofOwner: (owner) => guards.get(owner) }),
     };
 }
@@ -57,12 +59,13 @@ export function guardFor(guard: EgressGuard, owner: string | null): EgressGuard 
     return owner === null ? guard : (guard.ofOwner?.(owner) ?? guard);
 }
 
-function guardOpening(allow: readonly string[], field: string): EgressGuard {
+function guardOpening(allow: readonly string[], field: string, own: () => readonly string[]): EgressGuard {
     const opened = parseAllowList(allow, field);
 
     const judge = (address: Address, port: number | undefined): string | null => {
         if (!opened.ranges.some((range) => isIn(address, range.block) && (range.port === null || range.port === port))) {
-            return specialUse(address);
+            // What listens there may count on being asked by nobody else; a name that leads here cannot be seen when it is saved.
+            return specialUse(address) ?? (own().some((text) => sameAddress(text, String(address))) ? 'an address of this host' : null);
         }
 
         // an opened NAT64 or tunnel range opens the way, not everything that it leads to

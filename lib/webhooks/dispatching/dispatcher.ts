@@ -158,11 +158,8 @@ export function dispatcher(context: DispatcherContext): Dispatcher {
     };
 }
 
-type DispatcherContext = Pick<
-    WebhooksContext,
-    'deliveries' | 'queue' | 'monotonic' | 'claimDuration' | 'newId' | 'onEvent' | 'onError' | 'onWarning'
-> &
-    Pick<WebhooksContext, 'window' | 'rate' | 'breakerAfter' | 'breaker'> & { readonly readAhead: ReadAhead };
+type DispatcherContext = Pick<WebhooksContext, 'deliveries' | 'queue' | 'monotonic' | 'claimDuration' | 'newId' | 'onEvent' | 'onError'> &
+    Pick<WebhooksContext, 'onWarning' | 'window' | 'rate' | 'breakerAfter' | 'breaker'> & { readonly readAhead: ReadAhead };
 
 interface HandingOut {
     /** To be called when the process starts, which has not watched the store before. */

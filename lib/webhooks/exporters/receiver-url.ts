@@ -1,8 +1,8 @@
 import { isIP } from 'node:net';
-import { hostname, networkInterfaces } from 'node:os';
 import { normalName, sameAddress, withBrackets } from '../../addresses.ts';
 import type { EgressGuard } from '../../egress/guard.ts';
 import { hostOf, parseOutgoingUrl, portOf, type UrlFault } from '../../egress/outgoing-url.ts';
+import { type OwnHost, ownHost } from '../../egress/own-host.ts';
 import { ScanwireError } from '../../errors.ts';
 import type { Exporter } from './exporter.ts';
 
@@ -39,19 +39,6 @@ const CLOSED_PORTS: Readonly<Record<string, readonly number[]>> = {
 
 /** Ends of names that clusters give to what runs in them. `cluster.local` is internal wherever it is called. */
 const CLUSTER_SUFFIXES: readonly string[] = ['svc', 'pod', 'consul', 'nomad'];
-
-/** What this machine is called and where it is reached. */
-export interface OwnHost {
-    readonly name: string;
-    /** As the system writes them. */
-    readonly addresses: readonly string[];
-}
-
-/** This machine, now. */
-export function ownHost(): OwnHost {
-    const interfaces = Object.values(networkInterfaces()).flatMap((addresses) => addresses ?? []);
-    return { name: hostname(), addresses: interfaces.filter(({ internal }) => !internal).map(({ address }) => address) };
-}
 
 /**
  * The receiver's URL as it is saved: normalised, and only when its host may be called and its port may be a webhook's. A name is not

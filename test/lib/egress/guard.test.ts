@@ -2,6 +2,7 @@ import { isIPv6 } from 'node:net';
 import fc from 'fast-check';
 import t from 'tap';
 import { egressGuard } from '../../../lib/egress/guard.ts';
+import { ownAddresses, ownHost } from '../../../lib/egress/own-host.ts';
 
 const closed = egressGuard({ allow: [] });
 
@@ -51,6 +52,37 @@ t.test('opens public addresses only', async (t) => {
     for (const address of [...FORBIDDEN, ...METADATA]) {
         t.type(closed.vet(address), 'string', address);
     }
+});
+
+t.test('closes the addresses of its own host, whatever name leads there, unless they are opened as private ones are', async (t) => {
+    const addresses = ['8.8.4.4', '2606:4700::1', '10.0.0.5', 'fe80::1'];
+    const own = (): readonly string[] => addresses;
+    const guard = egressGuard({ allow: [], owners: { 'customer-7': ['8.8.4.4'] } }, own);
+    for (const address of ['8.8.4.4', '::ffff:8.8.4.4', '2606:4700::1', '2606:4700:0:0:0:0:0:1']) {
+        t.equal(guard.vet(address, 'hooks.example.com', 443), 'an address of this host', address);
+        t.equal(guard.vetHost(address, 443), 'an address of this host', address);
+    }
+    t.equal(guard.vet('10.0.0.5'), closed.vet('10.0.0.5'));
+    t.equal(guard.vet('127.0.0.1'), closed.vet('127.0.0.1'));
+    t.equal(guard.vet('8.8.8.8'), null);
+    t.equal(guard.ofOwner?.('customer-7')?.vet('8.8.4.4'), null);
+    t.equal(guard.ofOwner?.('customer-7')?.vet('2606:4700::1'), 'an address of this host');
+
+    for (const allow of ['8.8.4.4', '8.8.4.0/24', 'hooks.example.com', '8.8.4.4:443']) {
+        t.equal(egressGuard({ allow: [allow] }, own).vet('8.8.4.4', 'hooks.example.com', 443), null, allow);
+    }
+    t.equal(egressGuard({ allow: ['8.8.4.4:443'] }, own).vet('8.8.4.4', 'hooks.example.com', 80), 'an address of this host');
+
+    addresses.pop();
+    addresses.push('1.1.1.1');
+    t.equal(guard.vet('1.1.1.1'), 'an address of this host', 'as they are now');
+});
+
+t.test('knows the addresses of its host by itself', async (t) => {
+    for (const address of ownAddresses()) {
+        t.type(closed.vet(address), 'string', address);
+    }
+    t.strictSame(ownAddresses(), ownHost().addresses);
 });
 
 t.test('refuses whatever is not the plain text of an address', async (t) => {

@@ -1,8 +1,9 @@
 import fc from 'fast-check';
 import t from 'tap';
 import { egressGuard } from '../../../../lib/egress/guard.ts';
+import { type OwnHost, ownHost } from '../../../../lib/egress/own-host.ts';
 import type { AuthenticationPart } from '../../../../lib/webhooks/exporters/authentication.ts';
-import { checkReceiverUrl, type OwnHost, ownHost, receiverWarnings } from '../../../../lib/webhooks/exporters/receiver-url.ts';
+import { checkReceiverUrl, receiverWarnings } from '../../../../lib/webhooks/exporters/receiver-url.ts';
 
 const closed = egressGuard({ allow: [] });
 

@@ -113,12 +113,14 @@ function isRejected(result: PromiseSettledResult<unknown>): result is PromiseRej
 
 /**
  * Paths of what a logger of requests must not write: keys, secrets and the URLs of receivers, as pino and hapi-pino name them. Whoever
- * sends a key in another header than `token` has sent it all the same.
+ * sends a key in another header than `token` has sent it all the same. Not `req.url`, without which
+ * a log says little: it holds a key only where `metasploit-data` takes one in the query.
  */
 export const redact: readonly string[] = [
     'req.headers.token',
     'req.headers.authorization',
     'req.headers.cookie',
+    'req.query.token',
     'payload.secret',
     'payload.headers',
     'payload.url',

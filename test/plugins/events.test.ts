@@ -414,7 +414,8 @@ t.test('lists the paths that a logger of requests redacts', async (t) => {
         [],
         'a new setting is secret or not',
     );
-    log.info({ req: { method: 'POST', headers }, payload });
-    t.match(lines.join(''), /www\.example\.com.*"ops"/);
+    log.info({ req: { method: 'POST', headers, query: { token: 'KEY-12', limit: '5' } }, payload });
+    t.match(lines.join(''), /www\.example\.com.*"limit":"5".*"ops"/);
     t.notMatch(lines.join(''), /KEY-/);
+    t.match(await readFile('docs/observing.md', 'utf8'), "redact: [...redact, 'req.url']", 'the URL holds a key in the query as well');
 });

@@ -60,7 +60,7 @@ interface KnownSubscribers {
     now(): Date;
 }
 
-type Context = Pick<WebhooksContext, 'exporters' | 'reservations' | 'monotonic' | 'formats' | 'vendor' | 'maxBodyBytes'>;
+type Context = Pick<WebhooksContext, 'exporters' | 'reservations' | 'monotonic' | 'formats' | 'vendor' | 'maxBodyBytes' | 'onError'>;
 
 /** What exporters choose may change again while events are accepted, but not each time. */
 const MAX_TRIES = 5;
@@ -68,6 +68,7 @@ const MAX_TRIES = 5;
 /** The routing by what exporters of the store choose. That is read when the first event is accepted, and again only when it has changed. */
 export function eventRouting(context: Context): EventRouting {
     const { exporters, reservations, monotonic } = context;
+    const report = unusableSubscriptions(context.onError);
     let reading: Promise<KnownSubscribers> | null = null;
     let known: KnownSubscribers | null = null;
 
@@ -77,7 +78,7 @@ export function eventRouting(context: Context): EventRouting {
         const at = found === undefined ? 0 : found.at.getTime() - asked;
         return {
             revision: found?.revision,
-            subscribers: preparedSubscribers(found?.exporters ?? [], context),
+            subscribers: preparedSubscribers(found?.exporters ?? [], context, report),
             now: () => new Date(at + monotonic()),
         };
     }
@@ -151,13 +152,46 @@ function isOutdated(error: unknown): boolean {
     return error instanceof ScanwireError && error.code === 'CONFLICT' && error.field === 'revision';
 }
 
-function preparedSubscribers(exporters: readonly StoredExporter[], context: Context): readonly PreparedSubscriber[] {
+/** Tells of a stored subscription that cannot be used, once for each exporter as long as it stays as it is. */
+type ReportUnusable = (exporter: StoredExporter) => void;
+
+function unusableSubscriptions(onError: Context['onError']): ReportUnusable {
+    const reported = new Map<string, string>();
+    return ({ id, kinds, filter }) => {
+        const chosen = JSON.stringify([kinds, filter]);
+        if (reported.get(id) !== chosen) {
+            reported.set(id, chosen);
+            const message = `Kinds or filter stored for exporter ${id} cannot be used: it gets no events until they are set anew`;
+            onError(new ScanwireError('MISCONFIGURED', message, { field: 'kinds' }));
+        }
+    };
+}
+
+/** What was written into the row of one exporter past all checks must not end the publishing for all: that exporter chooses nothing. */
+function guardedSubscription(exporter: StoredExporter, report: ReportUnusable): CompiledSubscription {
+    let wants: CompiledSubscription | undefined;
+    return (event) => {
+        try {
+            wants ??= compileSubscription(exporter);
+            return wants(event);
+        } catch {
+            report(exporter);
+            return false;
+        }
+    };
+}
+
+function preparedSubscribers(
+    exporters: readonly StoredExporter[],
+    context: Context,
+    report: ReportUnusable,
+): readonly PreparedSubscriber[] {
     const makers = new Map<unknown, MessageMaker>();
     return exporters.map((exporter) => {
         const key = exporter.template ?? exporter.format;
         const make = makers.get(key) ?? messageMaker(exporter, context);
         makers.set(key, make);
-        return { exporter, wants: compileSubscription(exporter), make };
+        return { exporter, wants: guardedSubscription(exporter, report), make };
     });
 }
 

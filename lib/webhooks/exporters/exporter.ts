@@ -2,6 +2,7 @@ import Joi from 'joi';
 import { nameSchema } from '../../schema-validation.ts';
 import type { Filter } from '../events/filter.ts';
 import type { HeaderPairs } from '../messages/message-headers.ts';
+import { MAX_DELAY } from '../outcomes/retry-schedule.ts';
 import {
     AFTER_EXHAUSTED,
     type AfterExhausted,
@@ -122,7 +123,6 @@ export const collectorSchema: Joi.StringSchema = Joi.string()
     .pattern(COLLECTOR_PATTERN)
     .messages({ 'string.pattern.base': '{{#label}} must be 1 to 64 letters, digits, "-" and "_"' });
 
-const WEEK = 7 * 86_400_000;
 /** The rules of {@link StoredSettings}. */
 export const settingSchemas: { readonly [Setting in keyof StoredSettings]: Joi.Schema } = {
     url: Joi.string().max(2048).description('Where to POST, http or https'),
@@ -137,7 +137,7 @@ export const settingSchemas: { readonly [Setting in keyof StoredSettings]: Joi.S
         .unique()
         .description('Forms of the signature'),
     schedule: Joi.array()
-        .items(Joi.number().integer().min(1000).max(WEEK))
+        .items(Joi.number().integer().min(1000).max(MAX_DELAY))
         .min(1)
         .max(30)
         .allow(null)

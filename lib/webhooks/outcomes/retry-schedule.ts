@@ -19,6 +19,14 @@ export const DEFAULT_SCHEDULE: readonly number[] = [
     24 * HOUR,
 ];
 
+/** The longest delay that an exporter's own schedule may have. */
+export const MAX_DELAY: number = 7 * 24 * HOUR;
+
+/** Whether what is stored of an exporter can be used as its schedule: the rules of `settingSchemas`, as far as times can be reckoned by it. */
+export function isSchedule(stored: unknown): stored is readonly number[] {
+    return Array.isArray(stored) && stored.every((delay) => Number.isFinite(delay) && delay >= 0 && delay <= MAX_DELAY);
+}
+
 /** Maximum number of further tries when the receiver refuses the message itself: somebody may be mending its configuration. */
 const SHORT_RETRIES = 4;
 

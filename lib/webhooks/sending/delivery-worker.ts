@@ -14,7 +14,7 @@ import { type DeliveryEvent, deliveryEvent } from '../observing/emitted-events.t
 import { type Post, untraced } from '../observing/tracing.ts';
 import { resultOfError } from '../outcomes/attempt-result.ts';
 import { type Outcome, unsentOutcome } from '../outcomes/outcome.ts';
-import { DEFAULT_SCHEDULE, nextState } from '../outcomes/retry-schedule.ts';
+import { DEFAULT_SCHEDULE, isSchedule, nextState } from '../outcomes/retry-schedule.ts';
 import type { WebhooksContext } from '../webhooks-context.ts';
 import { attemptPace } from './attempt-pace.ts';
 import type { RefusedResponse } from './http-exchange.ts';
@@ -285,16 +285,24 @@ function outcomeToRecord(
     { keyRing, random }: Pick<WebhooksContext, 'keyRing' | 'random'>,
 ): Omit<RecordedOutcome, 'begunAt'> {
     const { deliveryId, token, exporter, attemptSinceReplay, singleAttempt } = claim;
-    const schedule = exporter.schedule ?? DEFAULT_SCHEDULE;
+    const own: unknown = exporter.schedule ?? DEFAULT_SCHEDULE;
+    const schedule = isSchedule(own) ? own : DEFAULT_SCHEDULE;
     const url = knownUrl(exporter, keyRing) ?? '';
+    const next = nextState({ outcome, url, schedule, attemptSinceReplay, singleAttempt, random });
+    const needsOwn = next.state === 'pending' && next.delay !== 'fault';
     return {
         deliveryId,
         exporterId: exporter.id,
         token,
-        outcome,
-        next: nextState({ outcome, url, schedule, attemptSinceReplay, singleAttempt, random }),
+        ...(needsOwn && schedule !== own ? endedUnscheduled(outcome) : { outcome, next }),
         ...(singleAttempt ? NOTHING_LEARNED : whatWasLearned(outcome)),
     };
+}
+
+/** Of a delivery whose next try nobody can reckon. What the receiver did stays in the sentence. */
+function endedUnscheduled({ detail, ...outcome }: Outcome): Pick<RecordedOutcome, 'outcome' | 'next'> {
+    const reason = `${detail}; the stored schedule of the exporter is not a list of delays`;
+    return { outcome: { ...outcome, code: 'invalid_exporter', detail: reason }, next: { state: 'exhausted' } };
 }
 
 type Learned = Pick<RecordedOutcome, 'health' | 'pause' | 'stopReason'>;

@@ -1,6 +1,8 @@
 import { type Concurrency, type ReadyBatches, readyBatches } from '../../batched.ts';
+import { ScanwireError } from '../../errors.ts';
 import type { Claim, RecordedOutcome } from '../deliveries/delivery-store.ts';
 import { isQuickSuccess } from '../dispatching/slot-shares.ts';
+import { type AttemptResult, newProgress, outcomeOf } from '../outcomes/outcome.ts';
 import type { WebhooksContext } from '../webhooks-context.ts';
 
 /** Records what attempts came to. */
@@ -42,6 +44,9 @@ const KINDS: readonly Kind[] = [
 /** Milliseconds between the tries to record an outcome, the last one for ever: what is not recorded is sent again. */
 const RECORD_RETRIES: readonly number[] = [100, 300, 1000];
 
+/** So often an outcome is tried that the store refuses while it can be used; then what it came to is kept without what may be refused of it. */
+const MAX_REFUSALS = 5;
+
 /** What took long waits such a part of that time for others that end meanwhile, and so many milliseconds at most. */
 const SLOW = { part: 1 / 20, most: 100 } as const;
 
@@ -76,18 +81,35 @@ export function outcomeRecorder(
         async record(recorded, claim) {
             // A process that stops may have no time left.
             let milliseconds = context.session.offers() ? mayWait(recorded, claim) : 0;
+            let refusals = 0;
             for (let tries = 0; ; tries += 1) {
                 try {
-                    return await add(recorded, milliseconds);
+                    return await add(refusals < MAX_REFUSALS ? recorded : withoutDetails(recorded), milliseconds);
                 } catch (error) {
                     context.onError(error as Error);
                     milliseconds = 0;
+                    // Others that shared the statement are recorded by now: it was this one that was refused.
+                    refusals += error instanceof ScanwireError ? 0 : 1;
                     await context.sleep(RECORD_RETRIES[Math.min(tries, RECORD_RETRIES.length - 1)] as number);
                 }
             }
             /* c8 ignore next -- nothing leaves the loop but its return */
         },
     };
+}
+
+/** What certainly can be stored of an outcome: a success stays one, and any other ends its delivery, which would be tried for ever otherwise. */
+function withoutDetails({ deliveryId, exporterId, token, begunAt, outcome: { code, timings }, next }: RecordedOutcome): RecordedOutcome {
+    const isSuccess = next.state === 'delivered';
+    const result: AttemptResult = {
+        code: isSuccess ? code : 'invalid_exporter',
+        status: null,
+        detail: `The store could not keep what the attempt came to (${code})`,
+        retryAfter: null,
+    };
+    const outcome = outcomeOf(result, newProgress(), timings.total);
+    const ends = isSuccess ? next : ({ state: 'exhausted' } as const);
+    return { deliveryId, exporterId, token, begunAt, outcome, next: ends, health: 'none', pause: null, stopReason: null };
 }
 
 /** For how many milliseconds nobody minds. Somebody waits for a test, the next delivery for one that is ordered, and a receiver that wants no more to be left alone. */

@@ -29,10 +29,13 @@ export interface KeyRing {
     open(sealed: string, context: string): string;
 }
 
-/** A key that opens most of its texts does not open this one: the ring is right, and the row is wrong. Its code is `UNSEALABLE`. */
+/**
+ * No ring opens this text, not one of another process either: a key that opens most of its texts does not open it, or it is not sealed at
+ * all. The ring is right, and the row is wrong. Its code is `UNSEALABLE`.
+ */
 export class AlteredText extends ScanwireError {
-    constructor(id: string, cause: unknown) {
-        super('UNSEALABLE', `Cannot open a text sealed with key ${id}: it was altered or sealed for something else`, { cause });
+    constructor(message: string, cause?: unknown) {
+        super('UNSEALABLE', message, { cause });
     }
 }
 
@@ -63,6 +66,8 @@ class Openings {
 }
 
 const FORM = /^v1\.([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]+)$/;
+/** What a version to come may seal, and can open. */
+const LATER_FORM = /^v(?!1\.)\d+\./;
 const KEY_BYTES = 32;
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
@@ -93,6 +98,9 @@ export function keyRing(options: KeyRingOptions): KeyRing {
 
         open(sealed, context) {
             const [, id = '', text = ''] = FORM.exec(sealed) ?? [];
+            if (id === '' && !LATER_FORM.test(sealed)) {
+                throw new AlteredText('Cannot open a text that is not sealed');
+            }
             const key = keyOf(ring, id);
             const bytes = Buffer.from(text, 'base64url');
             try {
@@ -104,7 +112,7 @@ export function keyRing(options: KeyRingOptions): KeyRing {
                 return secret;
             } catch (cause) {
                 if (openings.get(id)?.refused(context) === true) {
-                    throw new AlteredText(id, cause);
+                    throw new AlteredText(`Cannot open a text sealed with key ${id}: it was altered or sealed for something else`, cause);
                 }
                 const reason = 'the key has other bytes, or the text was altered or sealed for something else';
                 throw new ScanwireError('UNSEALABLE', `Cannot open a text sealed with key ${id}: ${reason}`, { cause });
@@ -239,7 +247,10 @@ function assertUsable(current: string, ring: ReadonlyMap<string, Uint8Array>): v
 function keyOf(ring: ReadonlyMap<string, Uint8Array>, id: string): Uint8Array {
     const key = ring.get(id);
     if (key === undefined) {
-        throw new ScanwireError('UNSEALABLE', id === '' ? 'Cannot open a text that is not sealed' : `Missing key ${id} in the key ring`);
+        throw new ScanwireError(
+            'UNSEALABLE',
+            id === '' ? 'Cannot open a text of a form that this version does not know' : `Missing key ${id} in the key ring`,
+        );
     }
 
     return key;

@@ -53,7 +53,9 @@ export const EXPORTER_COLUMNS: string = FIELDS.map((field) => `e.${columnOf(fiel
 
 /** The exporter of a row of {@link EXPORTER_COLUMNS}. */
 export function exporterFromRow(row: ExporterRow): StoredExporter {
-    const previousSecrets = row.previousSecrets.map(({ sealed, until }) => ({ sealed, until: new Date(until) }));
+    // A row that was altered by hand must not keep others from being read: it signs with its current secret only.
+    const previous: ExporterRow['previousSecrets'] = Array.isArray(row.previousSecrets) ? row.previousSecrets : [];
+    const previousSecrets = previous.map(({ sealed, until }) => ({ sealed, until: new Date(until) }));
     return { ...withDates(row, TIMES), previousSecrets };
 }
 

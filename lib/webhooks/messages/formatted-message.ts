@@ -62,7 +62,7 @@ export interface OutgoingBody extends Pick<FormattedMessage, 'contentType' | 'he
     readonly bytes: Uint8Array;
 }
 
-/** @throws ScanwireError `INVALID_INPUT` for a message that could not be made, `UNSEALABLE`. */
+/** @throws ScanwireError `INVALID_INPUT` for a message that could not be made or a body that is no JSON, `UNSEALABLE`. */
 export function outgoingBody(
     { body }: Pick<StoredEvent, 'body'>,
     message: FormattedMessage | null,
@@ -70,6 +70,7 @@ export function outgoingBody(
     keyRing: KeyRing,
 ): OutgoingBody {
     if (message === null) {
+        assertJson(body);
         return { contentType: native.contentType, headers: [], bytes: Buffer.from(body) };
     }
     if (message.failure !== null) {
@@ -79,6 +80,15 @@ export function outgoingBody(
     const bytes = Buffer.from(message.body);
     const [sealed] = sealedFormatSecret(exporter);
     return { ...message, bytes: sealed === undefined ? bytes : withFormatSecret(bytes, keyRing.open(sealed.sealed, sealed.context)) };
+}
+
+/** It was when it was accepted; what has become of it since must not go out signed. */
+function assertJson(body: string): void {
+    try {
+        JSON.parse(body);
+    } catch (cause) {
+        throw new ScanwireError('INVALID_INPUT', 'The stored body of the event is not JSON', { field: 'body', cause });
+    }
 }
 
 /** Headers of a message that is sent at a time, with what is secret masked, and how many bytes its body has. @throws as {@link outgoingBody}. */

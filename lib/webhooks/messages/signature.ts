@@ -1,6 +1,6 @@
 import { createHmac } from 'node:crypto';
 import { ScanwireError } from '../../errors.ts';
-import type { SignatureForm } from '../setting-values.ts';
+import { SIGNATURE_FORMS, type SignatureForm } from '../setting-values.ts';
 import type { HeaderPairs } from './message-headers.ts';
 import { type Secrets, standardWebhooksKey } from './signing-secret.ts';
 
@@ -38,8 +38,14 @@ export const BODY_FORMS: Readonly<Record<BodyForm, { readonly suffix: string; re
  * - `standard-webhooks`: `webhook-id`, `webhook-timestamp` (seconds) and `webhook-signature`, one `v1,` per valid secret, over
  *   `id.timestamp.body`. A receiver passes a `whsec_` secret to its library as it is, any other as
  *   `Buffer.from(secret).toString('base64')` (the `standardwebhooks` package: or as it is with `{ format: 'raw' }`, if ASCII).
+ *
+ * @throws ScanwireError `INVALID_INPUT` when the stored forms are none: the exporter is invalid then.
  */
 export function signatureHeaders({ forms, secrets, vendor, body, id, timestamp }: Signing): HeaderPairs {
+    if (!Array.isArray(forms) || !forms.every((form) => SIGNATURE_FORMS.includes(form))) {
+        throw new ScanwireError('INVALID_INPUT', `Signatures must be a list of ${SIGNATURE_FORMS.join(', ')}`, { field: 'signatures' });
+    }
+
     const chosen: readonly SignatureForm[] = forms.length === 0 ? ['base64'] : [...new Set(forms)];
     const bodyForms = chosen.filter((form): form is BodyForm => form !== 'standard-webhooks');
     const digest = bodyDigest(secrets[0], body);

@@ -41,7 +41,7 @@ export interface WebhooksSettings extends OwnerSettings {
     readonly rate?: number | null;
     /** Consecutive failures that open an exporter's circuit breaker: it gets one due delivery at a time, as a probe. Default 10. */
     readonly breakerAfter?: number;
-    /** An exporter that has failed for so many milliseconds is stopped; half an hour at least. Default 5 days. */
+    /** An exporter that has taken nothing for so many milliseconds is stopped, be it that it failed or answered 429 only; half an hour at least. Default 5 days. */
     readonly stopAfter?: number;
     /**
      * For how many milliseconds a delivery that has ended is kept, a day at least; null for ever. Events go a day later, with the last of their

@@ -32,15 +32,19 @@ function rounds(posts: SimulatedDeployment['posts']): number[] {
 for (const [answer, pause] of [
     [{ result: 429, retryAfter: 60 * SECOND }, 60],
     [{ result: 503, retryAfter: 60 * SECOND }, 60],
+    [{ result: 429, retryAfter: 2 * SECOND }, 2],
     [{ result: 429 }, 5],
+    // As of a date that has passed: it names no time, and a pause of none would be one POST after the other.
+    [{ result: 429, retryAfter: 0 }, 5],
+    [{ result: 503, retryAfter: 0 }, 5],
 ] as const) {
-    const title = `${answer.result} ${'retryAfter' in answer ? 'with' : 'without'} Retry-After`;
+    const title = `${answer.result} ${'retryAfter' in answer ? `with Retry-After: ${answer.retryAfter / SECOND}` : 'without Retry-After'}`;
     t.test(`${title} pauses the exporter for ${pause} s, then comes one probe, then a slow start`, async (t) => {
         const { deployment, posts, exporter } = await pausing(t, answer);
         t.equal(posts().length, 50, 'what was in flight');
         t.match(await exporter(), { state: 'running', consecutiveFailures: 0 });
 
-        await deployment.advance((pause - 2) * SECOND);
+        await deployment.advance((pause - 1.1) * SECOND);
         t.equal(posts().length, 50, 'nothing until the pause is over');
         await deployment.advance(10 * SECOND);
         t.strictSame(await deployment.states(), { delivered: 300 });
@@ -90,3 +94,24 @@ t.test('other exporters go on meanwhile, and a test of the paused one does not w
     await deployment.advance(5 * SECOND);
     t.equal(posts().length, 50, 'a test that succeeds says nothing about the pause');
 });
+
+for (const answer of [{ result: 429, retryAfter: 60 * SECOND }, { result: 503, retryAfter: 60 * SECOND }, { result: 429 }] as const) {
+    t.test(`who has answered nothing but ${JSON.stringify(answer)} for stopAfter is stopped, as it was said before`, async (t) => {
+        const deployment = simulatedDeployment(t);
+        const process = await deployment.start('only', { stopAfter: 1_800 * SECOND });
+        const id = await deployment.exporter(process);
+        deployment.receive = () => answer;
+        await deployment.publish(process, 20);
+        await deployment.advance(1_790 * SECOND);
+        const { state, health } = await process.exporters.show(id);
+        t.equal(state, 'running');
+        t.ok(health.stopsAt !== null && health.stopsAt > health.at);
+        // By then the third try of some is due.
+        await deployment.advance(400 * SECOND);
+        t.match(await process.exporters.show(id), {
+            state: 'stopped',
+            stopReason: /has taken nothing for too long/,
+            health: { stopsAt: null },
+        });
+    });
+}

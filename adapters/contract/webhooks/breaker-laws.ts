@@ -1,7 +1,10 @@
 import assert from 'node:assert/strict';
-import { only, present } from '../assertions.ts';
+import { STOPPED_FAILING } from '../../../lib/webhooks/outcomes/breaker.ts';
+import { assertFields, only, present } from '../assertions.ts';
 import type { Laws } from '../register-laws.ts';
-import { at, failure, success, type WebhookBench } from './fixture.ts';
+import { at, failure, RULES, success, type WebhookBench } from './fixture.ts';
+
+const HOUR = 3_600_000;
 
 /** When an exporter that fails, or asks to be left alone, is sent to again. */
 export const breakerLaws: Laws<WebhookBench> = {
@@ -41,7 +44,7 @@ export const breakerLaws: Laws<WebhookBench> = {
         const queued = await bench.dispatchedIds();
         for (const [index, one] of queued.entries()) {
             const [claimed] = await bench.claim([one], at(100 + 10 * index));
-            await bench.record([failure(present(claimed), 3_600_000)], at(105 + 10 * index));
+            await bench.record([failure(present(claimed), HOUR)], at(105 + 10 * index));
         }
         assert.equal((await bench.exporters.get(id))?.consecutiveFailures, 3);
         await bench.publishAt(at(200), {});
@@ -53,7 +56,7 @@ export const breakerLaws: Laws<WebhookBench> = {
         await bench.addExporter();
         await bench.publish(...Array(12).fill({}));
         await bench.record(
-            (await bench.claimDue({ window: 8 })).map((one) => failure(one, 3_600_000)),
+            (await bench.claimDue({ window: 8 })).map((one) => failure(one, HOUR)),
             at(10),
         );
         await bench.failInTurn(2, 100);
@@ -80,7 +83,7 @@ export const breakerLaws: Laws<WebhookBench> = {
         await bench.failInTurn(3, 100);
         await bench.record([success(only(await bench.claimDue({ now: at(1200) })))], at(1201));
         const second = await bench.claimDue({ now: at(1202) });
-        await bench.record([failure(present(second[0]), 3_600_000), success(present(second[1]))].slice(0, 1), at(1203));
+        await bench.record([failure(present(second[0]), HOUR), success(present(second[1]))].slice(0, 1), at(1203));
         assert.deepEqual(await bench.dispatchedIds({ now: at(2202) }), []);
     },
 
@@ -102,6 +105,32 @@ export const breakerLaws: Laws<WebhookBench> = {
         await bench.record([success(probe)], at(602));
         assert.equal((await bench.dispatchedIds({ now: at(603) })).length, 2);
         assert.equal((await bench.exporters.get(id))?.consecutiveFailures, 0, 'no failure');
+    },
+
+    async 'stops an exporter that has asked to be left alone for too long and has taken nothing'(bench) {
+        const { id } = await bench.addExporter();
+        await bench.publish({}, {}, {}, {});
+        const asks = { health: 'none', pause: 500 } as const;
+        const { stopAfter } = RULES;
+        await bench.record([failure(only(await bench.claimDue({ window: 1 })), HOUR, asks)], at(100));
+        await bench.record([failure(only(await bench.claimDue({ now: at(600) })), HOUR, asks)], at(99 + stopAfter));
+        assert.equal((await bench.exporters.get(id))?.state, 'running');
+        const late = at(100 + stopAfter + 500);
+        await bench.record([failure(only(await bench.claimDue({ now: late })), HOUR, asks)], late);
+        assertFields(await bench.exporters.get(id), { state: 'stopped', stopReason: STOPPED_FAILING, consecutiveFailures: 0 });
+    },
+
+    async 'stops no exporter that asks to be left alone and has taken something between'(bench) {
+        const { id } = await bench.addExporter();
+        await bench.publish({}, {}, {}, {});
+        const asks = { health: 'none', pause: 500 } as const;
+        const { stopAfter } = RULES;
+        await bench.record([failure(only(await bench.claimDue({ window: 1 })), HOUR, asks)], at(100));
+        await bench.record([success(only(await bench.claimDue({ now: at(600) })))], at(700));
+        const late = at(100 + stopAfter);
+        const [next] = await bench.claimDue({ now: late });
+        await bench.record([failure(present(next), HOUR, asks)], late);
+        assertFields(await bench.exporters.get(id), { state: 'running', stopReason: null });
     },
 
     async 'leaves an exporter alone for as long as it asks, whatever attempts that began before come to'(bench) {

@@ -35,7 +35,8 @@ export function applyHealth(
     }
 
     const failedTooLong = exporter.failingSince !== null && now.getTime() - exporter.failingSince.getTime() >= rules.stopAfter;
-    const reason = stopReason ?? (health !== 'none' && failedTooLong ? STOPPED_FAILING : null);
+    // Who only asks to be left alone takes nothing either.
+    const reason = stopReason ?? ((health !== 'none' || pause !== null) && failedTooLong ? STOPPED_FAILING : null);
     if (reason !== null && exporter.state === 'running') {
         resubscribe(state, exporter);
         Object.assign(exporter, { state: 'stopped', stopReason: reason, updatedAt: now, generation: exporter.generation + 1 });

@@ -120,7 +120,7 @@ interface CountedAge {
 /** An exporter as people look at it when they wonder how it fares. */
 export interface ShownExporter extends Exporter {
     readonly health: ExporterHealth & {
-        /** A failure from then on stops it; null unless it runs and fails. */
+        /** What is not taken from then on stops it: a failure, or an answer that it wants to be left alone. Null unless it runs and takes nothing. */
         readonly stopsAt: Date | null;
     };
 }

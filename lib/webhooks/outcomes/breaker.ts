@@ -8,7 +8,7 @@ export interface BreakerRules {
     /** Until the first probe; doubled for each further one that fails, up to the maximum. */
     readonly firstProbe: number;
     readonly maxProbe: number;
-    /** An exporter that has failed for so long is stopped. */
+    /** An exporter that has failed, or wanted to be left alone, for so long without taking anything is stopped. */
     readonly stopAfter: number;
     /** The window that a slow start grows to: 1, 2, 4 … deliveries in flight from the first success on. */
     readonly window: number;

@@ -13,6 +13,7 @@ import { unsealSecrets } from '../messages/signing-secret.ts';
 import { type DeliveryEvent, deliveryEvent } from '../observing/emitted-events.ts';
 import { type Post, untraced } from '../observing/tracing.ts';
 import { resultOfError } from '../outcomes/attempt-result.ts';
+import { FIRST_PROBE } from '../outcomes/breaker.ts';
 import { type Outcome, unsentOutcome } from '../outcomes/outcome.ts';
 import { DEFAULT_SCHEDULE, isSchedule, nextState } from '../outcomes/retry-schedule.ts';
 import type { WebhooksContext } from '../webhooks-context.ts';
@@ -25,8 +26,12 @@ import { outcomeRecorder, STATEMENTS } from './outcome-recorder.ts';
 /** Maximum number of claims that share one statement. */
 const BATCH = 200;
 
-/** A receiver that has had enough and does not say for how long is left alone for so many milliseconds. */
-const DEFAULT_PAUSE = 5_000;
+/**
+ * A receiver that has had enough and does not say for how long is left alone for so many milliseconds. Less than a second says nothing either: it is
+ * written in whole ones, and 0, or a date that has passed, would be one POST after the other, each a try of another delivery.
+ */
+const DEFAULT_PAUSE: number = FIRST_PROBE;
+const LEAST_PAUSE = 1_000;
 
 /** A claim that waits until there is memory for its body. */
 interface WaitingClaim {
@@ -316,7 +321,8 @@ function whatWasLearned({ code, status, retryAfter }: Outcome): Learned {
     }
 
     if (code === 'rate_limited' || (status === 503 && retryAfter !== null)) {
-        return { health: 'none', pause: retryAfter ?? DEFAULT_PAUSE, stopReason: null };
+        const isNamed = retryAfter !== null && retryAfter >= LEAST_PAUSE;
+        return { health: 'none', pause: isNamed ? retryAfter : DEFAULT_PAUSE, stopReason: null };
     }
 
     const stopReason = code === 'gone' ? 'The receiver answered 410 Gone' : null;

@@ -52,6 +52,23 @@ const MUTANTS: Mutants = {
                 ),
         },
     }),
+    'stops an exporter that has asked to be left alone for too long and has taken nothing': (_, deliveries) => ({
+        deliveries: {
+            recordOutcomes: (outcomes, rules) => {
+                const onlyPauses = outcomes.every(({ health }) => health === 'none');
+                return deliveries.recordOutcomes(outcomes, { ...rules, ...(onlyPauses && { stopAfter: Number.MAX_SAFE_INTEGER }) });
+            },
+        },
+    }),
+    'stops no exporter that asks to be left alone and has taken something between': (_, deliveries) => ({
+        deliveries: {
+            recordOutcomes: (outcomes, rules) =>
+                deliveries.recordOutcomes(
+                    outcomes.map((one) => (one.health === 'success' ? { ...one, health: 'none' as const } : one)),
+                    rules,
+                ),
+        },
+    }),
     'leaves an exporter alone for as long as it asks, whatever attempts that began before come to': (_, deliveries) => ({
         deliveries: {
             recordOutcomes: (outcomes, rules) =>

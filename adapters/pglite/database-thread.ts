@@ -18,6 +18,8 @@ export interface DatabaseThread {
     readonly ended: Promise<void>;
     /** The data directory as a tar file, while others go on. */
     dump(): Promise<Uint8Array>;
+    /** Lets its clock go forward to that of the machine where that is far ahead, as after a suspend; a warning of the process says so. */
+    followClock(): void;
     /** Closes the database, after what it was already asked. */
     close(): Promise<void>;
 }
@@ -47,6 +49,8 @@ export async function startDatabaseThread(data: ThreadData): Promise<DatabaseThr
         worker.on('message', (reply: ThreadReply) => {
             if (reply === 'open') {
                 resolve();
+            } else if (reply !== 'closed' && 'forward' in reply) {
+                warnOfForward(reply.forward);
             } else if (reply !== 'closed' && 'dumped' in reply) {
                 dumps.shift()?.(reply.dumped);
             } else if (reply !== 'closed') {
@@ -93,6 +97,9 @@ export async function startDatabaseThread(data: ThreadData): Promise<DatabaseThr
             return dumped;
         },
 
+        // Nobody has asked the database for anything by this.
+        followClock: () => worker.postMessage('follow clock' satisfies ThreadRequest),
+
         async close() {
             closing = true;
             request('close');
@@ -102,6 +109,12 @@ export async function startDatabaseThread(data: ThreadData): Promise<DatabaseThr
             clearTimeout(timer);
         },
     };
+}
+
+function warnOfForward(milliseconds: number): void {
+    const seconds = Math.round(milliseconds / 1000);
+    const message = `The clock of the embedded database went ${seconds} s forward to that of the machine, which was suspended or set: claims from before have run out`;
+    process.emitWarning(message, { type: 'ScanwireWarning', code: 'SCANWIRE_CLOCK' });
 }
 
 function reason(cause: unknown): string {

@@ -16,7 +16,7 @@ import { findTemplate, unpackTemplate } from './template.ts';
 export interface EmbeddedDatabaseOptions {
     /** Where the database lives; made when missing, for the owner's eyes only. It holds `database/` and `database.lock`. */
     readonly folder: string;
-    /** Drives the clearing up; the machine's timer by default. */
+    /** Drives the clearing up, and the look at the clock; the machine's timer by default. */
     readonly ticker?: Ticker;
 }
 
@@ -31,6 +31,9 @@ const END_LEASES = `do $$ begin
 exception when invalid_schema_name or undefined_table or undefined_column then
     null;
 end $$`;
+
+/** How often the clock is compared with that of the machine, in milliseconds. */
+const FOLLOW_EVERY = 60_000;
 
 /** An import leaves as many dead rows behind as it has hosts, and to vacuum these stops everybody for some tenths of a second. */
 const IMPORTING = 'select from scanwire.workspaces where import_until > scanwire.now() limit 1';
@@ -61,6 +64,7 @@ export async function openEmbeddedDatabase(options: EmbeddedDatabaseOptions): Pr
                 ({ rows }) => rows.length > 0,
                 () => false,
             );
+        const stopFollowing = ticker(thread.followClock, FOLLOW_EVERY);
         const stop = await maintain({ database, requests: thread.requests, ticker, atWork });
         return Object.assign(database, {
             async dump() {
@@ -69,6 +73,7 @@ export async function openEmbeddedDatabase(options: EmbeddedDatabaseOptions): Pr
             },
 
             async end() {
+                stopFollowing();
                 await stop();
                 await end();
             },

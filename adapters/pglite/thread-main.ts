@@ -1,5 +1,6 @@
 import { type MessagePort, parentPort, type Transferable, workerData } from 'node:worker_threads';
 import { PGlite } from '@electric-sql/pglite';
+import { databaseClock } from './database-clock.ts';
 import { type Answered, type SharedSession, sharedSession } from './shared-session.ts';
 import { readTemplate } from './template.ts';
 
@@ -12,12 +13,13 @@ export interface ThreadData {
 }
 
 /** What is asked of the thread. Without bytes: the connection is gone. */
-export type ThreadRequest = { readonly connection: number; readonly bytes: Uint8Array | null } | 'dump' | 'close';
+export type ThreadRequest = { readonly connection: number; readonly bytes: Uint8Array | null } | 'dump' | 'follow clock' | 'close';
 
-/** What the thread says: what was dumped, or why it could not be, that the database is open, what a connection is sent (an answer, or a notification with null), that all is closed. */
+/** What the thread says: what was dumped, or why it could not be, by how many milliseconds its clock has gone forward to that of the machine, that the database is open, what a connection is sent (an answer, or a notification with null), that all is closed. */
 export type ThreadReply =
     | { readonly connection: number; readonly bytes: Uint8Array; readonly answered: Answered | null }
     | { readonly dumped: Uint8Array | string }
+    | { readonly forward: number }
     | 'open'
     | 'closed';
 
@@ -34,12 +36,9 @@ const SETTINGS = [
     'default_statistics_target=10',
 ];
 
-/**
- * PostgreSQL's clock is that of this thread: anchored now and monotonic from then on, so that a clock of the machine that is set moves no
- * due time and no claim.
- */
-const ANCHOR = Date.now() - performance.now();
-Date.now = () => Math.floor(ANCHOR + performance.now());
+/** PostgreSQL's clock is that of this thread: a clock of the machine that is set back moves no due time and no claim. */
+const clock = databaseClock(Date.now, () => performance.now());
+Date.now = clock.now;
 
 if (parentPort !== null) {
     await serve(parentPort, workerData as ThreadData);
@@ -60,6 +59,8 @@ async function serve(port: MessagePort, data: ThreadData): Promise<void> {
             void close(port, database, session);
         } else if (request === 'dump') {
             void dump(port, database);
+        } else if (request === 'follow clock') {
+            follow(port);
         } else if (request.bytes === null) {
             session.leave(request.connection);
         } else {
@@ -97,6 +98,13 @@ async function dump(port: MessagePort, database: PGlite): Promise<void> {
         port.postMessage({ dumped } satisfies ThreadReply, transfer);
     } catch (error) {
         port.postMessage({ dumped: (error as Error).message } satisfies ThreadReply);
+    }
+}
+
+function follow(port: MessagePort): void {
+    const forward = clock.follow();
+    if (forward > 0) {
+        port.postMessage({ forward } satisfies ThreadReply);
     }
 }
 

@@ -53,7 +53,7 @@ import { lookedUpByKey } from './0078-looked-up-by-key.ts';
 import { attemptsListed } from './0079-attempts-listed.ts';
 import { placesBesideRetries } from './0080-places-beside-retries.ts';
 import { replaysListed } from './0081-replays-listed.ts';
-import { pausesStop } from './0082-pauses-stop.ts';
+import { pausesAndRemovals } from './0082-pauses-and-removals.ts';
 
 /** All steps in order. A new one goes to the end. */
 export const migrations: readonly Migration[] = [
@@ -111,5 +111,5 @@ export const migrations: readonly Migration[] = [
     ...attemptsListed,
     placesBesideRetries,
     ...replaysListed,
-    pausesStop,
+    pausesAndRemovals,
 ];

@@ -3,11 +3,11 @@ import type { ExporterNotice } from '../../../lib/webhooks/events/exporter-notic
 import type { StoredExporter } from '../../../lib/webhooks/exporters/exporter.ts';
 import type { ExporterSummary } from '../../../lib/webhooks/exporters/exporter-lists.ts';
 import type { ExporterStore } from '../../../lib/webhooks/exporters/exporter-store.ts';
-import { INTERRUPTIONS, interrupted } from '../../../lib/webhooks/outcomes/outcome.ts';
 import { patchRefusal, storeRefusals } from '../../../lib/webhooks/store-refusals.ts';
 import { guarded, isUuid, type Row, type Time, uuidOrNull, withDates } from '../database.ts';
 import { isUniqueViolation, joinedError } from '../database-errors.ts';
 import { activityOfEach, countedIn, healths } from './exporter-health.ts';
+import { removeExporter } from './exporter-removal.ts';
 
 type ExporterRow = Row<StoredExporter>;
 
@@ -199,12 +199,7 @@ export function exporters(db: Executor): ExporterStore {
             throw patchRefusal(found, asked) ?? storeRefusals.exporterHeadersChanged();
         },
 
-        async remove(id) {
-            const outcome = JSON.stringify(interrupted(0, INTERRUPTIONS.removed));
-            const sql = 'select scanwire.remove_exporter($1, scanwire.now(), $2) as removed';
-            const { rows } = await db.query<{ removed: boolean }>(sql, [uuidOrNull(id), outcome]);
-            return rows[0]?.removed ?? false;
-        },
+        remove: (id) => removeExporter(db, id),
     };
 }
 

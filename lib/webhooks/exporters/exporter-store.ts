@@ -53,7 +53,10 @@ export interface ExporterStore {
      * @throws ScanwireError `NOT_FOUND`, `CONFLICT`.
      */
     update(id: string, patch: ExporterPatch): Promise<StoredExporter>;
-    /** Removes the exporter with its secrets; its deliveries that have not ended, `held` ones too, become `cancelled` in the same
-     * transaction. False when there was none. */
+    /**
+     * Removes the exporter with its secrets; its deliveries that have not ended, `held` ones too, become `cancelled` in the same transaction, or, where
+     * they are many, in steps before it, while the exporter is stopped: a removal that is cut short then leaves it so, to be removed again. False
+     * when there was none.
+     */
     remove(id: string): Promise<boolean>;
 }

@@ -1,0 +1,53 @@
+import type { Executor } from '../../../lib/transaction.ts';
+import { INTERRUPTIONS, interrupted } from '../../../lib/webhooks/outcomes/outcome.ts';
+import { uuidOrNull } from '../database.ts';
+
+/**
+ * So many deliveries are cancelled by a statement. Each costs an entry in several indexes, which takes half a millisecond on the embedded database, whose
+ * one connection nobody else has meanwhile.
+ */
+export const STEP = 150;
+
+/** Whether exporter `$1` has more to cancel than one statement should. */
+const HAS_MANY = `
+select
+    (select count(*) from (
+        select from scanwire.deliveries w where w.stage = 'waiting' and w.exporter_id = $1 limit ${STEP + 1}
+    ) w) > ${STEP}
+    or (select count(*) from (
+        select from scanwire.deliveries h where h.stage = 'failed' and h.exporter_id = $1 and h.state = 'held' limit ${STEP + 1}
+    ) h) > ${STEP} as many`;
+
+const STOP = `update scanwire.exporters set state = 'stopped', stop_reason = null, updated_at = scanwire.now() where id = $1`;
+const CANCEL_WAITING = `select scanwire.cancel_some_waiting($1, ${STEP}) as cancelled`;
+const CANCEL_HELD = `select scanwire.cancel_some_held($1, $2, ${STEP}) as last`;
+const REMOVE = 'select scanwire.remove_exporter($1, scanwire.now(), $2) as removed';
+const MAX_SEQ = '9223372036854775807';
+
+/**
+ * As `ExporterStore.remove` says. One with a long backlog is stopped first, so that nothing more comes for it and nothing more is sent, and is removed once that
+ * is cancelled. Where this is cut short it stays, stopped, and is removed by another call.
+ */
+export async function removeExporter(db: Executor, given: string): Promise<boolean> {
+    const id = uuidOrNull(given);
+    if ((await db.query<{ many: boolean }>(HAS_MANY, [id])).rows[0]?.many === true) {
+        await db.query(STOP, [id]);
+        await cancelAll(db, id);
+    }
+
+    const { rows } = await db.query<{ removed: boolean }>(REMOVE, [id, JSON.stringify(interrupted(0, INTERRUPTIONS.removed))]);
+    return rows[0]?.removed ?? false;
+}
+
+async function cancelAll(db: Executor, id: string | null): Promise<void> {
+    let cancelled = STEP;
+    while (cancelled === STEP) {
+        cancelled = (await db.query<{ cancelled: number }>(CANCEL_WAITING, [id])).rows[0]?.cancelled ?? 0;
+    }
+
+    let last: string | null = MAX_SEQ;
+    while (last !== null) {
+        const { rows }: { readonly rows: readonly { readonly last: string | null }[] } = await db.query(CANCEL_HELD, [id, last]);
+        last = rows[0]?.last ?? null;
+    }
+}

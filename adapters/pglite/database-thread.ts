@@ -16,7 +16,7 @@ export interface DatabaseThread {
     requests(): number;
     /** Resolves when the thread has ended, however that came about. */
     readonly ended: Promise<void>;
-    /** The data directory as a tar file, while others go on. */
+    /** The data directory as a tar file; others wait until it is read. */
     dump(): Promise<Uint8Array>;
     /** Lets its clock go forward to that of the machine where that is far ahead, as after a suspend; a warning of the process says so. */
     followClock(): void;

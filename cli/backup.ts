@@ -1,13 +1,14 @@
 import { randomBytes } from 'node:crypto';
-import { existsSync } from 'node:fs';
-import { link, open, readdir, readFile, rename, rm, stat } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
-import { promisify } from 'node:util';
-import { gunzip, gzip } from 'node:zlib';
+import { createReadStream, existsSync } from 'node:fs';
+import { readdir, readFile, rename, rm, stat } from 'node:fs/promises';
+import { join } from 'node:path';
 import type { Server } from '@hapi/hapi';
-import { unpackTar } from '../adapters/pglite/template.ts';
 import { errorCode, ScanwireError } from '../lib/errors.ts';
+import { packed, unpacked } from '../lib/gunzip.ts';
+import { TAR_END, tarEntry, unpackTar } from '../lib/tar.ts';
 import type { DataFolder } from './data-folder.ts';
+import { openInput } from './input-file.ts';
+import { writeOutput } from './output/write-output.ts';
 
 /*
  * A backup is a tar file, packed with gzip: the key ring, the licence, and the data directory as a tar file of its own. It gets its
@@ -40,19 +41,22 @@ export async function backUp({ path, keyRing }: DataFolder, dump: (() => Promise
         throw new ScanwireError('MISCONFIGURED', 'Only the embedded database is copied here: copy a server with pg_dump');
     }
 
-    if ((await stat(file).catch(() => null)) !== null) {
-        throw exists(file);
-    }
+    await writeOutput(packed(contentOf(path, dump)), file, { replaces: false, mode: 0o600 }).catch((error: unknown) => {
+        throw errorCode(error) === 'CONFLICT'
+            ? new ScanwireError('CONFLICT', `${file} exists already, and a backup replaces nothing`, { cause: error })
+            : error;
+    });
+    return { file, bytes: (await stat(file)).size, keyRing: existsSync(keyRing) };
+}
 
-    const entries = [tarEntry(DATABASE, await dump())];
+async function* contentOf(path: string, dump: () => Promise<Uint8Array>): AsyncGenerator<Uint8Array, void, undefined> {
+    yield* tarEntry(DATABASE, await dump());
     for (const name of BESIDE) {
         const content = await readFile(join(path, name)).catch(unlessMissing);
-        entries.push(content === null ? Buffer.alloc(0) : tarEntry(name, content));
+        yield* content === null ? [] : tarEntry(name, content);
     }
 
-    const packed = await promisify(gzip)(Buffer.concat([...entries, Buffer.alloc(2 * BLOCK)]));
-    await writeWhole(file, packed);
-    return { file, bytes: packed.length, keyRing: existsSync(keyRing) };
+    yield TAR_END;
 }
 
 /** Lets the socket of a data folder write backups. */
@@ -72,9 +76,10 @@ export function addBackup(admin: Server, backUpTo: (file: string) => Promise<Bac
 }
 
 /**
- * Makes a data folder of a backup. It gets its name when it is whole.
+ * Makes a data folder of a backup. It gets its name when it is whole. Memory does not depend on the size of the backup.
  *
- * @throws ScanwireError `CONFLICT` when the folder holds anything, `NOT_FOUND` without the file, `INVALID_INPUT` for one that is no whole backup.
+ * @throws ScanwireError `CONFLICT` when the folder holds anything, `INVALID_INPUT` for a file that cannot be read, is no whole backup or
+ *     expands beyond all measure.
  */
 export async function restore({ path }: DataFolder, file: string): Promise<void> {
     const found = await readdir(path).catch(unlessMissing);
@@ -84,22 +89,17 @@ export async function restore({ path }: DataFolder, file: string): Promise<void>
         });
     }
 
-    const packed = await readFile(file).catch((cause: unknown) => {
-        throw new ScanwireError('NOT_FOUND', `Cannot read ${file}: ${errorCode(cause)}`, { cause });
-    });
-    const tar = await promisify(gunzip)(packed).catch((cause: unknown) => {
-        throw new ScanwireError('INVALID_INPUT', `${file} is no whole backup: ${errorCode(cause)}`, { cause });
-    });
+    const { source } = await openInput(file);
     const unfinished = `${path}.${randomBytes(4).toString('hex')}`;
     try {
-        await unpackTar(tar, unfinished);
-        const database = await readFile(join(unfinished, DATABASE)).catch(unlessMissing);
-        if (database === null) {
+        await whole(file, unpackTar(unpacked(source), unfinished));
+        const database = join(unfinished, DATABASE);
+        if (!existsSync(database)) {
             throw new ScanwireError('INVALID_INPUT', `${file} is no backup: it holds no database`);
         }
 
-        await unpackTar(database, join(unfinished, 'database'));
-        await rm(join(unfinished, DATABASE));
+        await whole(file, unpackTar(createReadStream(database), join(unfinished, 'database')));
+        await rm(database);
         // Takes the place of an empty folder, and of no other.
         await rename(unfinished, path);
     } finally {
@@ -107,8 +107,13 @@ export async function restore({ path }: DataFolder, file: string): Promise<void>
     }
 }
 
-function exists(file: string): ScanwireError {
-    return new ScanwireError('CONFLICT', `${file} exists already, and a backup replaces nothing`);
+/** What is said of a file of which the unpacking is refused. */
+async function whole(file: string, unpacking: Promise<void>): Promise<void> {
+    await unpacking.catch((cause: unknown) => {
+        throw errorCode(cause) === 'INVALID_INPUT'
+            ? new ScanwireError('INVALID_INPUT', `${file} is no whole backup: ${(cause as Error).message}`, { cause })
+            : cause;
+    });
 }
 
 function unlessMissing(cause: unknown): null {
@@ -117,51 +122,4 @@ function unlessMissing(cause: unknown): null {
     }
 
     throw cause;
-}
-
-async function writeWhole(file: string, bytes: Buffer): Promise<void> {
-    const unfinished = join(dirname(file), `.scanwire-backup.${randomBytes(4).toString('hex')}`);
-    try {
-        const handle = await open(unfinished, 'wx', 0o600);
-        try {
-            await handle.writeFile(bytes);
-            await handle.sync();
-        } finally {
-            await handle.close();
-        }
-
-        // Unlike a rename, a link never takes the place of another file.
-        await link(unfinished, file);
-    } catch (cause) {
-        throw errorCode(cause) === 'EEXIST'
-            ? exists(file)
-            : new ScanwireError('INVALID_INPUT', `Cannot write ${file}: ${errorCode(cause)}`, { cause });
-    } finally {
-        await rm(unfinished, { force: true });
-    }
-}
-
-const BLOCK = 512;
-
-/** A file of a tar file, for its owner's eyes only. */
-function tarEntry(name: string, content: Uint8Array): Buffer {
-    const header = Buffer.alloc(BLOCK);
-    const fields = [
-        [0, name],
-        [100, '0000600'],
-        [108, '0000000'],
-        [116, '0000000'],
-        [124, content.length.toString(8).padStart(11, '0')],
-        [136, '00000000000'],
-        [148, ' '.repeat(8)],
-        [156, '0'],
-        [257, 'ustar\x0000'],
-    ] as const;
-    for (const [at, text] of fields) {
-        header.write(text, at, 'latin1');
-    }
-
-    const sum = header.reduce((total, byte) => total + byte, 0);
-    header.write(`${sum.toString(8).padStart(6, '0')}\0 `, 148, 'latin1');
-    return Buffer.concat([header, content, Buffer.alloc((BLOCK - (content.length % BLOCK)) % BLOCK)]);
 }

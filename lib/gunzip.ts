@@ -1,5 +1,5 @@
-import type { Readable, TransformOptions } from 'node:stream';
-import { createGunzip } from 'node:zlib';
+import { pipeline, type Readable, type TransformOptions } from 'node:stream';
+import { createGunzip, createGzip } from 'node:zlib';
 import { errorCode, ScanwireError } from './errors.ts';
 import { wakeUps } from './within.ts';
 
@@ -133,6 +133,11 @@ export async function* unpacked(
     } finally {
         await peeked.return();
     }
+}
+
+/** The bytes as a gzip file of one member. What the source throws comes out here. */
+export async function* packed(source: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array, void, undefined> {
+    yield* pipeline(source, createGzip(), () => {}) as AsyncIterable<Uint8Array>;
 }
 
 function assertReadable(head: Uint8Array): void {

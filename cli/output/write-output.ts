@@ -14,6 +14,8 @@ export interface OutputRules {
     readonly isWanted?: () => boolean;
     /** Whether it may take the place of one that is there. True by default. */
     readonly replaces?: boolean;
+    /** Of a file that is not there yet, for example `0o600`; else the one that new files get. */
+    readonly mode?: number;
 }
 
 /**
@@ -62,13 +64,13 @@ async function targetAt(file: string): Promise<{ readonly file: string; readonly
 async function writeWhole(
     { file, mode }: { readonly file: string; readonly mode?: number },
     bytes: Pieces,
-    { isWanted = () => true, replaces = true }: OutputRules,
+    { isWanted = () => true, replaces = true, mode: newMode }: OutputRules,
 ): Promise<void> {
     const partial = `${file}.${process.pid}.partial`;
     // A link that somebody put there would lead elsewhere.
     await rm(partial, { force: true });
     try {
-        await pipeWhole(bytes, createWriteStream(partial, { flags: 'wx', flush: true, ...(mode !== undefined && { mode }) }));
+        await pipeWhole(bytes, createWriteStream(partial, { flags: 'wx', flush: true, mode: mode ?? newMode ?? 0o666 }));
         if (mode !== undefined) {
             // What the umask took away.
             await chmod(partial, mode);

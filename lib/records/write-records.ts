@@ -1,5 +1,4 @@
-import { pipeline } from 'node:stream';
-import { createGzip } from 'node:zlib';
+import { packed } from '../gunzip.ts';
 import { assertRecord } from './check-record.ts';
 import { type HttpsRecord, stringifyRecord } from './record.ts';
 
@@ -44,9 +43,4 @@ async function* chunks(records: AsyncIterable<HttpsRecord> | Iterable<HttpsRecor
     if (text !== '') {
         yield Buffer.from(text);
     }
-}
-
-async function* packed(source: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array, void, undefined> {
-    // What the source throws comes out of the stream.
-    yield* pipeline(source, createGzip(), () => {}) as AsyncIterable<Uint8Array>;
 }

@@ -3,6 +3,8 @@ import { mkdirSync, readdirSync, readFileSync, statSync, truncateSync, writeFile
 import { dirname, join } from 'node:path';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import t from 'tap';
+import { TAR_END, tarEntry } from '../../lib/tar.ts';
+import { overwritten } from '../support/damaged-gzip.ts';
 import { dataOf, fixture, get, json, said, serve, usedDataOf } from '../support/served.ts';
 
 // Starts of servers take their time on a busy machine.
@@ -100,17 +102,26 @@ t.test('takes nothing for a backup that is none, and leaves no half of one', asy
         );
     };
 
-    await refused(/Cannot read .*backup: ENOENT/);
+    await refused(/Cannot read .*backup: there is no such file/);
     writeFileSync(file, 'something else');
     await refused(/no whole backup/);
     writeFileSync(file, gzipSync(Buffer.alloc(1024)));
     await refused(/holds no database/);
-    writeFileSync(file, gzipSync(entry('../outside')));
+    const archive = (...entries: readonly (readonly Uint8Array[])[]) => gzipSync(Buffer.concat([...entries.flat(), TAR_END]));
+    const empty = Buffer.alloc(0);
+    writeFileSync(file, archive(tarEntry('../outside', empty)));
     await refused(/files outside of its folder/);
+    writeFileSync(file, gzipSync('something else '.repeat(100)));
+    await refused(/no whole backup: The archive is no tar file/);
+    writeFileSync(file, archive(tarEntry('database.tar', Buffer.concat(tarEntry('PG_VERSION', Buffer.alloc(2000)).slice(0, 1)))));
+    await refused(/no whole backup: The archive was cut off/);
+    const whole = archive(tarEntry('database.tar', TAR_END));
+    writeFileSync(file, overwritten(whole, whole.length - 8, 1));
+    await refused(/no whole backup: The gzip file is damaged or was cut off/);
 
     const { code } = await said(['keys', 'create', 'first', '--data', data]);
     t.equal(code, 0);
-    const here = join(folder, 'whole');
+    const here = join(folder, 'backed-up');
     t.equal((await said(['backup', here, '--data', data])).code, 0, 'without a server as well');
     truncateSync(here, statSync(here).size - 1000);
     const cut = await said(['restore', here, '--data', join(folder, 'cut')]);
@@ -118,9 +129,15 @@ t.test('takes nothing for a backup that is none, and leaves no half of one', asy
     t.notOk(readdirSync(folder).some((name) => name.startsWith('cut')));
 });
 
-/** A tar file with an empty file of this name. */
-function entry(name: string): Buffer {
-    const header = Buffer.alloc(1536);
-    header.write(name);
-    return header;
-}
+t.test('stops at a backup that expands beyond all measure', async (t) => {
+    const data = dataOf(t);
+    const file = join(dirname(data), 'bomb');
+    const zeros = gzipSync(Buffer.alloc(64 * 1_048_576), { level: 9 });
+    const [header] = tarEntry('database.tar', { length: 2 ** 30 } as Uint8Array);
+    for (const start of [header as Uint8Array, TAR_END]) {
+        writeFileSync(file, Buffer.concat([gzipSync(start), zeros, zeros]));
+        const { code, stderr } = await said(['restore', file, '--data', data]);
+        t.match([code, stderr], [1, /no whole backup: The gzip file expands more than 250 times: not read any further/]);
+        t.strictSame(readdirSync(dirname(data)), ['bomb']);
+    }
+});

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { createHash, randomUUID } from 'node:crypto';
 import { sealingKeyId } from '../../lib/keys/key-ring.ts';
 import type { ApiKeyStore, StoredApiKey } from '../../lib/keys/store.ts';
-import type { ContractFixture, Laws } from './register-laws.ts';
+import type { Ability, ContractFixture, LawGroup, Laws } from './register-laws.ts';
 
 /** For a store of API keys. */
 export interface ApiKeyStoreFixture extends ContractFixture {
@@ -51,7 +51,7 @@ async function foundInEveryWay(store: ApiKeyStore, { id, digest }: StoredApiKey)
 const conflict = { name: 'ScanwireError', code: 'CONFLICT' };
 
 /** What every `ApiKeyStore` does. */
-export const apiKeyLaws: Laws<ApiKeyStoreFixture> = {
+const everyLaws: Laws<ApiKeyStoreFixture> = {
     async 'finds a key by its digest and by its id, with every field as it was'({ store }) {
         const full = await added(store, { name: 'Ключ 🔑', sealed: 'v1.k.AAAA', createdAt: LATE, lastUsedAt: EARLY, revokedAt: LATE });
         const bare = await added(store);
@@ -59,54 +59,6 @@ export const apiKeyLaws: Laws<ApiKeyStoreFixture> = {
         assert.deepEqual(await store.findByDigest(full.digest), full);
         assert.deepEqual(await store.get(full.id), full);
         assert.deepEqual(await store.get(bare.id), bare);
-    },
-
-    async 'keeps the scopes of each key, none included, where it says that it keeps scopes'({ store }) {
-        if (store.keepsScopes !== true) {
-            return;
-        }
-
-        for (const scopes of [[], ['admin'], ['records:write', 'records:read']] as const) {
-            const stored = await added(store, { scopes });
-            await store.touch(stored.id, LATE);
-            const [found] = (await store.findByDigests?.([stored.digest])) ?? [await store.findByDigest(stored.digest)];
-
-            assert.deepEqual(found?.scopes, scopes);
-            assert.deepEqual((await store.get(stored.id))?.scopes, scopes);
-            assert.deepEqual((await store.list()).find(({ id }) => id === stored.id)?.scopes, scopes);
-        }
-    },
-
-    async 'keeps the workspaces of each key, where it says that it keeps limits'({ store }) {
-        if (store.keepsLimits !== true) {
-            return;
-        }
-
-        for (const workspaces of [null, [], [7], [2_147_483_647, 1]]) {
-            const stored = await added(store, { workspaces });
-            await store.touch(stored.id, LATE);
-            for (const found of await foundInEveryWay(store, stored)) {
-                assert.deepEqual(found?.workspaces, workspaces);
-            }
-        }
-    },
-
-    async 'tells by its own time whether a key has ended, where it says that it keeps limits'({ store }) {
-        if (store.keepsLimits !== true) {
-            return;
-        }
-
-        for (const [expiresAt, expired] of [
-            [null, false],
-            [LONG_AGO, true],
-            [FAR_AHEAD, false],
-        ] as const) {
-            // What the caller says of it counts for nothing.
-            const stored = await added(store, { expiresAt, expired: !expired });
-            for (const found of await foundInEveryWay(store, stored)) {
-                assert.deepEqual([found?.expiresAt, found?.expired], [expiresAt, expired]);
-            }
-        }
     },
 
     async 'knows no key that was not inserted'({ store }) {
@@ -118,13 +70,6 @@ export const apiKeyLaws: Laws<ApiKeyStoreFixture> = {
         assert.equal(await store.revoke(other.id, LATE), false);
         await store.touch(other.id, LATE);
         assert.equal((await store.list()).length, 1);
-    },
-
-    async 'finds keys together as it does one by one, in the order asked for'({ store }) {
-        const [first, second] = [await added(store), await added(store, { revokedAt: LATE })];
-        const digests = [second.digest, key().digest, first.digest, second.digest];
-
-        assert.deepEqual((await store.findByDigests?.(digests)) ?? [second, null, first, second], [second, null, first, second]);
     },
 
     async 'takes an id that is no UUID for unknown, not for an error'({ store }) {
@@ -179,42 +124,6 @@ export const apiKeyLaws: Laws<ApiKeyStoreFixture> = {
         assert.deepEqual(new Set(sealed.map(sealingKeyId)), new Set(['k1', 'k-2']));
     },
 
-    async 'shows page by page what other keys have sealed, where it can seal again'({ store }) {
-        if (store.sealedByOthers === undefined) {
-            return;
-        }
-
-        const sealed = ['v1.old.AAAA', 'v1.new.AAAA', null, 'v1.old.BBBB', 'v1.older.CCCC'];
-        const keys = await Promise.all(sealed.map((text) => added(store, { sealed: text })));
-        const outdated = keys.filter((one) => one.sealed?.startsWith('v1.old')).sort((a, b) => (a.id < b.id ? -1 : 1));
-        const shown = outdated.map(({ id, sealed }) => ({ id, sealed }));
-
-        const first = await store.sealedByOthers('new', null, 2);
-        assert.deepEqual(first, shown.slice(0, 2));
-        assert.deepEqual(await store.sealedByOthers('new', first[1]?.id ?? null, 2), shown.slice(2));
-    },
-
-    async 'replaces what is sealed of some keys, and nothing else, where it can seal again'({ store }) {
-        if (store.reseal === undefined) {
-            return;
-        }
-
-        const [one, two, other] = [
-            await added(store, { sealed: 'v1.old.AAAA', revokedAt: LATE }),
-            await added(store, { sealed: 'v1.old.BBBB', lastUsedAt: EARLY }),
-            await added(store, { sealed: 'v1.old.CCCC' }),
-        ];
-        await store.reseal([
-            { id: two.id, sealed: 'v1.new.EEEE' },
-            { id: one.id, sealed: 'v1.new.DDDD' },
-        ]);
-        await store.reseal([]);
-
-        assert.deepEqual(await store.get(one.id), { ...one, sealed: 'v1.new.DDDD' });
-        assert.deepEqual(await store.get(two.id), { ...two, sealed: 'v1.new.EEEE' });
-        assert.deepEqual(await store.get(other.id), other);
-    },
-
     async 'revokes a key once and keeps the first time'({ store }) {
         const { id } = await added(store);
 
@@ -253,3 +162,105 @@ export const apiKeyLaws: Laws<ApiKeyStoreFixture> = {
         assert.deepEqual((await store.get(id))?.lastUsedAt, LATE);
     },
 };
+
+const togetherLaws: Laws<ApiKeyStoreFixture> = {
+    async 'finds keys together as it does one by one, in the order asked for'({ store }) {
+        const [first, second] = [await added(store), await added(store, { revokedAt: LATE })];
+        const digests = [second.digest, key().digest, first.digest, second.digest];
+
+        assert.deepEqual(await store.findByDigests?.(digests), [second, null, first, second]);
+    },
+};
+
+const scopeLaws: Laws<ApiKeyStoreFixture> = {
+    async 'keeps the scopes of each key, none included'({ store }) {
+        for (const scopes of [[], ['admin'], ['records:write', 'records:read']] as const) {
+            const stored = await added(store, { scopes });
+            await store.touch(stored.id, LATE);
+            for (const found of await foundInEveryWay(store, stored)) {
+                assert.deepEqual(found?.scopes, scopes);
+            }
+        }
+    },
+};
+
+const limitLaws: Laws<ApiKeyStoreFixture> = {
+    async 'keeps the workspaces of each key'({ store }) {
+        for (const workspaces of [null, [], [7], [2_147_483_647, 1]]) {
+            const stored = await added(store, { workspaces });
+            await store.touch(stored.id, LATE);
+            for (const found of await foundInEveryWay(store, stored)) {
+                assert.deepEqual(found?.workspaces, workspaces);
+            }
+        }
+    },
+
+    async 'tells by its own time whether a key has ended'({ store }) {
+        for (const [expiresAt, expired] of [
+            [null, false],
+            [LONG_AGO, true],
+            [FAR_AHEAD, false],
+        ] as const) {
+            // What the caller says of it counts for nothing.
+            const stored = await added(store, { expiresAt, expired: !expired });
+            for (const found of await foundInEveryWay(store, stored)) {
+                assert.deepEqual([found?.expiresAt, found?.expired], [expiresAt, expired]);
+            }
+        }
+    },
+};
+
+const sealingLaws: Laws<ApiKeyStoreFixture> = {
+    async 'shows page by page what other keys have sealed'({ store }) {
+        const sealed = ['v1.old.AAAA', 'v1.new.AAAA', null, 'v1.old.BBBB', 'v1.older.CCCC'];
+        const keys = await Promise.all(sealed.map((text) => added(store, { sealed: text })));
+        const outdated = keys.filter((one) => one.sealed?.startsWith('v1.old')).sort((a, b) => (a.id < b.id ? -1 : 1));
+        const shown = outdated.map(({ id, sealed }) => ({ id, sealed }));
+
+        const first = await store.sealedByOthers?.('new', null, 2);
+        assert.deepEqual(first, shown.slice(0, 2));
+        assert.deepEqual(await store.sealedByOthers?.('new', first?.[1]?.id ?? null, 2), shown.slice(2));
+    },
+
+    async 'replaces what is sealed of some keys, and nothing else'({ store }) {
+        const [one, two, other] = [
+            await added(store, { sealed: 'v1.old.AAAA', revokedAt: LATE }),
+            await added(store, { sealed: 'v1.old.BBBB', lastUsedAt: EARLY }),
+            await added(store, { sealed: 'v1.old.CCCC' }),
+        ];
+        await store.reseal?.([
+            { id: two.id, sealed: 'v1.new.EEEE' },
+            { id: one.id, sealed: 'v1.new.DDDD' },
+        ]);
+        await store.reseal?.([]);
+
+        assert.deepEqual(await store.get(one.id), { ...one, sealed: 'v1.new.DDDD' });
+        assert.deepEqual(await store.get(two.id), { ...two, sealed: 'v1.new.EEEE' });
+        assert.deepEqual(await store.get(other.id), other);
+    },
+};
+
+/** Name of something that not every store of API keys can do. */
+type ApiKeyAbility = 'together' | 'scopes' | 'limits' | 'seals-again';
+
+/** What the laws of a store of API keys may need. */
+export const apiKeyAbilities: Readonly<Record<ApiKeyAbility, Ability<ApiKeyStoreFixture>>> = {
+    together: { has: ({ store }) => store.findByDigests !== undefined, shows: () => true, supply: 'nothing' },
+    scopes: { has: ({ store }) => store.keepsScopes === true, shows: () => true, supply: 'nothing' },
+    limits: { has: ({ store }) => store.keepsLimits === true, shows: () => true, supply: 'nothing' },
+    'seals-again': {
+        has: ({ store }) => store.sealedByOthers !== undefined || store.reseal !== undefined,
+        // With one of them no key can be sealed again, and the store would find out when a key ring is rotated.
+        shows: ({ store }) => store.sealedByOthers !== undefined && store.reseal !== undefined,
+        supply: 'a store that has both sealedByOthers() and reseal()',
+    },
+};
+
+/** The laws of a store of API keys. */
+export const apiKeyGroups: readonly LawGroup<ApiKeyStoreFixture, ApiKeyAbility>[] = [
+    { laws: everyLaws },
+    { needs: ['together'], laws: togetherLaws },
+    { needs: ['scopes'], laws: scopeLaws },
+    { needs: ['limits'], laws: limitLaws },
+    { needs: ['seals-again'], laws: sealingLaws },
+];

@@ -1,4 +1,4 @@
-import { type ApiKeyStoreFixture, apiKeyLaws } from './api-keys-laws.ts';
+import { type ApiKeyStoreFixture, apiKeyAbilities, apiKeyGroups } from './api-keys-laws.ts';
 import { type AuditStoreFixture, auditLaws } from './audit-laws.ts';
 import { boundaryGroups } from './inventory/boundary-laws.ts';
 import { deletionGroups } from './inventory/deletion-laws.ts';
@@ -64,13 +64,13 @@ export type { HostTransaction, WebhookStores } from './webhooks/stores.ts';
  * Registers one test for each law of `ApiKeyStore`.
  *
  * @param test As `test(name, run)` of your test runner.
- * @param create Makes a fixture with an empty store for one law.
+ * @param create Makes a fixture with an empty store for one law; called once more at registration.
  *
  * @example
  * apiKeyStoreContract(test, () => ({ store: memoryApiKeys() }));
  */
-export function apiKeyStoreContract(test: ContractTest, create: () => ApiKeyStoreFixture | Promise<ApiKeyStoreFixture>): void {
-    registerLaws(test, create, apiKeyLaws);
+export function apiKeyStoreContract(test: ContractTest, create: () => ApiKeyStoreFixture): void {
+    registerSuite(test, create, { abilities: apiKeyAbilities, groups: apiKeyGroups });
 }
 
 /**

@@ -1,9 +1,9 @@
 import t from 'tap';
-import { apiKeyLaws } from '../../../adapters/contract/api-keys-laws.ts';
+import { apiKeyGroups } from '../../../adapters/contract/api-keys-laws.ts';
 import { apiKeyStoreContract } from '../../../adapters/contract/index.ts';
 import { memoryApiKeys } from '../../../adapters/memory/index.ts';
 import type { ApiKeyStore, StoredApiKey } from '../../../lib/keys/store.ts';
-import { mapValues, proveLaws } from './laws.ts';
+import { lawOf, lawsOf, mapValues, proveLaws } from './laws.ts';
 import { tapTest } from './tap-test.ts';
 
 type Break = (store: ApiKeyStore) => Partial<ApiKeyStore>;
@@ -13,13 +13,13 @@ const mutants: Record<string, Break> = {
     'finds a key by its digest and by its id, with every field as it was': (store) => ({
         insert: (key) => store.insert({ ...key, createdAt: new Date(Math.floor(key.createdAt.getTime() / 1000) * 1000) }),
     }),
-    'keeps the scopes of each key, none included, where it says that it keeps scopes': (store) => ({
+    'keeps the scopes of each key, none included': (store) => ({
         insert: (key) => store.insert({ ...key, scopes: key.scopes?.length === 0 ? ['inventory:read'] : (key.scopes ?? []) }),
     }),
-    'keeps the workspaces of each key, where it says that it keeps limits': (store) => ({
+    'keeps the workspaces of each key': (store) => ({
         insert: (key) => store.insert({ ...key, workspaces: key.workspaces?.length === 0 ? null : (key.workspaces ?? null) }),
     }),
-    'tells by its own time whether a key has ended, where it says that it keeps limits': (store) => {
+    'tells by its own time whether a key has ended': (store) => {
         const said = new Map<string, boolean | undefined>();
         return {
             insert: (key) => {
@@ -67,10 +67,10 @@ const mutants: Record<string, Break> = {
     'shows a sealed key of each sealing key, in its samples if it gives any': (store) => ({
         sealedSamples: async () => (await store.list()).slice(0, 1),
     }),
-    'shows page by page what other keys have sealed, where it can seal again': (store) => ({
+    'shows page by page what other keys have sealed': (store) => ({
         sealedByOthers: async (current, _, limit) => (await store.sealedByOthers?.(current, null, limit)) ?? [],
     }),
-    'replaces what is sealed of some keys, and nothing else, where it can seal again': (store) => ({
+    'replaces what is sealed of some keys, and nothing else': (store) => ({
         reseal: async (keys) => store.reseal?.(keys.slice(0, 1)),
     }),
     'revokes a key once and keeps the first time': (store) => ({
@@ -115,16 +115,35 @@ const mutants: Record<string, Break> = {
 proveLaws(
     t,
     apiKeyStoreContract,
-    Object.keys(apiKeyLaws),
+    apiKeyGroups.flatMap(({ laws }) => Object.keys(laws)),
     mapValues(mutants, (mutate) => () => {
         const store = memoryApiKeys();
         return { store: { ...store, ...mutate(store) } };
     }),
 );
 
-t.test('a store that knows neither scopes nor limits, and does not seal again', async (t) => {
+function without(...abilities: readonly (keyof ApiKeyStore)[]): () => { readonly store: ApiKeyStore } {
+    const left = Object.entries(memoryApiKeys()).filter(([name]) => !abilities.some((ability) => ability === name));
+    return () => ({ store: { ...(Object.fromEntries(left) as unknown as ApiKeyStore) } });
+}
+
+const OPTIONAL = ['findByDigests', 'keepsScopes', 'keepsLimits', 'sealedByOthers', 'reseal'] as const;
+
+t.test('registers no law for what a store does not have', async (t) => {
+    const names = [...lawsOf(apiKeyStoreContract, without(...OPTIONAL)).keys()];
+    t.same(
+        names,
+        apiKeyGroups.filter(({ needs }) => needs === undefined).flatMap(({ laws }) => Object.keys(laws)),
+    );
     apiKeyStoreContract(tapTest(t), () => {
-        const { keepsScopes: _, keepsLimits: __, sealedByOthers: ___, reseal: ____, ...store } = memoryApiKeys();
+        const { findByDigests: _, keepsScopes: __, keepsLimits: ___, sealedByOthers: ____, reseal: _____, ...store } = memoryApiKeys();
         return { store };
     });
+});
+
+t.test('fails a store that shows what others have sealed, and cannot seal again, or the other way round', async (t) => {
+    for (const missing of ['sealedByOthers', 'reseal'] as const) {
+        const law = lawOf(apiKeyStoreContract, without(missing), 'shows page by page what other keys have sealed');
+        await t.rejects(law(), /must supply a store that has both sealedByOthers\(\) and reseal\(\)/);
+    }
 });

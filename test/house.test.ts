@@ -65,6 +65,24 @@ t.test('no file but an entry is imported by none', (t) => {
     t.end();
 });
 
+/** `new ScanwireError('CODE', 'Message'` and the subject of `checked()`, which begins one. */
+const MESSAGES = /(?:new \w*Error\(\s*'[A-Z_]+',\s*|\{ subject: )['`]([^'`]*)/g;
+/** A capital, a value, the name of what was called with wrong options, or that of a field and its rule. */
+const BEGINNING =
+    /^(?:[A-Z]|\$\{|[a-z][\w-]*(?: options| limits| policy)(?::|$)|[a-z][\w[\]${}]*(?: must be | cannot | repeats | measures ))/;
+
+t.test('errors begin with a capital, or with a name as it was written', (t) => {
+    const texts = [...sources.keys()].flatMap((file) =>
+        [...readFileSync(file, 'utf8').matchAll(MESSAGES)].map(([, text = '']) => ({ file, text })),
+    );
+    t.ok(texts.length > 100);
+    t.strictSame(
+        texts.filter(({ text }) => !BEGINNING.test(text)),
+        [],
+    );
+    t.end();
+});
+
 t.test('tests lie where their sources do', (t) => {
     const folders = ROOTS.flatMap((root) => readdirSync(join('test', root), { recursive: true, withFileTypes: true }))
         .filter((entry) => entry.isFile() && entry.name.endsWith('.test.ts'))

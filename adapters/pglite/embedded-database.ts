@@ -45,7 +45,7 @@ const IMPORTING = 'select from scanwire.workspaces where import_until > scanwire
  * @throws ScanwireError `MISCONFIGURED` when another process has it open, the folder cannot be made or written, or it holds nothing that can be opened.
  */
 export async function openEmbeddedDatabase(options: EmbeddedDatabaseOptions): Promise<EmbeddedDatabase> {
-    const { folder, ticker = timer } = checked(schema, options, { subject: 'embedded database', code: 'MISCONFIGURED' });
+    const { folder, ticker = timer } = checked(schema, options, { subject: 'openEmbeddedDatabase options', code: 'MISCONFIGURED' });
     const root = resolve(folder);
     const unlock = await inFolder(root, async () => {
         await mkdir(root, { recursive: true, mode: 0o700 });

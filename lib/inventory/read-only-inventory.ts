@@ -321,5 +321,5 @@ function hint(value: unknown): string {
 }
 
 function wrong(field: string, message: string): ScanwireError {
-    return new ScanwireError('MISCONFIGURED', `readOnlyInventory: ${field} ${message}`, { field });
+    return new ScanwireError('MISCONFIGURED', `readOnlyInventory options: ${field} ${message}`, { field });
 }

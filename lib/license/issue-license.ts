@@ -31,7 +31,7 @@ export function newLicenseKeyPair(): LicenseKeyPair {
  * @throws ScanwireError `INVALID_INPUT` naming the field of the licence, or `privateKey`.
  */
 export async function issueLicense(license: License, privateKey: string): Promise<string> {
-    const { holder, notBefore, expires } = checked(licenseSchema, license, { subject: 'licence' });
+    const { holder, notBefore, expires } = checked(licenseSchema, license, { subject: 'Licence' });
     const { CompactSign } = await import('jose');
     const claims = { sub: holder, nbf: toSeconds(notBefore), exp: toSeconds(expires) };
     return new CompactSign(new TextEncoder().encode(JSON.stringify(claims)))

@@ -55,7 +55,7 @@ const optionsSchema = Joi.object<SignedLicenseOptions & { readonly checkEveryMs:
  * @throws ScanwireError `MISCONFIGURED` for options that cannot work.
  */
 export function signedLicense(options: SignedLicenseOptions): SignedLicense {
-    const settings = checked(optionsSchema, options, { subject: 'signedLicense', code: 'MISCONFIGURED' });
+    const settings = checked(optionsSchema, options, { subject: 'signedLicense options', code: 'MISCONFIGURED' });
     const { publicKey, clock = systemClock, checkEveryMs, ...source } = settings;
     const key = licenseKey('public', publicKey);
     const read = source.read ?? fileReader(source.file ?? '');

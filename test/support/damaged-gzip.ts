@@ -14,49 +14,54 @@ const PADDED = /^is where reading ends: The gzip file has padding with something
 
 const random = seeded(20_261_122);
 
-const TEXT = text(1500);
-const PACKED = gzipSync(TEXT);
-/** As bgzip makes it. */
-const BLOCKS = Array.from({ length: Math.ceil(TEXT.length / 65_280) }, (_, index) =>
-    gzipSync(TEXT.subarray(index * 65_280, (index + 1) * 65_280)),
-);
-const EMPTY = gzipSync('');
-const EMPTIES = Buffer.alloc(300_000 * EMPTY.length, EMPTY);
-const LINE = text(1);
+/** Every kind of damage to a file of records, and forms of whole files that are not read in one go. No member is longer than 1 MiB. */
+export const GZIP_FILES: Readonly<Record<string, GzipFile>> = gzipFiles(text);
 
-/** Every kind of damage, and forms of whole files that are not read in one go. No member is longer than 1 MiB. */
-export const GZIP_FILES: Readonly<Record<string, GzipFile>> = {
-    whole: { bytes: PACKED, reason: WHOLE },
-    'of two members': { bytes: Buffer.concat([PACKED, PACKED]), reason: WHOLE },
-    'of many members of 64 KiB': { bytes: Buffer.concat(BLOCKS), reason: WHOLE },
-    'of 300,000 empty members': {
-        bytes: Buffer.concat([gzipSync(LINE), EMPTIES, gzipSync(LINE)]),
-        reason: WHOLE,
-    },
-    'with zeros behind its end': { bytes: Buffer.concat([PACKED, Buffer.alloc(70_000)]), reason: WHOLE },
-    'with a file behind zeros': { bytes: Buffer.concat([PACKED, Buffer.alloc(70_000), PACKED]), reason: PADDED },
-    'with a line behind its end': { bytes: Buffer.concat([PACKED, LINE]), reason: MORE },
-    'with much behind its end': { bytes: Buffer.concat([PACKED, noise(200_000).fill('x', 0, 2)]), reason: MORE },
-    'with a line break behind its end': { bytes: Buffer.concat([PACKED, Buffer.from('\n')]), reason: DAMAGED },
-    'cut off': { bytes: PACKED.subarray(0, PACKED.length >> 1), reason: DAMAGED },
-    'cut off in its checksum': { bytes: PACKED.subarray(0, -6), reason: DAMAGED },
-    'cut off in the header of its second member': { bytes: Buffer.concat([PACKED, PACKED.subarray(0, 5)]), reason: DAMAGED },
-    'with a wrong checksum': { bytes: flipped(PACKED, -8), reason: DAMAGED },
-    'with a wrong length': { bytes: flipped(PACKED, -1), reason: DAMAGED },
-    'with a wrong checksum in the middle': {
-        bytes: Buffer.concat([...BLOCKS.slice(0, 5), flipped(BLOCKS[5] as Buffer, -8), ...BLOCKS.slice(6)]),
-        reason: DAMAGED,
-    },
-    'damaged in the middle': { bytes: overwritten(PACKED, PACKED.length >> 1, 100_000), reason: DAMAGED },
-    'with one wrong byte': { bytes: flipped(PACKED, PACKED.length >> 2), reason: DAMAGED },
-    'damaged near its end': { bytes: overwritten(PACKED, PACKED.length - 1000), reason: DAMAGED },
-    'damaged in one of many members': {
-        bytes: Buffer.concat([...BLOCKS.slice(0, 7), overwritten(BLOCKS[7] as Buffer, 20_000), ...BLOCKS.slice(8)]),
-        reason: DAMAGED,
-    },
-    'with an unknown flag': { bytes: flipped(PACKED, 3, 0x80), reason: DAMAGED },
-    'small and damaged': { bytes: overwritten(gzipSync(TEXT.subarray(0, 5000)), 2000), reason: DAMAGED },
-};
+/** The same of other lines. @param text So many of them, which pack badly. */
+export function gzipFiles(text: (lines: number) => Buffer): Readonly<Record<string, GzipFile>> {
+    const all = text(1500);
+    const packed = gzipSync(all);
+    /** As bgzip makes it. */
+    const blocks = Array.from({ length: Math.ceil(all.length / 65_280) }, (_, index) =>
+        gzipSync(all.subarray(index * 65_280, (index + 1) * 65_280)),
+    );
+    const empty = gzipSync('');
+    const empties = Buffer.alloc(300_000 * empty.length, empty);
+    const line = text(1);
+
+    return {
+        whole: { bytes: packed, reason: WHOLE },
+        'of two members': { bytes: Buffer.concat([packed, packed]), reason: WHOLE },
+        'of many members of 64 KiB': { bytes: Buffer.concat(blocks), reason: WHOLE },
+        'of 300,000 empty members': {
+            bytes: Buffer.concat([gzipSync(line), empties, gzipSync(line)]),
+            reason: WHOLE,
+        },
+        'with zeros behind its end': { bytes: Buffer.concat([packed, Buffer.alloc(70_000)]), reason: WHOLE },
+        'with a file behind zeros': { bytes: Buffer.concat([packed, Buffer.alloc(70_000), packed]), reason: PADDED },
+        'with a line behind its end': { bytes: Buffer.concat([packed, line]), reason: MORE },
+        'with much behind its end': { bytes: Buffer.concat([packed, noise(200_000).fill('x', 0, 2)]), reason: MORE },
+        'with a line break behind its end': { bytes: Buffer.concat([packed, Buffer.from('\n')]), reason: DAMAGED },
+        'cut off': { bytes: packed.subarray(0, packed.length >> 1), reason: DAMAGED },
+        'cut off in its checksum': { bytes: packed.subarray(0, -6), reason: DAMAGED },
+        'cut off in the header of its second member': { bytes: Buffer.concat([packed, packed.subarray(0, 5)]), reason: DAMAGED },
+        'with a wrong checksum': { bytes: flipped(packed, -8), reason: DAMAGED },
+        'with a wrong length': { bytes: flipped(packed, -1), reason: DAMAGED },
+        'with a wrong checksum in the middle': {
+            bytes: Buffer.concat([...blocks.slice(0, 5), flipped(blocks[5] as Buffer, -8), ...blocks.slice(6)]),
+            reason: DAMAGED,
+        },
+        'damaged in the middle': { bytes: overwritten(packed, packed.length >> 1, 100_000), reason: DAMAGED },
+        'with one wrong byte': { bytes: flipped(packed, packed.length >> 2), reason: DAMAGED },
+        'damaged near its end': { bytes: overwritten(packed, packed.length - 1000), reason: DAMAGED },
+        'damaged in one of many members': {
+            bytes: Buffer.concat([...blocks.slice(0, 7), overwritten(blocks[7] as Buffer, 20_000), ...blocks.slice(8)]),
+            reason: DAMAGED,
+        },
+        'with an unknown flag': { bytes: flipped(packed, 3, 0x80), reason: DAMAGED },
+        'small and damaged': { bytes: overwritten(gzipSync(all.subarray(0, 5000)), 2000), reason: DAMAGED },
+    };
+}
 
 /**
  * Bytes that pack badly, the same in each run. They must be: what Node's zlib makes of noise that it takes for deflate data depends, once

@@ -75,7 +75,7 @@ export function parseTarget(text: string): CaptureTarget {
 export function checkTarget(target: CaptureTarget): CaptureTarget {
     const wrong = Object.keys(RULES).find((field) => RULES[field]?.(target[field as keyof CaptureTarget]) !== true);
     if (wrong !== undefined) {
-        throw new ScanwireError('INVALID_INPUT', `target: ${wrong} is invalid`, { field: wrong });
+        throw new ScanwireError('INVALID_INPUT', `Target: ${wrong} is invalid`, { field: wrong });
     }
 
     return target;
@@ -115,7 +115,7 @@ function parseAddress(text: string): string {
 }
 
 function refused(reason: string): ScanwireError {
-    return new ScanwireError('INVALID_INPUT', `target ${reason}`, { field: 'target' });
+    return new ScanwireError('INVALID_INPUT', `Target ${reason}`, { field: 'target' });
 }
 
 /** A line of a list of targets, or what is wrong with it. */
@@ -160,7 +160,7 @@ function parseLine(bytes: Uint8Array | null): Parsed | null {
         return { ok: true, target: parseTarget(text) };
     } catch (error) {
         if (error instanceof ScanwireError) {
-            return { ok: false, reason: error.message.replace(/^target /, '') };
+            return { ok: false, reason: error.message.replace(/^Target /, '') };
             /* c8 ignore next 4 -- parseTarget refuses by no other error: this would be a fault of ours, not of the line */
         }
 

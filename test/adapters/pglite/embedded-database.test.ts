@@ -275,7 +275,7 @@ t.test('a folder', async (t) => {
 
     t.test('is named in the options', async (t) => {
         const options = {} as { folder: string };
-        await t.rejects(openEmbeddedDatabase(options), { code: 'MISCONFIGURED', message: 'embedded database: folder is required' });
+        await t.rejects(openEmbeddedDatabase(options), { code: 'MISCONFIGURED', message: 'openEmbeddedDatabase options: folder is required' });
         writeFileSync(join(folder, 'file'), '');
         await t.rejects(openEmbeddedDatabase({ folder: join(folder, 'file') }), { code: 'EEXIST' });
     });

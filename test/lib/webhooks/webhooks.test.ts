@@ -400,6 +400,20 @@ t.test('refuses to start with a key ring that does not fit what is sealed, a pre
     await t.rejects(start('k2', { k2 }), { ...refused, message: new RegExp(`${withHeaders.id}:headers: Missing key k1`) });
 });
 
+t.test('refuses to start with a key ring that lacks the key of any sealed column', async (t) => {
+    const [k1, k2] = [randomBytes(32), randomBytes(32)];
+    const fits = { keyRing: keyRing({ current: 'k2', keys: { k2 } }) };
+    const other = keyRing({ current: 'k1', keys: { k1 } });
+    const stores = memoryWebhooks();
+    const { exporters } = await setting(t, { ...stores, ...fits });
+    await exporters.create({ url: 'http://127.0.0.1/' });
+    for (const column of ['url', 'sealedSecret', 'sealedHeaders', 'sealedFormatSecret', 'sealedAuthentication']) {
+        const list = async () => (await stores.exporters.list()).map((row) => ({ ...row, [column]: other.seal('x', 'y') }));
+        const starting = setting(t, { ...stores, ...fits, exporters: { ...stores.exporters, list } });
+        await t.rejects(starting, { code: 'MISCONFIGURED', field: 'keyRing', message: /Missing key k1/ }, column);
+    }
+});
+
 t.test('refuses options that cannot work, with path and rule and never a value', async (t) => {
     const guard = egressGuard({ allow: [] });
     const options = {

@@ -43,6 +43,7 @@ export function performing(self: Command, handler: Handler): Command {
     });
 }
 
+/** What a command does; undefined where it has said everything itself. */
 export type Handler = (call: Call) => Promise<Answer | undefined>;
 
 /** A command at work: its arguments, its options, and the operations it may ask for. */

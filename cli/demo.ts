@@ -53,6 +53,7 @@ const PATIENCE = 20_000;
 
 const fixture = (path: string): URL => new URL(`../../fixtures/${path}`, import.meta.url);
 
+/** Starts what the demo needs beside the server. */
 export async function startDemo(folder: DataFolder): Promise<Demo> {
     let file = await readDemoFile(folder);
     const arrivals = new EventEmitter<Arrivals>();

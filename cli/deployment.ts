@@ -31,6 +31,7 @@ export interface Parts extends WebhooksParts {
     close(): Promise<void>;
 }
 
+/** What a system is made of. */
 export interface SystemOptions {
     readonly folder: DataFolder;
     /** `DATABASE_URL`, `REDIS_URL`, `SCANWIRE_KEY_RING` and `SCANWIRE_EGRESS_ALLOW` are looked at. */

@@ -85,6 +85,7 @@ export async function restServer(
     return server;
 }
 
+/** A server of the REST API and what belongs to it. */
 export interface DataService {
     readonly parts: Parts;
     readonly inventory: InventoryStore;

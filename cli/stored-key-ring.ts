@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { ScanwireError } from '../lib/errors.ts';
-import { assertOpens, type KeyRing, keyRing } from '../lib/keys/key-ring.ts';
+import { assertOpens, KEY_BYTES, type KeyRing, keyRing } from '../lib/keys/key-ring.ts';
 import { sealedKeys } from '../lib/keys/sealed-keys.ts';
 import { sealedForExporters } from '../lib/webhooks/exporters/exporter-resealing.ts';
 import { type DataFolder, dataFolderExists, readIfPresent, readOrCreate } from './data-folder.ts';
@@ -10,7 +10,6 @@ import type { Stores } from './stores.ts';
 /** The variable that brings the key ring to processes without the data folder: the text of its `key-ring.json`. */
 const KEY_RING_VARIABLE = 'SCANWIRE_KEY_RING';
 
-const KEY_BYTES = 32;
 const BASE64_KEY = /^[A-Za-z0-9+/]{43}=$/;
 
 /**

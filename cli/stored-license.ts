@@ -6,6 +6,7 @@ import { type LicenseSource, signedLicense } from '../lib/license/license-source
 import { inspectLicense, type LicenseStatus, licenseKey } from '../lib/license/verify-license.ts';
 import type { InstalledLicense } from '../plugins/admin-console/system.ts';
 import { type DataFolder, readIfPresent, readOrCreate, replaceFile } from './data-folder.ts';
+import { isoDay } from './output/table.ts';
 
 /** The licence of a data folder. One that is installed takes effect within a second, the key that it is checked with at once. */
 export interface StoredLicense extends InstalledLicense {
@@ -101,8 +102,4 @@ export function licenseWatch(license: Pick<InstalledLicense, 'inspect'>, clock: 
         said = notice;
         return notice;
     };
-}
-
-function isoDay(time: Date): string {
-    return time.toISOString().slice(0, 10);
 }

@@ -6,6 +6,7 @@ import { optionalPackage, ScanwireError } from '../lib/errors.ts';
 import { type DataFolder, readIfPresent, replaceFile } from './data-folder.ts';
 import { hiddenText } from './secret-input.ts';
 
+/** A certificate and its key. */
 export interface TlsPair {
     readonly key: string;
     readonly cert: string;
@@ -13,6 +14,7 @@ export interface TlsPair {
     readonly selfSigned: string | null;
 }
 
+/** Where certificate and key come from. */
 export interface TlsOptions {
     readonly folder: DataFolder;
     /** Address or name that the server listens on; the certificate covers it. */

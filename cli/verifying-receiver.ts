@@ -16,6 +16,7 @@ export interface Received {
     readonly body: string;
 }
 
+/** How a receiver listens and verifies. */
 export interface ReceiverOptions {
     readonly host: string;
     /** 0 for a free one. */
@@ -25,6 +26,7 @@ export interface ReceiverOptions {
     readonly onMessage: (message: Received) => void;
 }
 
+/** A receiver that listens. */
 export interface Receiver {
     readonly port: number;
     readonly url: string;

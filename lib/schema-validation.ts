@@ -122,3 +122,6 @@ export const nameSchema: Joi.StringSchema = Joi.string()
     .max(255)
     .pattern(/^[^\p{Cc}\p{Cs}]*$/u)
     .message('{{#label}} must not contain control characters');
+
+/** A path of a route, of plain segments: `/health`, without a slash at its end. */
+export const ROUTE_PATH: RegExp = /^(?:\/[A-Za-z0-9._~-]+)+$/;

@@ -1,6 +1,7 @@
 /** Routes for whoever starts, replaces and balances processes: without a key, so with no more in their answers than a word. */
 import type { Lifecycle, ServerRoute } from '@hapi/hapi';
 import Joi from 'joi';
+import { ROUTE_PATH } from '../lib/schema-validation.ts';
 import type { Readiness } from '../lib/webhooks/observing/readiness.ts';
 
 /** The option `health`. */
@@ -11,11 +12,7 @@ export interface HealthRoutes {
 
 /** Rule of the option `health`. */
 export const healthSchema: Joi.ObjectSchema<HealthRoutes> = Joi.object({
-    prefix: Joi.string()
-        .allow('')
-        .pattern(/^(?:\/[A-Za-z0-9._~-]+)+$/)
-        .message('{{#label}} must look like /webhooks')
-        .default(''),
+    prefix: Joi.string().allow('').pattern(ROUTE_PATH).message('{{#label}} must look like /webhooks').default(''),
 });
 
 /**

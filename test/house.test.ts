@@ -69,7 +69,7 @@ t.test('no file but an entry is imported by none', (t) => {
 const MESSAGES = /(?:new \w*Error\(\s*'[A-Z_]+',\s*|\{ subject: )['`]([^'`]*)/g;
 /** A capital, a value, the name of what was called with wrong options, or that of a field and its rule. */
 const BEGINNING =
-    /^(?:[A-Z]|\$\{|[a-z][\w-]*(?: options| limits| policy)(?::|$)|[a-z][\w[\]${}]*(?: must be | cannot | repeats | measures ))/;
+    /^(?:[A-Z]|--|\$\{|[a-z][\w-]*(?: options| limits| policy)(?::|$)|[a-z][\w[\]${}]*(?: must be | cannot | repeats | measures ))/;
 
 t.test('errors begin with a capital, or with a name as it was written', (t) => {
     const texts = [...sources.keys()].flatMap((file) =>
@@ -80,6 +80,36 @@ t.test('errors begin with a capital, or with a name as it was written', (t) => {
         texts.filter(({ text }) => !BEGINNING.test(text)),
         [],
     );
+    t.end();
+});
+
+/** Adapters that are made of another one: its pool and its reading of rows. */
+const BUILT_ON = ['bullmq on postgres', 'scan-database on postgres'];
+
+t.test('adapters stand side by side, but for those that are built on another', (t) => {
+    const folderOf = (file: string): string | undefined => /^adapters\/([^/]+)\//.exec(file)?.[1];
+    const arrows = [...sources].flatMap(([file, { importers }]) =>
+        [...importers].map((importer) => [folderOf(importer), folderOf(file)] as const),
+    );
+    const between = arrows.filter(([from, to]) => from !== undefined && to !== undefined && from !== to);
+    t.strictSame([...new Set(between.map((arrow) => arrow.join(' on ')))].sort(), BUILT_ON);
+    t.end();
+});
+
+/** What is exported, with the line before it. Migrations and the commands' `define` say what they are by where they are. */
+const EXPORTS = /^(.*)\nexport (?:declare |default )?(?:async |abstract )?(?:function\*?|const|class|interface|type|enum) (\w+)/gm;
+
+t.test('every export says what it is', (t) => {
+    const bare = [...sources.keys()]
+        .filter((file) => !isMigration(file))
+        .flatMap((file) =>
+            [...readFileSync(file, 'utf8').matchAll(EXPORTS)]
+                .filter(([, before = '', name]) => !before.endsWith('*/') && !(name === 'define' && isCommand(file)))
+                // Further overloads of a function that says it at its first one.
+                .filter(([, before = '', name]) => !new RegExp(`^export .*function\\*? ${name}\\b|^\\): .*;$`).test(before))
+                .map(([, , name]) => `${file} ${name}`),
+        );
+    t.strictSame(bare, []);
     t.end();
 });
 

@@ -20,6 +20,7 @@ export interface RedisAddress {
 /** How long a connection may take to be made, in milliseconds. */
 export const CONNECT_TIMEOUT = 5_000;
 
+/** Milliseconds before so many-th try to connect again: at most a second. */
 export const retryStrategy = (times: number): number => Math.min(1_000, 50 * times);
 
 /**

@@ -54,6 +54,7 @@ const READ_COLUMNS = `
     from unnest($1::text[]) tables (name)
     join pg_attribute a on a.attrelid = to_regclass(tables.name) and a.attnum > 0 and not a.attisdropped`;
 
+/** Which columns the tables of a database have. */
 export async function readColumns(database: Executor): Promise<Columns> {
     const { rows } = await database.query<{ column: string; type: string; readable: boolean }>(READ_COLUMNS, [Object.keys(TABLES)]);
     const types = new Map(rows.map(({ column, type }) => [column, type]));
@@ -120,6 +121,7 @@ function addressColumns(columns: Columns): Computed {
     };
 }
 
+/** How the columns of services are computed. */
 export const SERVICE_COLUMNS: Computed = {
     proto: 'lower(rows.proto)',
     state: `case when rows.state in ('open', 'closed', 'filtered') then rows.state else 'unknown' end`,

@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import type { LicenseStatus } from '../../lib/license/verify-license.ts';
 import { type Answer, command } from '../command.ts';
 import { readText } from '../input-file.ts';
-import { aligned, relativeTime } from '../output/table.ts';
+import { aligned, isoDay, relativeTime } from '../output/table.ts';
 
 export function define(license: Command): void {
     command(license, 'show', 'show the installed licence', async ({ perform }) => {
@@ -39,8 +39,4 @@ function statusAnswer(status: LicenseStatus): Answer {
                 ['Expires', expires === null ? 'unknown' : `${isoDay(expires)} (${relativeTime(expires, now)})`],
             ]),
     };
-}
-
-function isoDay(time: Date | string): string {
-    return new Date(time).toISOString().slice(0, 10);
 }

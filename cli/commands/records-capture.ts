@@ -4,6 +4,7 @@ import { MAX_RESPONSE_BYTES } from '../../lib/records/capture/capture.ts';
 import { command, commander } from '../command.ts';
 import { wholeNumber } from '../option-values.ts';
 
+/** Adds the command `records capture`. */
 export function addCapture(records: Command): void {
     const capture = command(records, 'capture [target...]', 'make records from live HTTPS endpoints: URL or host:port', async (call) => {
         const [{ runCapture }, { reportText }] = await Promise.all([

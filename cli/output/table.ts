@@ -73,3 +73,8 @@ export function utcTime(time: string | Date): string {
 export function countText({ count, more }: { readonly count: number; readonly more: boolean }): string {
     return `${count.toLocaleString('en')}${more ? '+' : ''}`;
 }
+
+/** The day of a time in UTC: `2026-11-27`. */
+export function isoDay(time: Date | string): string {
+    return new Date(time).toISOString().slice(0, 10);
+}

@@ -13,6 +13,7 @@ export function testText({ deliveryId, attempt }: TestView): string {
     return code === 'delivered' ? `test delivered:${status}${times}` : `test failed: ${code}${status} (${detail})${times}`;
 }
 
+/** Whether the test event has arrived. */
 export function isDelivered({ attempt }: TestView): boolean {
     return attempt?.code === 'delivered';
 }

@@ -18,6 +18,7 @@ import { writeOutput } from '../output/write-output.ts';
 /** How much of a file is read. */
 export type ReadingLimits = Pick<ReadRecordsOptions, 'maxLineBytes'>;
 
+/** What reading a file of records has come to. */
 export interface RecordsReport extends RecordTotals {
     /** Of the first bad lines, in order; a line may have several. */
     readonly problems: readonly LineProblem[];
@@ -101,6 +102,7 @@ export async function check(source: AsyncIterable<Uint8Array>, limits: ReadingLi
     return reporter.report();
 }
 
+/** How a file of records is read. */
 export interface ReadOptions extends ReadingLimits {
     /** A JSON object in each line in place of text. */
     readonly json: boolean;
@@ -158,6 +160,7 @@ function bodyLines(response: HttpResponse): string {
     return bodyText(response).replaceAll('\t', '    ').split(/\r?\n/).map(printable).join('\n');
 }
 
+/** How a file of records is written anew. */
 export interface RewriteOptions extends ReadRecordsOptions {
     readonly gzip?: boolean;
     /** File to write; stdout by default. */
@@ -168,6 +171,7 @@ export interface RewriteOptions extends ReadRecordsOptions {
     readonly printable?: boolean;
 }
 
+/** What writing a file of records anew has come to. */
 export interface RewriteReport extends RecordsReport {
     /** False when the file was left as it was: no line was good, or bad ones would have been lost with the file that is read. */
     readonly written: boolean;

@@ -45,6 +45,7 @@ export interface KeyEvent {
     readonly id: string;
 }
 
+/** Names of the events that are told of keys. */
 export const KEY_EVENTS = ['key.created', 'key.used', 'key.revoked'] as const;
 
 /** The rules of {@link ApiKeysSettings}, with their defaults. */

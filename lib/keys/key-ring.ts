@@ -68,7 +68,8 @@ class Openings {
 const FORM = /^v1\.([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]+)$/;
 /** What a version to come may seal, and can open. */
 const LATER_FORM = /^v(?!1\.)\d+\./;
-const KEY_BYTES = 32;
+/** Length of a sealing key, in bytes. */
+export const KEY_BYTES: number = 32;
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 

@@ -3,6 +3,7 @@ import type { StoredApiKey } from './store.ts';
 /** What a key may do. */
 export type ApiKeyScope = 'inventory:read' | 'records:read' | 'records:write' | 'deliveries:read' | 'events:publish' | 'admin';
 
+/** All scopes there are. */
 export const SCOPES: readonly ApiKeyScope[] = [
     'inventory:read',
     'records:read',

@@ -34,6 +34,7 @@ export interface ConnectionLimits {
 export type Limits = Required<{ [Name in Exclude<keyof ConnectionLimits, 'maxPerAddress'>]: NonNullable<ConnectionLimits[Name]> }> &
     Pick<ConnectionLimits, 'maxPerAddress'>;
 
+/** Limits once they were checked; without `isLong` and `now` where none was given. */
 export type CheckedLimits = Omit<Limits, 'isLong' | 'now'> & Partial<Pick<Limits, 'isLong' | 'now'>>;
 
 const count = (): Joi.NumberSchema => Joi.number().integer().min(1);

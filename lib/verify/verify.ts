@@ -49,6 +49,7 @@ export interface Verified {
 export const TOLERANCE = 300_000;
 /** Times are signed in whole seconds: less was meant in seconds, and would take hardly any message. */
 export const MIN_TOLERANCE = 1000;
+/** The longest tolerance of a timestamp, in milliseconds: a day. */
 export const MAX_TOLERANCE = 86_400_000;
 
 /**

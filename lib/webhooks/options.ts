@@ -183,6 +183,7 @@ export const workerSettingSchemas: Readonly<Record<'collectors' | 'concurrency',
     concurrency: Joi.number().integer().min(1).max(CONCURRENCY.max).default(CONCURRENCY.byDefault),
 };
 
+/** The rules for what a worker is started with. */
 export const workSchema: Joi.ObjectSchema<{ collectors: readonly string[]; concurrency: number }> = Joi.object(workerSettingSchemas);
 
 /** {@link WebhooksOptions} with their defaults. */

@@ -51,11 +51,13 @@ const attemptFields: Joi.SchemaMap = {
     late: flag().description('Its claim had run out by then: another attempt may have sent the same message'),
 };
 
+/** An attempt, as operations tell of it. */
 export const attemptSchema: Joi.ObjectSchema = Joi.object({
     ...attemptFields,
     responseBody: responseBodySchema.allow(null).required(),
 }).label('Attempt');
 
+/** The outcome of a test, as operations tell of it. */
 export const testSchema: Joi.ObjectSchema = Joi.object({
     deliveryId: id(),
     attempt: attemptSchema.allow(null).required().description('Null when it had no outcome in the time that it was waited for'),
@@ -82,6 +84,7 @@ const countSchema: Joi.ObjectSchema = Joi.object({
     more: flag().description('Whether there are more than were counted'),
 }).label('DeliveryCount');
 
+/** Fields of what becomes of deliveries from one time to another. @param max The most deliveries that are looked at. */
 export const sliceFields = (max: number): Joi.SchemaMap => ({
     since: date,
     until: date,
@@ -147,6 +150,7 @@ const deliveryViewSchema: Joi.ObjectSchema = deliverySchema
     })
     .label('DeliveryWithAttempts');
 
+/** Additional headers, as they may be shown. */
 export const maskedHeadersSchema: Joi.ArraySchema = Joi.array()
     .items(Joi.array().items(Joi.string().allow('')))
     .description('Pairs of name and value; what is secret in them is masked');
@@ -164,6 +168,7 @@ const messageSchema: Joi.ObjectSchema = Joi.object({
     failure: nullableText.description('Why it could not be made'),
 }).label('Message');
 
+/** What an event is published by. */
 export const newEventSchema: Joi.ObjectSchema = Joi.object({
     body: Joi.object().unknown().required().description('Body of the event, as its kind wants it'),
     rules: Joi.string()

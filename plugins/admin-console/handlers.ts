@@ -14,6 +14,7 @@ import type { AttemptView, Input, ListedAttemptView, OperationName, Output, Test
 import { owned } from './owned.ts';
 import type { HostSystem, System } from './system.ts';
 
+/** What performs each operation. */
 export type Handlers = { readonly [Name in OperationName]: (input: Input<Name>) => Promise<Output<Name>> };
 
 /** Does an operation. */

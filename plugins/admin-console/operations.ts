@@ -167,8 +167,11 @@ interface Start {
     readonly start?: boolean;
 }
 
+/** Name of an operation. */
 export type OperationName = keyof Operations;
+/** What an operation takes. */
 export type Input<Name extends OperationName> = Operations[Name]['input'];
+/** What an operation answers with. */
 export type Output<Name extends OperationName> = Operations[Name]['output'];
 /** The operations whose answer is no JSON: they are {@link Endpoint.downloads}. */
 export type DownloadName = { readonly [Name in OperationName]: Output<Name> extends Export ? Name : never }[OperationName];
@@ -212,6 +215,7 @@ export interface Endpoint {
     readonly delivers?: true;
 }
 
+/** The method and path of each operation. */
 export const endpoints: { readonly [Name in OperationName]: Endpoint } = {
     createKey: { method: 'POST', path: '/keys', creates: true },
     listKeys: { method: 'GET', path: '/keys' },

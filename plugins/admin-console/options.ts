@@ -1,7 +1,7 @@
 import type { Request } from '@hapi/hapi';
 import Joi from 'joi';
 import type { AuditTrail } from '../../lib/audit/audit-trail.ts';
-import { objectWith } from '../../lib/schema-validation.ts';
+import { objectWith, ROUTE_PATH } from '../../lib/schema-validation.ts';
 import { authSchema, type InstanceOptions, instanceSchema } from '../instance.ts';
 import { type Caller, named, OPERATOR } from './audit.ts';
 import { handlersOf } from './handlers.ts';
@@ -9,6 +9,7 @@ import type { OperationName } from './operations.ts';
 import type { Texts } from './screens/languages.ts';
 import type { HostSystem, InstalledLicense, System } from './system.ts';
 
+/** The options of the plugin. */
 export interface AdminConsoleOptions extends InstanceOptions {
     /** What the operations work on. Each part is optional; one that is absent has no routes. */
     readonly system: HostSystem;
@@ -60,7 +61,7 @@ export type ScreenSettings = ScreenOptions & { readonly prefix: string; readonly
 const prefixSchema = (byDefault: string): Joi.StringSchema =>
     Joi.string()
         .allow('')
-        .pattern(/^(?:\/[A-Za-z0-9._~-]+)+$/)
+        .pattern(ROUTE_PATH)
         .messages({ 'string.pattern.base': `{{#label}} must look like ${byDefault}` })
         .default(byDefault);
 
@@ -70,6 +71,7 @@ const ANCESTORS = /^[A-Za-z0-9'*.:/[\] -]+$/;
 /** No path that begins with two slashes: that would be another host. */
 const LOCAL_PATH = /^\/(?!\/)[\w./~-]*$/;
 
+/** The rules for the options of the plugin. */
 export const optionsSchema: Joi.ObjectSchema<Settings> = Joi.object<Settings, true>({
     system: Joi.object<HostSystem, true>({
         keys: objectWith<System['keys']>('create', 'list', 'reveal', 'revoke'),

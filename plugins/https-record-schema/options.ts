@@ -4,7 +4,7 @@ import { DEFAULT_WORKSPACE } from '../../lib/inventory/resources.ts';
 import type { LicenseSource } from '../../lib/license/license-source.ts';
 import type { Enrichment, RecordStore } from '../../lib/records/index.ts';
 import { MAX_LINE_BYTES, MAX_LINE_LIMIT } from '../../lib/records/record.ts';
-import { inBytes, nameSchema, objectWith, withAbilities } from '../../lib/schema-validation.ts';
+import { inBytes, nameSchema, objectWith, ROUTE_PATH, withAbilities } from '../../lib/schema-validation.ts';
 import { authSchema, type InstanceOptions, instanceSchema } from '../instance.ts';
 
 /** Options of the plugin. */
@@ -48,10 +48,7 @@ const size = (): Joi.NumberSchema => inBytes(1000);
 
 /** Checks the options and fills in their defaults. */
 export const optionsSchema: Joi.ObjectSchema<Settings> = Joi.object<Settings, true>({
-    path: Joi.string()
-        .pattern(/^(?:\/[A-Za-z0-9._~-]+)+$/)
-        .message('{{#label}} must look like /https-record-schema')
-        .default('/https-record-schema'),
+    path: Joi.string().pattern(ROUTE_PATH).message('{{#label}} must look like /https-record-schema').default('/https-record-schema'),
     // What a server has no default for, or one that lets strangers pass, would show what is kept to anybody.
     auth: authSchema.default(({ records }: Pick<Settings, 'records'>) => (records === undefined ? undefined : 'token')),
     license: objectWith<LicenseSource>('valid'),

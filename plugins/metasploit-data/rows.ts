@@ -13,6 +13,7 @@ export type WholeInventory = Pick<InventoryStore, 'workspaces' | 'hosts'> &
 
 /** A row, whatever it is of. */
 export type Row = Readonly<Record<string, unknown>> & { readonly id: number };
+/** Rows of one resource, in batches as they are read. */
 export type Rows = AsyncIterable<readonly Row[]>;
 
 /** Rows of a store that are asked for one by one, so many at once. */

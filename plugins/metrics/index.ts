@@ -1,7 +1,7 @@
 import type { NamedPlugin, RouteOptionsAccess, Server, ServerRoute } from '@hapi/hapi';
 import Joi from 'joi';
 import { ScanwireError } from '../../lib/errors.ts';
-import { checked, objectWith } from '../../lib/schema-validation.ts';
+import { checked, objectWith, ROUTE_PATH } from '../../lib/schema-validation.ts';
 import { VERSION } from '../../lib/version.ts';
 import { DELIVERY_EVENTS, type WebhookEvent } from '../../lib/webhooks/observing/emitted-events.ts';
 import { type MetricsRegistry, type WebhookMetrics, webhookMetrics } from '../../lib/webhooks/observing/metrics.ts';
@@ -34,10 +34,7 @@ type Defaulted = 'path' | 'perExporter' | 'processMetrics';
 
 /** Checks the options and fills in their defaults. */
 export const optionsSchema: Joi.ObjectSchema<MetricsPluginOptions & Required<Pick<MetricsPluginOptions, Defaulted>>> = Joi.object({
-    path: Joi.string()
-        .pattern(/^(?:\/[A-Za-z0-9._~-]+)+$/)
-        .message('{{#label}} must look like /metrics')
-        .default('/metrics'),
+    path: Joi.string().pattern(ROUTE_PATH).message('{{#label}} must look like /metrics').default('/metrics'),
     auth: authSchema.required(),
     of: instanceSchema,
     perExporter: Joi.boolean().default(false),

@@ -16,6 +16,7 @@ import { limitedTo, seenAt } from './limited-workspaces.ts';
 import type { ResourceRow } from './options.ts';
 import { indexText, type RowForm, type RowForms } from './row-forms.ts';
 
+/** What is said where a store cannot be read. */
 export const UNREADABLE: StoreFailure = { plugin: 'rest-api-v2', message: 'The data cannot be read now; try again later' };
 
 /** One resource as its route needs it. */

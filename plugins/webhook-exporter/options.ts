@@ -3,7 +3,7 @@ import { type EgressGuard, type EgressPolicy, egressGuard } from '../../lib/egre
 import { type Resolver, resolverSchema } from '../../lib/egress/resolver.ts';
 import { ScanwireError } from '../../lib/errors.ts';
 import type { LicenseSource } from '../../lib/license/license-source.ts';
-import { checked, milliseconds, objectWith } from '../../lib/schema-validation.ts';
+import { checked, milliseconds, objectWith, ROUTE_PATH } from '../../lib/schema-validation.ts';
 import { ownerSchema } from '../../lib/webhooks/exporters/exporter.ts';
 import {
     DRAIN_TIMEOUT,
@@ -32,10 +32,7 @@ export interface ExporterRoutes {
 
 /** Rule of the option `routes`. */
 const routesSchema: Joi.ObjectSchema<CheckedRoutes> = Joi.object({
-    prefix: Joi.string()
-        .pattern(/^(?:\/[A-Za-z0-9._~-]+)+$/)
-        .message('{{#label}} must look like /webhook-exporter')
-        .default('/webhook-exporter'),
+    prefix: Joi.string().pattern(ROUTE_PATH).message('{{#label}} must look like /webhook-exporter').default('/webhook-exporter'),
     auth: strategySchema.default('token'),
     license: objectWith<LicenseSource>('valid'),
 });

@@ -48,6 +48,7 @@ export interface InventoryTables {
     readonly tombstones: Tombstones;
 }
 
+/** Empty tables of an inventory. */
 export function inventoryTables(clock: Clock): InventoryTables {
     return {
         workspaces: table(),

@@ -1,14 +1,13 @@
 import type { DeliveryState, Dispatched } from '../../../lib/webhooks/deliveries/delivery-store.ts';
+import { hasEnded } from '../../../lib/webhooks/deliveries/kept-counts.ts';
 import { faultDelay } from '../../../lib/webhooks/outcomes/breaker.ts';
 import { INTERRUPTIONS, interrupted } from '../../../lib/webhooks/outcomes/outcome.ts';
 import { keepOrder } from './order-keys.ts';
 import { type AttemptRow, type DeliveryRow, type ExporterRow, later, type WebhookState } from './webhook-state.ts';
 
-const FINAL: readonly DeliveryState[] = ['delivered', 'exhausted', 'poisoned', 'cancelled', 'erased'];
-
 /** Moves a delivery to a state; a final one is stamped with `at`. */
 export function move(state: WebhookState, row: DeliveryRow, next: DeliveryState, at: Date): void {
-    const final = FINAL.includes(next);
+    const final = hasEnded(next);
     keepOrder(state, row, next, final);
     row.state = next;
     row.finishedAt = final ? at : null;

@@ -15,6 +15,7 @@ export interface ReadBatch {
     readonly hasFindings: boolean;
 }
 
+/** Sets the hosts of an import aside in the database, in batches, before any is imported. */
 export async function readAside(pool: Executor, importId: string, hosts: AsyncIterable<HostInput>): Promise<readonly ReadBatch[]> {
     const batches: ReadBatch[] = [];
     for await (const batch of inBatches(hosts)) {

@@ -93,6 +93,7 @@ select ${COUNTED}, (select min(id) from created) as first, array_agg(host_id) fi
     ) as differs
 from judged`;
 
+/** What the hosts of a batch have come to. */
 export interface StagedHosts extends Counted {
     /** The smallest id that was given to a new one. */
     readonly first: number | null;

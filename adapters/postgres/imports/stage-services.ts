@@ -51,6 +51,7 @@ export const STAGE_SERVICES: string = `with ${INPUT}, given as (
 ), ${noteTouched('service', false)}
 select ${COUNTED}, array(select host_id from touched where added > 0) as grown, array(select host_id from touched) as touched from judged`;
 
+/** What the services of a batch have come to. */
 export interface StagedServices extends Counted {
     /** Ids of hosts that were there before and have more of them now. */
     readonly grown: readonly number[];

@@ -36,6 +36,7 @@ export function expireHosts(
     return remove(pool, { name, chosen: { from: unseen, values: [notSeenSince] }, dryRun, clock });
 }
 
+/** Removes hosts with all that belongs to them. */
 export function removeHosts(
     pool: PoolLike,
     name: string,

@@ -90,6 +90,7 @@ function parse(text: string, line: number): unknown {
     }
 }
 
+/** The refusal of a line, by its number from 1. @param reason As it goes on behind the number. @returns ScanwireError `INVALID_INPUT`. */
 export function lineError(line: number, reason: string, field?: string): ScanwireError {
     return new ScanwireError('INVALID_INPUT', `Line ${line}${reason}`, field === undefined ? {} : { field });
 }

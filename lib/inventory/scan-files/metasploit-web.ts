@@ -1,4 +1,4 @@
-import { isIPv6 } from 'node:net';
+import { withBrackets } from '../../addresses.ts';
 import { type Columns, given, noteData } from './metasploit-columns.ts';
 import type { ScannedHost } from './read-xml.ts';
 import { vulnInfo, vulnName } from './scanner-text.ts';
@@ -51,6 +51,6 @@ function hostOf(columns: Columns): ScannedHost {
 function pageUrl(columns: Columns): string {
     const name = given(columns, 'vhost') ?? given(columns, 'host') ?? '';
     const query = given(columns, 'query');
-    const origin = `${columns.ssl === 'true' ? 'https' : 'http'}://${isIPv6(name) ? `[${name}]` : name}:${columns.port}`;
+    const origin = `${columns.ssl === 'true' ? 'https' : 'http'}://${withBrackets(name)}:${columns.port}`;
     return `${origin}${given(columns, 'path') ?? '/'}${query === undefined ? '' : `?${query}`}`;
 }

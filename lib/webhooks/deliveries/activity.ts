@@ -36,6 +36,7 @@ export interface SliceTimes {
     readonly more: boolean;
 }
 
+/** What happened in one slice of time. */
 export interface ActivitySlice extends SliceCounts, SliceTimes {}
 
 /** What is asked for. */

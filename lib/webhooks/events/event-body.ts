@@ -110,6 +110,7 @@ export function describedBody(kind: EventKind, onWarning?: OnWarning): SchemaDes
     return description;
 }
 
+/** The order in which the kind has its keys. */
 export function orderOf(kind: EventKind): KeyOrder {
     const order = orders.get(kind) ?? keyOrder(describedBody(kind));
     orders.set(kind, order);

@@ -27,11 +27,13 @@ export interface Authentication {
     readonly proxy?: ProxySettings;
 }
 
+/** User name and password of HTTP Basic. */
 export interface BasicCredentials {
     readonly username: string;
     readonly password: string;
 }
 
+/** What an exporter shows of itself in a TLS handshake. */
 export interface ClientCertificate {
     /** PEM: the certificate, then those between it and its authority. */
     readonly certificate: string;
@@ -120,6 +122,7 @@ export const authenticationSchemas: { readonly [Part in AuthenticationPart]: Joi
         .description('Proxy that takes CONNECT, on the way to the receiver'),
 };
 
+/** Names of all that an exporter may authenticate by. */
 export const AUTHENTICATION_PARTS: readonly AuthenticationPart[] = Object.keys(authenticationSchemas) as AuthenticationPart[];
 
 /** What was given for the receiver of an exporter, and for no other. */

@@ -26,8 +26,10 @@ export interface ExporterHealth {
     readonly backlog: Backlog;
 }
 
+/** States of a breaker. */
 export const BREAKERS = ['closed', 'open', 'paused', 'recovering'] as const;
 
+/** State of a breaker. */
 export type Breaker = (typeof BREAKERS)[number];
 
 /**
@@ -45,6 +47,7 @@ export interface Backlog {
     readonly ages: Readonly<Record<BacklogAge, number>>;
 }
 
+/** How long a delivery has waited. */
 export type BacklogAge = 'minute' | 'tenMinutes' | 'hour' | 'day' | 'older';
 
 /** Younger than so many milliseconds, and in no younger age. */

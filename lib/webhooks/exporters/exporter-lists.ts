@@ -22,6 +22,7 @@ export interface PagedExporter extends ShownExporter {
     readonly day: readonly DaySlice[] | null;
 }
 
+/** What became of deliveries in one slice of a day. */
 export interface DaySlice extends SliceTally, SliceTimes {}
 
 /** What lists of names and of what is not well need of an exporter: nothing of it is sealed. */

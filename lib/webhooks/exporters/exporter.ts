@@ -119,6 +119,7 @@ export const DEFAULT_COLLECTOR = 'default';
 /** Collector names become queue names. */
 export const COLLECTOR_PATTERN: RegExp = /^[A-Za-z0-9_-]{1,64}$/;
 
+/** The rules for the name of a collector. */
 export const collectorSchema: Joi.StringSchema = Joi.string()
     .pattern(COLLECTOR_PATTERN)
     .messages({ 'string.pattern.base': '{{#label}} must be 1 to 64 letters, digits, "-" and "_"' });

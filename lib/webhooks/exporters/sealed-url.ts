@@ -1,5 +1,5 @@
 import { ScanwireError } from '../../errors.ts';
-import { type KeyRing, type SealedText, sealingKeyId } from '../../keys/key-ring.ts';
+import { isOutdated, type KeyRing, type SealedText } from '../../keys/key-ring.ts';
 import type { WebhooksContext } from '../webhooks-context.ts';
 import type { StoredExporter } from './exporter.ts';
 
@@ -82,9 +82,7 @@ export async function urlToStore(id: string, url: string, context: SealingParts)
 /** Whether it is sealed, and with the key that seals now. */
 function isWellSealed(exporter: StoredExporter, keyRing: KeyRing): boolean {
     const [text] = sealedUrl(exporter);
-    const key = text === undefined ? undefined : sealingKeyId(text.sealed);
-    // Null for a text that a key ring of the application's own has sealed: it looks as that likes, and does not tell its key.
-    return key === null || key === keyRing.current;
+    return text !== undefined && !isOutdated(text.sealed, keyRing);
 }
 
 /**

@@ -23,6 +23,7 @@ export type Doctor = (exporterId?: string) => Promise<Diagnosis>;
 
 /** So many names are looked up at once, and no more in all, each for so many milliseconds. */
 export const MAX_NAMES = 50;
+/** Longest time that is waited for a name server, in milliseconds. */
 export const NAME_TIMEOUT = 5_000;
 
 /** Milliseconds between the clock of this process and that of the store from which on people should hear of it. */

@@ -45,6 +45,7 @@ export interface ExporterEvent {
     readonly code: OutcomeCode | null;
 }
 
+/** Names of the events that are told of exporters. */
 export const EXPORTER_EVENTS = ['exporter.failing', 'exporter.stopped', 'exporter.recovered'] as const;
 
 /** What is emitted for an event that was accepted for the first time, by the process that published it. */
@@ -61,6 +62,7 @@ export interface AcceptedNotice {
 /** What is emitted to `onEvent`, a function of the application; it is sent to no receiver. */
 export type WebhookEvent = DeliveryEvent | AcceptedNotice | ExporterEvent;
 
+/** Names of the events that are told of deliveries. */
 export const DELIVERY_EVENTS = ['delivery.delivered', 'delivery.failed', 'delivery.exhausted', 'delivery.poisoned'] as const;
 
 const EVENT_TYPES = { delivered: 'delivery.delivered', exhausted: 'delivery.exhausted', pending: 'delivery.failed' } as const;

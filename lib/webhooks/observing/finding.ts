@@ -18,8 +18,10 @@ export interface Finding {
     readonly advice: string | null;
 }
 
+/** What may be said of a part that was looked at. */
 export const FINDING_STATES = ['ok', 'warning', 'wrong'] as const;
 
+/** Parts of a deployment that are looked at. */
 export const FINDING_PARTS = [
     'store',
     'clock',
@@ -40,6 +42,7 @@ export const FINDING_PARTS = [
     'answer',
 ] as const;
 
+/** A part of a deployment that is looked at. */
 export type FindingPart = (typeof FINDING_PARTS)[number];
 
 /** A finding that has a code. */

@@ -14,7 +14,9 @@ export interface BreakerRules {
     readonly window: number;
 }
 
+/** Milliseconds after which an open breaker is first probed. */
 export const FIRST_PROBE: number = 5_000;
+/** Longest time between two probes, in milliseconds. */
 export const MAX_PROBE: number = 5 * 60_000;
 
 /** Milliseconds until an exporter with so many consecutive failures is probed; null while its breaker stays closed. */

@@ -26,6 +26,7 @@ const ACTIVITY = `{% layout 'layout' %}{% block content %}
 /** What became of deliveries lately, as pictures and as tables. */
 export const activityTemplates: Templates = { activity: ACTIVITY, chart: CHART };
 
+/** The page of what became of deliveries lately. */
 export const activityRoute: ScreenRoute = { method: 'GET', path: '/deliveries/activity', answer: shown };
 
 const SPANS: readonly ActivitySpan[] = ['hour', 'day'];

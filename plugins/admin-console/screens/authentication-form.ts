@@ -31,6 +31,7 @@ const GROUP_FAULT = `{% if error.field == part.name and part.fields.size > 1 %}<
 const ASKED_AGAIN = `<input type="hidden" name="again" value="{{ name }}">`;
 const GIVE_UP = `<label><input type="checkbox" name="giveUp" value="{{ name }}"> {{ text }}</label>`;
 
+/** The fields of a form for what an exporter authenticates by. */
 export const authenticationTemplates: Templates = {
     'authentication-parts': PARTS,
     'group-fault': GROUP_FAULT,

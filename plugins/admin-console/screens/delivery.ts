@@ -51,6 +51,7 @@ const STATE = `{% if state.failed %}<span class="failed">{{ state.text }}{% if s
 /** What is said to a page that shows it. */
 const SEEN = '{{ seen }}';
 
+/** The page of a delivery, and its parts. */
 export const deliveryTemplates: Templates = { delivery: SHOW, 'delivery-seen': SEEN, 'delivery-state': STATE, ...attemptTemplates };
 
 /** One delivery: what it sends and what came of it, to send it once more, and to end it. */

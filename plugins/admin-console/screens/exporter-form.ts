@@ -74,6 +74,7 @@ const FORM = `{% render 'form', action: action, name: title %}{% render 'error',
 <button>{{ t.exporters.save }}</button></form>
 `;
 
+/** The form of an exporter, and its parts. */
 export const formTemplates: Templates = { 'exporter-form': FORM, ...authenticationTemplates };
 
 /** What the fields of the form hold. */

@@ -25,6 +25,7 @@ const PREVIEW = `<fieldset class="preview"><legend>{{ t.exporters.preview.title 
 <button name="preview" value="yes" class="secondary" formnovalidate hx-post="{{ base }}{{ action }}" hx-validate="false" hx-trigger='click, input from:"closest form" delay:300ms' hx-target="#preview" hx-select="#preview" hx-swap="outerMorph" hx-push-url="false">{{ t.exporters.preview.show }}</button></fieldset>
 `;
 
+/** What a test event looks like for an exporter. */
 export const previewTemplates: Templates = { 'exporter-preview': PREVIEW };
 
 /** The event that a form begins with, but for what it says. */

@@ -24,6 +24,7 @@ export function formSecret({ state }: Pick<Request, 'state'>): string | null {
     return typeof kept === 'string' && SECRET.test(kept) ? kept : null;
 }
 
+/** A new random secret, which tokens of forms are made with. */
 export function newFormSecret(): string {
     return randomBytes(SECRET_BYTES).toString('base64url');
 }

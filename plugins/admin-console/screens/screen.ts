@@ -59,6 +59,7 @@ export class FailedOnTheWay extends Error {
     }
 }
 
+/** A page or an action of the console. */
 export interface ScreenRoute {
     readonly method: 'GET' | 'POST';
     /** Below the base. */

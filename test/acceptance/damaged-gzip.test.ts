@@ -5,13 +5,11 @@ import { gzipSync } from 'node:zlib';
 import type { Server } from '@hapi/hapi';
 import t, { type Test } from 'tap';
 import { rewrite } from '../../cli/records/record-files.ts';
-import { readScan } from '../../lib/inventory/scan-files/read-scan.ts';
 import { type RecordProblem, readRecords } from '../../lib/records/index.ts';
 import { imported, ndjson, started } from '../plugins/https-record-schema/record-server.ts';
 import { collect } from '../support/collect.ts';
-import { allOf, GZIP_FILES, gzipFiles, noise, text } from '../support/damaged-gzip.ts';
+import { allOf, GZIP_FILES, text } from '../support/damaged-gzip.ts';
 import { scanwire, scanwireEach } from '../support/scanwire.ts';
-import { serve, usedDataOf } from '../support/served.ts';
 
 /** What a path says of a file. */
 interface Answer {
@@ -154,34 +152,5 @@ t.test('stops at a gzip bomb on every path', async (t) => {
     for await (const [path, answer] of everyPath(t, BOMB)) {
         const reason = path.startsWith('POST') ? reasons.POST : reasons.other;
         t.same(answer, { good: 1, bad: 1, end: { line: 2, byteOffset: LINE.length, reason } }, path);
-    }
-});
-
-/** Of hosts, about as long as {@link text}'s. */
-function hosts(count: number): Buffer {
-    const lines = Array.from({ length: count }, (_, index) =>
-        JSON.stringify({ address: `192.0.${index >> 8}.${index & 255}`, comments: noise(450).toString('base64') }),
-    );
-    return Buffer.from(lines.map((line) => `${line}\n`).join(''));
-}
-
-t.test('imports a scan that is whole, and nothing of one that is damaged', async (t) => {
-    const files = Object.entries(gzipFiles(hosts));
-    const folder = t.testdir(Object.fromEntries(files.map(([, { bytes }], index) => [`${index}.gz`, bytes])));
-    const data = await usedDataOf(t);
-    await serve(t, data);
-    const ran = await scanwireEach(
-        files.map((_, index) => ({ args: ['import', `${folder}/${index}.gz`, '--dry-run', '--json', '--data', data] })),
-    );
-    for (const [index, [name, { bytes, reason }]] of files.entries()) {
-        const { stdout, stderr, code } = ran[index] as (typeof ran)[number];
-        const message = reason === null ? null : new RegExp(reason.source.replace('is where reading ends: ', ''));
-        t.equal(code, reason === null ? 0 : 1, `${name}: ${stderr}`);
-        if (message === null) {
-            const found = new Set((await collect(readScan(chunks(bytes, 65_536)))).map(({ address }) => address));
-            t.match(JSON.parse(stdout), { hosts: { created: found.size } }, name);
-        } else {
-            t.match(JSON.parse(stderr), { error: { code: 'INVALID_INPUT', message } }, name);
-        }
     }
 });

@@ -20,6 +20,15 @@ export interface RedisAddress {
 /** How long a connection may take to be made, in milliseconds. */
 export const CONNECT_TIMEOUT = 5_000;
 
+/**
+ * How long a server may send nothing while it owes an answer, in milliseconds: then the connection is made again. BullMQ has a worker's
+ * connection wait for a job for 10 s at most.
+ */
+const SILENCE_TIMEOUT = 15_000;
+
+/** How long a Sentinel may take to name the server, in milliseconds: then the next one is asked. */
+const SENTINEL_TIMEOUT = 5_000;
+
 /** Milliseconds before so many-th try to connect again: at most a second. */
 export const retryStrategy = (times: number): number => Math.min(1_000, 50 * times);
 
@@ -35,6 +44,8 @@ export type ConnectionRole = RedisOptions & { readonly replyMapping: 'legacy' };
 /** Replaces what an application's client may be set to. BullMQ has prefixes of its own and reads replies in the old format. */
 const COMMON = {
     connectTimeout: CONNECT_TIMEOUT,
+    socketTimeout: SILENCE_TIMEOUT,
+    sentinelCommandTimeout: SENTINEL_TIMEOUT,
     retryStrategy,
     reconnectOnError,
     keyPrefix: '',

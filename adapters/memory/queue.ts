@@ -2,6 +2,7 @@ import {
     closedQueue,
     type DeliveryJob,
     type DeliveryQueue,
+    placesFor,
     type QueueWorker,
     type WorkOptions,
 } from '../../lib/webhooks/dispatching/delivery-queue.ts';
@@ -96,12 +97,13 @@ function startWorker(lane: Lane, handler: Parameters<DeliveryQueue['work']>[1], 
     }
 
     function takeJobs(): void {
-        while (running.size < concurrency) {
-            const job = lane.waiting.shift();
-            if (job === undefined) {
+        for (;;) {
+            const [job] = lane.waiting;
+            if (job === undefined || running.size >= placesFor(job, concurrency)) {
                 return;
             }
 
+            lane.waiting.shift();
             // In a later microtask: a handler that adds jobs would come back here before its own job is counted.
             const one = Promise.resolve(job)
                 .then(run)

@@ -26,10 +26,18 @@ export interface QueueWorker {
 
 /** How a worker takes jobs. */
 export interface WorkOptions {
-    /** How many jobs may run at once. */
+    /** How many jobs may run at once; a few more may where those are tests ({@link placesFor}). */
     readonly concurrency: number;
     /** Receives what goes wrong with the queue itself (connection lost, job lost); the worker goes on by itself. */
     readonly onError?: (error: Error) => void;
+}
+
+/** How many tests may run beyond the places that there are for jobs. */
+const PLACES_OF_TESTS = 16;
+
+/** How many jobs may run at once, this one among them: a test does not wait behind deliveries, however long theirs are. */
+export function placesFor({ singleAttempt }: Pick<DeliveryJob, 'singleAttempt'>, concurrency: number): number {
+    return singleAttempt ? concurrency + PLACES_OF_TESTS : concurrency;
 }
 
 /** Where the jobs of a deployment are. */

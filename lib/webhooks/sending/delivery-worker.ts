@@ -26,6 +26,9 @@ import { outcomeRecorder, STATEMENTS } from './outcome-recorder.ts';
 /** Maximum number of claims that share one statement. */
 const BATCH = 200;
 
+/** Bytes of the bodies of tests that one statement may bring, beyond what there is memory for: such a body has a few hundred. */
+const BYTES_OF_TESTS = 65_536;
+
 /**
  * A receiver that has had enough and does not say for how long is left alone for so many milliseconds. Less than a second says nothing either: it is
  * written in whole ones, and 0, or a date that has passed, would be one POST after the other, each a try of another delivery.
@@ -38,6 +41,8 @@ interface WaitingClaim {
     readonly request: ClaimRequest;
     /** Empty where it is not known. */
     readonly exporterId: string;
+    /** That of a test waits for no memory. */
+    readonly singleAttempt: boolean;
     /** Whether to give up waiting: its reservation has run out, or will before there is memory. It is taken back then and handed out again. */
     givesUp(): boolean;
 }
@@ -54,7 +59,7 @@ export function deliveryWorker(context: WebhooksContext): (collector: string, co
     const pace = attemptPace();
 
     async function deliver(job: DeliveryJob): Promise<void> {
-        const { deliveryId, exporterId = '', reservation } = job;
+        const { deliveryId, exporterId = '', reservation, singleAttempt } = job;
         // Not once it is claimed: no attempt begins with settings that have changed while it waited.
         await pace.turn(job);
         // The queue has given the same job twice.
@@ -74,8 +79,9 @@ export function deliveryWorker(context: WebhooksContext): (collector: string, co
         const claimed = await claims.add({
             request: { deliveryId, token: newId(), duration: claimDuration, ...replaced },
             exporterId,
+            singleAttempt,
             // A delivery with a reservation does not wait for memory: it is given up, taken back, and handed out again.
-            givesUp: () => reservation !== null && bodyMemory.allowance(exporterId) === 0,
+            givesUp: () => reservation !== null && !singleAttempt && bodyMemory.allowance(exporterId) === 0,
         });
         if (claimed === null) {
             // It may have been refused because the deployment's settings have changed: then this process, a member of it, must stop sending.
@@ -96,10 +102,10 @@ export function deliveryWorker(context: WebhooksContext): (collector: string, co
             return atHand;
         }
 
-        const { deliveryId, exporterId = '', reservation } = job;
+        const { deliveryId, exporterId = '', reservation, singleAttempt } = job;
         const { token } = reservation;
         const request = { deliveryId, token, duration: claimDuration, reservation: token, keepsReservation: true };
-        const read = await claims.add({ request, exporterId, givesUp: () => !mayBegin(reservation) });
+        const read = await claims.add({ request, exporterId, singleAttempt, givesUp: () => !mayBegin(reservation) });
         if (read === null) {
             return null;
         }
@@ -158,7 +164,7 @@ function claimBatches({
     /** The bytes that statements under way may bring, at most. */
     let expected = 0;
 
-    /** Those that give up; where none does, those whose exporters may take a body, the exporters that hold the fewest bytes first. */
+    /** Those that give up; where none does, tests; where there are none, those whose exporters may take a body, the exporters that hold the fewest bytes first. */
     function next<Waiting extends { readonly item: WaitingClaim }>(
         waiting: readonly Waiting[],
         underWay: Iterable<Waiting>,
@@ -169,9 +175,13 @@ function claimBatches({
         }
 
         const busy = new Set(Array.from(underWay, ({ item }) => item.request.deliveryId));
-        const ready = waiting.filter(
-            ({ item: { request, exporterId } }) => !busy.has(request.deliveryId) && bodyMemory.allowance(exporterId, expected) > 0,
-        );
+        const free = waiting.filter(({ item: { request } }) => !busy.has(request.deliveryId));
+        const tests = free.filter(({ item }) => item.singleAttempt);
+        if (tests.length > 0) {
+            return tests.slice(0, BATCH);
+        }
+
+        const ready = free.filter(({ item: { exporterId } }) => bodyMemory.allowance(exporterId, expected) > 0);
         return ready.sort((a, b) => bodyMemory.bytesOf(a.item.exporterId) - bodyMemory.bytesOf(b.item.exporterId)).slice(0, BATCH);
     }
 
@@ -181,7 +191,11 @@ function claimBatches({
             return waiting.map(() => null);
         }
 
-        const maxBytes = Math.min(...waiting.map(({ exporterId }) => bodyMemory.allowance(exporterId, expected)));
+        const maxBytes = Math.min(
+            ...waiting.map(({ exporterId, singleAttempt }) => {
+                return Math.max(bodyMemory.allowance(exporterId, expected), singleAttempt ? BYTES_OF_TESTS : 0);
+            }),
+        );
         const requests = waiting.map(({ request }) => request);
         expected += maxBytes;
         let claimed: readonly (Claim | null)[];

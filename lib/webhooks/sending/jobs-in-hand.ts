@@ -1,4 +1,4 @@
-import type { DeliveryJob } from '../dispatching/delivery-queue.ts';
+import { type DeliveryJob, placesFor } from '../dispatching/delivery-queue.ts';
 
 /** Beyond this part of its places, and beyond so many that are not slow, what a process hands out is shared with other workers. */
 const OWN = { part: 3 / 4, quick: 64 };
@@ -24,12 +24,22 @@ export interface JobsInHand {
     close(): Promise<void>;
 }
 
-/** What came with its claim begins when fewer than `concurrency` go on. */
+/** One that waits to begin. */
+interface Waiting {
+    readonly job: DeliveryJob;
+    begin(): void;
+}
+
+/** What came with its claim begins when fewer than `concurrency` go on, and a test when few more do. */
 export function jobsInHand(handler: (job: DeliveryJob) => Promise<void>, concurrency: number, report: (error: Error) => void): JobsInHand {
     /** With when they began, those that have gone on for longest first. */
     const running = new Map<Promise<void>, number>();
-    const waiting: (() => void)[] = [];
+    const waiting: Waiting[] = [];
     let closed = false;
+
+    function hasPlace(job: DeliveryJob): boolean {
+        return running.size < placesFor(job, concurrency);
+    }
 
     async function serve(job: DeliveryJob): Promise<void> {
         // Counted first: a handler may add jobs.
@@ -44,8 +54,10 @@ export function jobsInHand(handler: (job: DeliveryJob) => Promise<void>, concurr
     function begin(job: DeliveryJob): Promise<void> {
         const served = serve(job).finally(() => {
             running.delete(served);
-            if (running.size < concurrency) {
-                waiting.shift()?.();
+            const [next] = waiting;
+            if (next !== undefined && hasPlace(next.job)) {
+                waiting.shift();
+                next.begin();
             }
         });
         running.set(served, performance.now());
@@ -65,8 +77,8 @@ export function jobsInHand(handler: (job: DeliveryJob) => Promise<void>, concurr
     }
 
     async function beginOnceFree(job: DeliveryJob): Promise<void> {
-        if (running.size >= concurrency) {
-            await new Promise<void>((resolve) => waiting.push(resolve));
+        if (!hasPlace(job)) {
+            await new Promise<void>((resolve) => waiting[job.singleAttempt ? 'unshift' : 'push']({ job, begin: resolve }));
         }
         if (!closed) {
             void begin(job);
@@ -75,8 +87,8 @@ export function jobsInHand(handler: (job: DeliveryJob) => Promise<void>, concurr
 
     return {
         takes(job) {
-            const hasRoom = !closed && running.size < Math.ceil(concurrency * OWN.part) && quick() < OWN.quick;
-            const taken = hasRoom && job.reservation !== null;
+            const hasRoom = job.singleAttempt ? hasPlace(job) : running.size < Math.ceil(concurrency * OWN.part) && quick() < OWN.quick;
+            const taken = !closed && hasRoom && job.reservation !== null;
             if (taken) {
                 void begin(job);
             }
@@ -91,8 +103,8 @@ export function jobsInHand(handler: (job: DeliveryJob) => Promise<void>, concurr
 
         async close() {
             closed = true;
-            for (const resolve of waiting.splice(0)) {
-                resolve();
+            for (const one of waiting.splice(0)) {
+                one.begin();
             }
             while (running.size > 0) {
                 await Promise.allSettled(running.keys());

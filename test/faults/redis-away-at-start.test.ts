@@ -11,6 +11,9 @@ import { dataOf, fixture, get, json, serveIn } from '../support/served.ts';
 
 const KIND = 'idr_investigation_created';
 
+/** Of a collector, in whatever deployment. */
+const KEYS_OF_QUEUE = 'KEYS {scanwire:*}:scanwire-default:*';
+
 /** A data folder with a running exporter, and a Redis that is away. */
 async function withoutRedis(t: Test, policy: string, ...more: string[]) {
     const folder = mkdtempSync(join(tmpdir(), 'scanwire-test-'));
@@ -72,7 +75,7 @@ t.test('a Redis that evicts is refused at the start; one that comes later gets n
     await json(data, 'events', 'publish', KIND, fixture('events/investigation.json'));
     await redis.start();
     await refused;
-    t.match(await redis.command('EXISTS scanwire:scanwire-default:wait scanwire:scanwire-default:id'), /^:0/);
+    t.match(await redis.command(KEYS_OF_QUEUE), /^\*0/);
     t.strictSame(receiver.kinds, ['test']);
     const message = 'The queue gets no jobs as its server is set up: the log says why';
     t.strictSame(await get(served, '/-/ready', ''), {
@@ -82,6 +85,7 @@ t.test('a Redis that evicts is refused at the start; one that comes later gets n
 
     await redis.command('CONFIG SET maxmemory-policy noeviction');
     await receiver.received(KIND);
+    t.match(await redis.command(KEYS_OF_QUEUE), /^\*[1-9]/);
     t.equal(await ended(server, 'SIGTERM'), 0);
 });
 

@@ -99,7 +99,7 @@ export interface Patience {
     readonly connect?: number;
     /** For the answer to a statement. 25,000 by default. */
     readonly statement?: number;
-    /** For the answer to a question before it: what is silent is seen by that, whatever the statement may take. None is asked by default. */
+    /** For the answer to a question before it, the begin of a transaction: what is silent is seen by that, whatever the statement may take. None is asked by default. */
     readonly probe?: number;
     /** After which the server itself ends a statement, which is alone in a transaction then. By default it works on when nobody waits any more. */
     readonly onServer?: number;
@@ -117,8 +117,7 @@ export const IMPATIENT: Patience = { statement: 4_500 };
 export const IMPATIENT_ON_SERVER: Patience = { statement: 5_500, onServer: 4_250 };
 
 /**
- * What somebody waits for that changes rows: it may take its time, and is done even if nobody waits any more, but no database that is silent is asked. Not by a
- * transaction, whose locks would be held until we say that it ends.
+ * What somebody waits for that changes rows: it may take its time, and is done even if nobody waits any more, but no database that is silent is asked.
  */
 export const IMPATIENT_OF_SILENCE: Patience = { probe: IMPATIENT.statement as number };
 
@@ -130,7 +129,10 @@ export const IMPATIENT_OF_SILENCE: Patience = { probe: IMPATIENT.statement as nu
  *     when `run` resolved although a statement had failed, by which all of them were rolled back.
  */
 export async function transaction<T>(pool: PoolLike, run: (client: Executor) => Promise<T>, patience: Patience = {}): Promise<T> {
-    return await withClient(pool, patience, (client, drop) => inTransaction(client, drop, run, patience));
+    const { probe: _, ...unhurried } = patience;
+    // The embedded database runs one statement at a time, and what somebody else's takes says nothing.
+    const shown = pool.embedded === true ? unhurried : patience;
+    return await withClient(pool, patience, (client, drop) => inTransaction(client, drop, run, shown));
 }
 
 /**
@@ -159,7 +161,7 @@ async function inTransaction<T>(
     patience: Patience,
     said = storeError,
 ): Promise<T> {
-    const { onServer, statement } = patience;
+    const { onServer, statement, probe } = patience;
     const startedAt = performance.now();
     let failed: unknown;
     const noting = (error: unknown): unknown => {
@@ -180,7 +182,9 @@ async function inTransaction<T>(
     try {
         // A statement that waited for a lock must see what the one before committed, whatever the application's database starts with.
         const begin = 'begin isolation level read committed';
-        await statements().query(onServer === undefined ? begin : `${begin}; set local statement_timeout = ${onServer}`);
+        await (probe === undefined ? statements() : guarded(client, { ...patience, statement: probe }, noting)).query(
+            onServer === undefined ? begin : `${begin}; set local statement_timeout = ${onServer}`,
+        );
         result = await run(statements());
         ended = await statements().query('commit');
     } catch (error) {

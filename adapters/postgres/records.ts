@@ -5,7 +5,15 @@ import { type Endpoint, endpointsOf } from '../../lib/records/endpoints.ts';
 import { type HttpsRecord, stringifyRecord } from '../../lib/records/record.ts';
 import type { AddedRecord, Enrichment, RecordQuery, RecordStore, StoredRecord } from '../../lib/records/store.ts';
 import type { Executor } from '../../lib/transaction.ts';
-import { assertStoreOptions, type PostgresStoresOptions, patiently, transaction } from './database.ts';
+import {
+    assertStoreOptions,
+    IMPATIENT,
+    IMPATIENT_OF_SILENCE,
+    IMPATIENT_ON_SERVER,
+    type PostgresStoresOptions,
+    patiently,
+    transaction,
+} from './database.ts';
 import { inTurn } from './inventory/workspaces.ts';
 
 const COLUMNS = 'id, imported_at, record';
@@ -30,20 +38,22 @@ interface RecordRow {
 export function postgresRecords(options: PostgresStoresOptions): RecordStore {
     assertStoreOptions(options, 'postgresRecords');
     const { pool, clock = systemClock } = options;
-    const database = patiently(pool);
+    const database = patiently(pool, IMPATIENT);
+    const searching = patiently(pool, IMPATIENT_ON_SERVER);
     /** By workspace: whoever waits for an import holds up nobody else. */
     const last = new Map<string | undefined, Promise<unknown>>();
 
     async function add(records: readonly HttpsRecord[], enrich: Enrichment | undefined, giveUpAt: Date): Promise<readonly AddedRecord[]> {
         if (enrich === undefined) {
-            return await transaction(pool, async (client) => {
+            const insert = async (client: Executor): Promise<readonly AddedRecord[]> => {
                 await client.query(TAKE_TURN);
                 return await insertRecords(client, records, clock());
-            });
+            };
+            return await transaction(pool, insert, IMPATIENT_OF_SILENCE);
         }
 
         // In this order, in which processes of the version before take the two locks: in the other one they lock each other out.
-        const turn = { name: enrich.workspace, clock, lock: TAKE_TURN, giveUpAt };
+        const turn = { name: enrich.workspace, clock, lock: TAKE_TURN, giveUpAt, patience: IMPATIENT_OF_SILENCE };
         return await inTurn(pool, turn, async (client, workspaceId) => {
             const at = clock();
             const added = await insertRecords(client, records, at);
@@ -82,12 +92,12 @@ export function postgresRecords(options: PostgresStoresOptions): RecordStore {
             return rows[0] === undefined ? null : recordFromRow(rows[0]);
         },
 
-        list: (query) => list(database, query),
+        list: (query) => list(searching, query),
 
         async count(filter) {
             const values: unknown[] = [];
             const sql = `select count(*) from scanwire.records where ${conditionsOf(filter, values).join(' and ')}`;
-            const { rows } = await database.query<{ count: string }>(sql, values);
+            const { rows } = await searching.query<{ count: string }>(sql, values);
             return Number(rows[0]?.count ?? 0);
         },
     };

@@ -4,8 +4,9 @@ import t, { type Test } from 'tap';
 import { underWay, until } from '../../adapters/contract/assertions.ts';
 import { sampleExporter } from '../../adapters/contract/webhooks/fixture.ts';
 import { patiently } from '../../adapters/postgres/database.ts';
-import { postgresStores, postgresWebhooks, transaction } from '../../adapters/postgres/index.ts';
+import { postgresRecords, postgresStores, postgresWebhooks, transaction } from '../../adapters/postgres/index.ts';
 import { openScanDatabase } from '../../adapters/scan-database/index.ts';
+import type { HttpsRecord } from '../../lib/records/record.ts';
 import { scanDatabase } from '../adapters/scan-database/scan-database.ts';
 import { migratedDatabase } from '../support/migrated-database.ts';
 import { tcpProxy } from '../support/tcp-proxy.ts';
@@ -28,7 +29,7 @@ async function silenceable(t: Test, max = 10) {
     return { pool, proxy };
 }
 
-const CONNECTIONS = 32;
+const CONNECTIONS = 40;
 
 const PATIENCE = { connect: 300, statement: 300 };
 
@@ -184,6 +185,7 @@ t.test('nobody waits for 10 seconds at the other end of a request, whatever pool
     const { pool, proxy } = await silenceable(t, CONNECTIONS);
     const { apiKeys, audit, inventory, webhooks } = postgresStores({ pool });
     const { exporters, deliveries } = webhooks;
+    const records = postgresRecords({ pool });
     const id = '00000000-0000-4000-8000-000000000000';
     const asked: Readonly<Record<string, () => Promise<unknown> | undefined>> = {
         keys: () => apiKeys.list(),
@@ -193,6 +195,11 @@ t.test('nobody waits for 10 seconds at the other end of a request, whatever pool
         'hosts as text': () => begun(inventory.hosts.listText?.([1])),
         'some hosts': () => begun(inventory.hosts.select?.([1], { where: { search: 'x' } })),
         'how many hosts': () => inventory.hosts.count?.([1], {}),
+        record: () => records.get(1),
+        records: () => records.list({ limit: 1 }),
+        'how many records': () => records.count?.({}),
+        'new records': () => records.add([RECORD]),
+        'new records that enrich': () => postgresRecords({ pool }).add([RECORD], { enrich: { workspace: 'default' } }),
         exporters: () => exporters.list(),
         exporter: () => exporters.get(id),
         health: () => exporters.health(id),
@@ -225,6 +232,8 @@ t.test('nobody waits for 10 seconds at the other end of a request, whatever pool
     proxy.silenceAll();
     await refusesInTime(t, asked);
 });
+
+const RECORD = { data: 'aGk=', host: 'example.com', ip: '192.0.2.1', port: 443, path: '/' } as HttpsRecord;
 
 /** The first batch of a listing, for which an answer waits. */
 async function begun(batches: AsyncIterable<unknown> | undefined): Promise<void> {

@@ -5,7 +5,7 @@ import { checkedWorkspaceChanges } from '../../../lib/inventory/boundary.ts';
 import type { Workspace } from '../../../lib/inventory/resources.ts';
 import type { WorkspaceChanges } from '../../../lib/inventory/store.ts';
 import type { Executor } from '../../../lib/transaction.ts';
-import { type PoolLike, transaction } from '../database.ts';
+import { type Patience, type PoolLike, transaction } from '../database.ts';
 import { endDeadImport } from '../imports/staged-changes.ts';
 
 /** The columns of a {@link Workspace}, from `scanwire.workspaces rows`. */
@@ -115,6 +115,8 @@ export interface Turn {
     readonly lock?: string;
     /** When whoever waits is done with waiting; without it, he waits for as long as the import at work gets on. */
     readonly giveUpAt?: Date;
+    /** For the database. */
+    readonly patience?: Patience;
 }
 
 /** An import that gets on renews its lease; one that has not for so long, and holds it still, is not waited for. In milliseconds. */
@@ -143,7 +145,7 @@ export async function inTurns<T>(
 ): Promise<T> {
     const check = patience(turn);
     for (;;) {
-        const found = await transaction(pool, async (client) => {
+        const look = async (client: Executor) => {
             if (turn.lock !== undefined) {
                 await client.query(turn.lock);
             }
@@ -158,7 +160,8 @@ export async function inTurns<T>(
                       ),
                   }
                 : taken;
-        });
+        };
+        const found = await transaction(pool, look, turn.patience);
         if ('result' in found) {
             return found.result;
         }

@@ -43,7 +43,7 @@ export function postgresRecords(options: PostgresStoresOptions): RecordStore {
     /** By workspace: whoever waits for an import holds up nobody else. */
     const last = new Map<string | undefined, Promise<unknown>>();
 
-    async function add(records: readonly HttpsRecord[], enrich: Enrichment | undefined, giveUpAt: Date): Promise<readonly AddedRecord[]> {
+    async function add(records: readonly HttpsRecord[], enrich: Enrichment | undefined, giveUpAt: number): Promise<readonly AddedRecord[]> {
         if (enrich === undefined) {
             const insert = async (client: Executor): Promise<readonly AddedRecord[]> => {
                 await client.query(TAKE_TURN);
@@ -73,7 +73,7 @@ export function postgresRecords(options: PostgresStoresOptions): RecordStore {
 
             // Those who wait for their turn wait here, where they hold no connection of the pool.
             const before = last.get(enrich?.workspace);
-            const giveUpAt = new Date(clock().getTime() + PATIENCE);
+            const giveUpAt = performance.now() + PATIENCE;
             const added = Promise.resolve(before).then(() => add(records, enrich, giveUpAt));
             const settled = added.then(ignore, ignore);
             last.set(enrich?.workspace, settled);

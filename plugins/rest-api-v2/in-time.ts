@@ -1,4 +1,4 @@
-import type { Request } from '@hapi/hapi';
+import type { Lifecycle, Request } from '@hapi/hapi';
 import { ScanwireError } from '../../lib/errors.ts';
 import { within } from '../../lib/within.ts';
 import { orUnavailable, type StoreFailure } from '../errors.ts';
@@ -7,6 +7,15 @@ import { orUnavailable, type StoreFailure } from '../errors.ts';
 const DUE = 9_000;
 /** Until then a store that is asked gives up in time by itself: none of ours waits for longer than 9.5 s for one answer. */
 const EARLY = 400;
+
+/** When requests came in, by a clock that is never set: that of `request.info.received` may be. */
+const arrivals = new WeakMap<Request, number>();
+
+/** Notes when a request came in. */
+export const noteArrival: Lifecycle.Method = (request, h) => {
+    arrivals.set(request, performance.now());
+    return h.continue;
+};
 
 /** How a store is asked. */
 interface Asking {
@@ -25,8 +34,8 @@ export async function inTime<T>(
     { mayQueue = false }: Asking = {},
 ): Promise<T> {
     return await orUnavailable(request, failure, () => {
-        // A clock that was set back meanwhile gives no more time than there is.
-        const left = DUE - Math.max(0, Date.now() - request.info.received);
+        const now = performance.now();
+        const left = DUE - (now - (arrivals.get(request) ?? now));
         if (left > DUE - EARLY && !mayQueue) {
             return ask();
         }

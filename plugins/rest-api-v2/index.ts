@@ -9,6 +9,7 @@ import { MAX_STREAMS, streamsOf } from '../open-streams.ts';
 import { atFreePaths, licensed, needsScope, withStrategy } from '../route-authorization.ts';
 import { unsniffed } from '../route-parts.ts';
 import { base as basePage, type Resource, read, UNREADABLE, unknownRoute } from './handlers.ts';
+import { noteArrival } from './in-time.ts';
 import { optionsSchema, type RestApiV2Options } from './options.ts';
 import { type RequestLimiting, requestLimiting } from './request-limits.ts';
 import { BASE, PREFIX, resources } from './resources.ts';
@@ -100,6 +101,7 @@ function optionsOfEveryRoute({ auth = 'token', license }: RestApiV2Options, limi
         auth: auth === false ? false : { strategies: [auth], mode: 'required' },
         cache: { otherwise: 'no-store' },
         ext: {
+            onPreAuth: { method: noteArrival },
             onCredentials: { method: needsScope('inventory:read', DENIAL) },
             onPostAuth: [...(limiting === null ? [] : [{ method: limiting.count }]), { method: licensed(license, UNREADABLE) }],
             onPreResponse: [unsniffed, ...(limiting === null ? [] : [{ method: limiting.tell }])],

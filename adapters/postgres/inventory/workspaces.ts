@@ -113,8 +113,8 @@ export interface Turn {
     readonly clock: Clock;
     /** A statement that takes a lock which whoever runs beside us takes before that of the workspace. */
     readonly lock?: string;
-    /** When whoever waits is done with waiting; without it, he waits for as long as the import at work gets on. */
-    readonly giveUpAt?: Date;
+    /** By `performance.now()`, which is never set: when whoever waits is done with waiting; without it, he waits for as long as the import at work gets on. */
+    readonly giveUpAt?: number;
     /** For the database. */
     readonly patience?: Patience;
 }
@@ -176,16 +176,16 @@ export async function inTurns<T>(
 }
 
 /** @returns To be told the lease that stands in the way; throws when it has stood there for too long. */
-function patience({ clock, giveUpAt }: Turn): (lease: string | null) => void {
+function patience({ giveUpAt }: Turn): (lease: string | null) => void {
     let seen: string | null = null;
-    let until = giveUpAt ?? clock();
+    let until = giveUpAt ?? 0;
     return (lease) => {
         if (giveUpAt === undefined && lease !== seen) {
             seen = lease;
-            until = new Date(clock().getTime() + STANDS_STILL);
+            until = performance.now() + STANDS_STILL;
         }
 
-        if (clock() > until) {
+        if (performance.now() > until) {
             throw new ScanwireError('UNAVAILABLE', 'An import is at work in the workspace, and was waited for long enough');
         }
     };

@@ -14,6 +14,14 @@ async function* oneHost(): AsyncGenerator<HostInput> {
     yield { address: '192.0.2.1' };
 }
 
+/** What `performance.now` says: what timers were told has passed. */
+let passed = 0;
+
+function pass(milliseconds: number): void {
+    passed += milliseconds;
+    mock.timers.tick(milliseconds);
+}
+
 /** A store of which every answer takes so many milliseconds, and its listings that have begun and not ended: of nothing, or of one host again and again. */
 async function slowStore(milliseconds: number, isEndless = false): Promise<{ readonly store: InventoryStore; open(): number }> {
     const memory = memoryInventory();
@@ -74,7 +82,7 @@ async function asked(running: Served, path: string, headers: Record<string, stri
         for (let turns = 0; turns < 10; turns += 1) {
             await turn();
         }
-        mock.timers.tick(100);
+        pass(100);
     }
     await answering;
     return { status: answer?.status, took };
@@ -82,8 +90,11 @@ async function asked(running: Served, path: string, headers: Record<string, stri
 
 /* Files that are run by one process share what stands outermost. */
 t.test('answers in time', async (t) => {
-    t.beforeEach(() => mock.timers.enable({ apis: ['setTimeout', 'Date'], now: 1_000_000 }));
-    t.afterEach(() => mock.timers.reset());
+    t.beforeEach(() => {
+        mock.timers.enable({ apis: ['setTimeout'] });
+        mock.method(performance, 'now', () => passed);
+    });
+    t.afterEach(() => mock.reset());
 
     t.test('what a slow store is asked for in a row is a 503 in less than 10 s, and an answer where it comes in time', async (t) => {
         const running = await served({ store: (await slowStore(4_000)).store });
@@ -103,13 +114,27 @@ t.test('answers in time', async (t) => {
         }
     });
 
+    t.test('a clock that is set meanwhile, an hour back or forth, takes and gives no time', async (t) => {
+        const running = await served({ store: (await slowStore(4_000)).store });
+        for (const hours of [-1, 1]) {
+            const asking = asked(running, '/workspaces/1/hosts', { prefer: 'count=exact' });
+            await turn();
+            const set = Date.now.bind(Date);
+            const clock = mock.method(Date, 'now', () => set() + hours * 3_600_000);
+            const { status, took } = await asking;
+            clock.mock.restore();
+            t.equal(status, 503);
+            t.ok(took >= 9_000 && took < 10_000, `after ${took} ms`);
+        }
+    });
+
     t.test('a whole index that does not begin is a 503 in less than 10 s, and its reading is ended', async (t) => {
         const { store, open } = await slowStore(30_000, true);
         const { status, took } = await asked(await served({ store }), '/workspaces/1/hosts');
         t.equal(status, 503);
         t.ok(took >= 9_000 && took < 10_000, `after ${took} ms`);
         t.equal(open(), 1, 'a store may take no notice of the signal');
-        mock.timers.tick(30_000);
+        pass(30_000);
         mock.timers.reset();
         await until(() => open() === 0);
     });

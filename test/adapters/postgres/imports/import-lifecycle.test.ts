@@ -1,3 +1,4 @@
+import { mock } from 'node:test';
 import t, { type Test } from 'tap';
 import { record } from '../../../../adapters/contract/records/fixture.ts';
 import { type PoolLike, postgresInventory, postgresRecords } from '../../../../adapters/postgres/index.ts';
@@ -290,11 +291,14 @@ for (const { name, open } of databases) {
             await pool.query(
                 `update scanwire.workspaces set import_id = gen_random_uuid(), import_until = scanwire.now() + interval '1 hour'`,
             );
-            let now = Date.now();
-            const clock = (): Date => {
-                now += 8_000;
-                return new Date(now);
-            };
+            let now = performance.now();
+            // One that stands still, as one that was set back does for a while.
+            const clock = (): Date => new Date(1_790_000_000_000);
+            const monotonic = mock.method(performance, 'now', () => {
+                now += 4_000;
+                return now;
+            });
+            t.teardown(() => monotonic.mock.restore());
             const late = { code: 'UNAVAILABLE', message: /An import is at work in the workspace/ };
             await t.rejects(postgresRecords({ pool, clock }).add([record()], { enrich: { workspace: 'default' } }), late);
             await t.rejects(postgresInventory({ pool, clock }).importHosts('default', each([known])), late);

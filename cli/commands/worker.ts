@@ -8,7 +8,7 @@ import { isObject } from '../../lib/schema-validation.ts';
 import { type DeploymentSettings, storedSettings } from '../../lib/webhooks/deployment-settings.ts';
 import type { DeliveryQueue } from '../../lib/webhooks/dispatching/delivery-queue.ts';
 import { logLines, type WebhookEvent } from '../../lib/webhooks/observing/emitted-events.ts';
-import { CLAIM_MARGIN, CONCURRENCY } from '../../lib/webhooks/options.ts';
+import { CONCURRENCY, drainTimeoutFor, drainWarning } from '../../lib/webhooks/options.ts';
 import type { Webhooks } from '../../lib/webhooks/webhooks.ts';
 import { type WebhookExporterOptions, webhooksOf } from '../../plugins/webhook-exporter/options.ts';
 import { type Call, performing } from '../command.ts';
@@ -86,13 +86,17 @@ async function worker({ data, options, json }: Call): Promise<undefined> {
             let ended: Promise<void> | undefined;
             return {
                 async begin() {
+                    const warning = drainWarning(drainTimeout * 1000, stored.attemptTimeout);
+                    if (warning !== null) {
+                        onError(warning);
+                    }
                     await own.start();
                     await own.work(collectors, { concurrency });
                     const ready = { collectors, concurrency, pid: process.pid, generation: deployment.generation };
                     const text = `Sending for ${collectors.join(', ')}, ${concurrency} at once each`;
                     process.stdout.write(`${json ? jsonText(ready) : printable(text)}\n`);
                 },
-                reloadTimeout: Math.max(drainTimeout * 1000, stored.attemptTimeout + CLAIM_MARGIN),
+                reloadTimeout: Math.max(drainTimeout * 1000, drainTimeoutFor(stored.attemptTimeout)),
                 close(timeout) {
                     // The second of two brings the first one's end forward.
                     const closed = own.close({ timeout });

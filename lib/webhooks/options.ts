@@ -171,8 +171,24 @@ export interface WorkerOptions {
 /** How much longer than an attempt a claim holds, so that its outcome can be recorded. Milliseconds. */
 export const CLAIM_MARGIN = 5_000;
 
-/** Milliseconds that a stop may take: longer than an attempt. */
+/** Milliseconds that a stop may take, where no attempt takes longer than by default. */
 export const DRAIN_TIMEOUT = 20_000;
+
+/** Milliseconds that a stop may take by default, so that every attempt can end and its outcome be recorded. */
+export function drainTimeoutFor(attemptTimeout: number): number {
+    return Math.max(DRAIN_TIMEOUT, attemptTimeout + CLAIM_MARGIN);
+}
+
+/** What a host or a worker is told whose stop may cut off an attempt that its receiver could still answer; null where it cannot. */
+export function drainWarning(drainTimeout: number, attemptTimeout: number): string | null {
+    return drainTimeout >= attemptTimeout + OUTCOME_MARGIN
+        ? null
+        : `drainTimeout (${drainTimeout} ms) is shorter than attemptTimeout (${attemptTimeout} ms) and ${OUTCOME_MARGIN} ms for the outcome: ` +
+              'a stop gives up attempts that could still be answered, and they are sent again';
+}
+
+/** What a stop keeps of its time for outcomes, in milliseconds. */
+const OUTCOME_MARGIN = 1_000;
 
 /** Attempts at once, per collector. */
 export const CONCURRENCY: { readonly byDefault: number; readonly max: number } = { byDefault: SHARES.defaultSlots, max: 5000 };

@@ -1,6 +1,7 @@
 import type { Plugin, Server } from '@hapi/hapi';
 import { VERSION } from '../../lib/version.ts';
 import { logLines } from '../../lib/webhooks/observing/emitted-events.ts';
+import { drainWarning } from '../../lib/webhooks/options.ts';
 import type { Webhooks } from '../../lib/webhooks/webhooks.ts';
 import { mapErrors } from '../errors.ts';
 import { healthRoutes } from '../health.ts';
@@ -39,7 +40,7 @@ export const plugin: Plugin<WebhookExporterOptions> = {
         const log = logging(server, 'webhook-exporter', options);
         const announce = announcing(server, 'webhook-exporter', options, log);
         const lineOf = logLines();
-        const { webhooks, collectors, concurrency, drainTimeout, ...settings } = webhooksOf(options, {
+        const { webhooks, collectors, concurrency, drainTimeout, attemptTimeout, ...settings } = webhooksOf(options, {
             onError: (error) => log('error', error),
             onWarning: (message) => log('warn', message),
             onEvent(event) {
@@ -69,7 +70,11 @@ export const plugin: Plugin<WebhookExporterOptions> = {
         }
         addRoutes(server, webhooks, settings);
 
+        const warning = drainWarning(drainTimeout, attemptTimeout);
         server.ext('onPreStart', async () => {
+            if (warning !== null) {
+                log('warn', warning);
+            }
             await start();
             await work(collectors, { concurrency });
         });

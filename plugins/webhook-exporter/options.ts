@@ -3,10 +3,10 @@ import { type EgressGuard, type EgressPolicy, egressGuard } from '../../lib/egre
 import { type Resolver, resolverSchema } from '../../lib/egress/resolver.ts';
 import { ScanwireError } from '../../lib/errors.ts';
 import type { LicenseSource } from '../../lib/license/license-source.ts';
-import { checked, milliseconds, objectWith, ROUTE_PATH } from '../../lib/schema-validation.ts';
+import { checked, inMilliseconds, objectWith, ROUTE_PATH } from '../../lib/schema-validation.ts';
 import { ownerSchema } from '../../lib/webhooks/exporters/exporter.ts';
 import {
-    DRAIN_TIMEOUT,
+    drainTimeoutFor,
     type WebhookStores,
     type WebhooksOptions,
     type WebhooksSettings,
@@ -66,11 +66,11 @@ export interface WebhookExporterOptions extends WebhooksSettings, InstanceOption
     readonly health?: HealthRoutes | undefined;
 }
 
-type Optional = 'instance' | 'routes' | 'health';
+type Optional = 'instance' | 'routes' | 'health' | 'drainTimeout';
 
 /** The options with their defaults. */
 type Settings = Required<Omit<WebhookExporterOptions, Optional>> &
-    Pick<WebhookExporterOptions, 'instance' | 'health'> & { readonly routes?: CheckedRoutes };
+    Pick<WebhookExporterOptions, 'instance' | 'health' | 'drainTimeout'> & { readonly routes?: CheckedRoutes };
 
 /** Checks the options and fills in their defaults. */
 export const optionsSchema: Joi.ObjectSchema<Settings> = Joi.object({
@@ -78,7 +78,7 @@ export const optionsSchema: Joi.ObjectSchema<Settings> = Joi.object({
     ...webhooksSettingSchemas,
     ...workerSettingSchemas,
     // `scanwire serve --drain-timeout 1` leaves half of a second to it.
-    drainTimeout: milliseconds(DRAIN_TIMEOUT, 500),
+    drainTimeout: inMilliseconds(500).max(3_600_000),
     attemptTimeout: senderLimitSchemas.attemptTimeout,
     connectTimeout: senderLimitSchemas.connectTimeout.max(Joi.ref('attemptTimeout')),
     resolver: resolverSchema,
@@ -93,8 +93,9 @@ export const optionsSchema: Joi.ObjectSchema<Settings> = Joi.object({
 });
 
 /** What options describe. */
-interface DescribedWebhooks
-    extends Pick<Settings, 'collectors' | 'concurrency' | 'drainTimeout' | 'mapErrors' | 'routes' | 'health' | 'maxBodyBytes'> {
+interface DescribedWebhooks extends Pick<Settings, 'collectors' | 'concurrency' | 'mapErrors' | 'routes' | 'health' | 'maxBodyBytes'> {
+    readonly drainTimeout: number;
+    readonly attemptTimeout: number;
     readonly webhooks: Webhooks;
 }
 
@@ -110,7 +111,7 @@ export function webhooksOf(
     const {
         collectors,
         concurrency,
-        drainTimeout,
+        drainTimeout: given,
         mapErrors,
         routes,
         health,
@@ -125,7 +126,9 @@ export function webhooksOf(
     const guard = guardOf(egress);
     const sender = httpSender({ guard, attemptTimeout, connectTimeout, resolver });
     const { maxBodyBytes } = settings;
-    const driven = { collectors, concurrency, drainTimeout, mapErrors, maxBodyBytes, ...(routes && { routes }), ...(health && { health }) };
+    const drainTimeout = given ?? drainTimeoutFor(attemptTimeout);
+    const stop = { drainTimeout, attemptTimeout };
+    const driven = { collectors, concurrency, ...stop, mapErrors, maxBodyBytes, ...(routes && { routes }), ...(health && { health }) };
     return { webhooks: webhooks({ ...settings, ...stores, guard, sender, ...more }), ...driven };
 }
 

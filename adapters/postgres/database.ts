@@ -116,9 +116,7 @@ export const IMPATIENT: Patience = { statement: 4_500 };
  */
 export const IMPATIENT_ON_SERVER: Patience = { statement: 5_500, onServer: 4_250 };
 
-/**
- * What somebody waits for that changes rows: it may take its time, and is done even if nobody waits any more, but no database that is silent is asked.
- */
+/** What somebody waits for that changes rows: it may take its time, and is done even if nobody waits any more, but no database that is silent is asked. */
 export const IMPATIENT_OF_SILENCE: Patience = { probe: IMPATIENT.statement as number };
 
 /**
@@ -149,7 +147,7 @@ export async function applicationTransaction<T>(
 ): Promise<T> {
     assertPool(pool, 'transaction');
     if (typeof run !== 'function') {
-        throw new ScanwireError('MISCONFIGURED', 'transaction: run must be a function of the client', { field: 'run' });
+        throw new ScanwireError('MISCONFIGURED', 'run must be a function of the client', { field: 'run' });
     }
     return await withClient(pool, patience, (client, drop) => inTransaction(client, drop, run, patience, applicationError));
 }
@@ -182,9 +180,8 @@ async function inTransaction<T>(
     try {
         // A statement that waited for a lock must see what the one before committed, whatever the application's database starts with.
         const begin = 'begin isolation level read committed';
-        await (probe === undefined ? statements() : guarded(client, { ...patience, statement: probe }, noting)).query(
-            onServer === undefined ? begin : `${begin}; set local statement_timeout = ${onServer}`,
-        );
+        const first = probe === undefined ? statements() : guarded(client, { ...patience, statement: probe }, noting);
+        await first.query(onServer === undefined ? begin : `${begin}; set local statement_timeout = ${onServer}`);
         result = await run(statements());
         ended = await statements().query('commit');
     } catch (error) {

@@ -162,8 +162,8 @@ export function readLines<Data>(
 function assertSource(source: unknown): void {
     const given = Object(source);
     if (source !== given || ArrayBuffer.isView(given) || !(Symbol.asyncIterator in given || Symbol.iterator in given)) {
-        const rule = 'must be a stream of bytes, such as recordSource(path) gives';
-        throw new ScanwireError('MISCONFIGURED', `readRecords: source ${rule}`, { field: 'source' });
+        const message = 'source must be a stream of bytes, such as recordSource(path) gives';
+        throw new ScanwireError('MISCONFIGURED', message, { field: 'source' });
     }
 }
 

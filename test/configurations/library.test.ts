@@ -147,7 +147,7 @@ const STORES: readonly Wrong[] = [
     wrong('transaction', 'run', /must be a function of the client/, () => untyped(transaction)(pool)),
     wrong('migrate', 'steps', /must be/, () => untyped(migrate)(pool, { steps: '0001' })),
     ...tableOf('openEmbeddedDatabase', openEmbeddedDatabase, {}, [
-        ['embedded database', /is required/, undefined],
+        ['openEmbeddedDatabase options', /is required/, undefined],
         ['folder', /is required/, {}],
         ['folder', /must be a string/, { folder: 1 }],
         ['folder', /must be one that can be made and written: .*\(EEXIST\)/, { folder: process.execPath }],

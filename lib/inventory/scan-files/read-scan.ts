@@ -1,5 +1,6 @@
 import { timeSlice } from '../../clock.ts';
-import { firstCharacter, OF_REQUESTS, peek, startsWith, unpacked } from '../../gunzip.ts';
+import { OF_REQUESTS, unpacked } from '../../gunzip.ts';
+import { firstCharacter, peek, startsWith } from '../../peek.ts';
 import type { HostInput } from '../host.ts';
 import { lineError, readHostLines } from './host-lines.ts';
 import { readXmlScan } from './read-xml.ts';

@@ -35,7 +35,7 @@ t.test('unpacks an archive as PGlite makes it into a folder that PGlite opens', 
 
 t.test('leaves a folder alone that is there already', async (t) => {
     const folder = t.testdir({ 'template.tar.br': brotliCompressSync(''), database: {} });
-    await t.rejects(unpackTemplate(join(folder, 'template.tar.br'), join(folder, 'database')), { code: 'EEXIST' });
+    await t.rejects(unpackTemplate(join(folder, 'template.tar.br'), join(folder, 'database')), { code: 'MISCONFIGURED', field: 'folder' });
 });
 
 t.test('the session that all clients share', async (t) => {
@@ -275,8 +275,11 @@ t.test('a folder', async (t) => {
 
     t.test('is named in the options', async (t) => {
         const options = {} as { folder: string };
-        await t.rejects(openEmbeddedDatabase(options), { code: 'MISCONFIGURED', message: 'openEmbeddedDatabase options: folder is required' });
+        await t.rejects(openEmbeddedDatabase(options), {
+            code: 'MISCONFIGURED',
+            message: 'openEmbeddedDatabase options: folder is required',
+        });
         writeFileSync(join(folder, 'file'), '');
-        await t.rejects(openEmbeddedDatabase({ folder: join(folder, 'file') }), { code: 'EEXIST' });
+        await t.rejects(openEmbeddedDatabase({ folder: join(folder, 'file') }), { code: 'MISCONFIGURED', field: 'folder' });
     });
 });

@@ -35,7 +35,7 @@ t.test('unpacks an archive as PGlite makes it into a folder that PGlite opens', 
 
 t.test('leaves a folder alone that is there already', async (t) => {
     const folder = t.testdir({ 'template.tar.br': brotliCompressSync(''), database: {} });
-    await t.rejects(unpackTemplate(join(folder, 'template.tar.br'), join(folder, 'database')), { code: 'MISCONFIGURED', field: 'folder' });
+    await t.rejects(unpackTemplate(join(folder, 'template.tar.br'), join(folder, 'database')), { code: 'EEXIST' });
 });
 
 t.test('the session that all clients share', async (t) => {

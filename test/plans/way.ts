@@ -21,6 +21,9 @@ const SWEEP: SweepOptions = { requeueAfter: 60_000, limit: 500 };
 export const AT_RATE = 'at a rate: ';
 const RATE = 1_000;
 
+/** What accepts for exporters with a subscription, or with a key of the caller's. */
+export const CHOSEN: ReadonlySet<string> = new Set(['accept for a subscriber', 'accept with a key', 'accept with the key once more']);
+
 /** The first dispatch of a second raises marks, and every fifth second one passes all that has waited, dead or not. */
 export const LOOK_THROUGH = 'look through all that waits';
 

@@ -223,13 +223,15 @@ export function reportErrors(server: Server, onError: (error: unknown) => void):
             onError(error);
         }
     };
-    server.events.on({ name: 'request', channels: ['app', 'error', 'internal'] }, (_, event) => report(event));
-    server.events.on('log', report);
-    server.events.on('log', ({ data }) => {
+    const inWords = ({ data }: { data?: unknown }): void => {
         if (typeof data === 'string') {
             onError(data);
         }
-    });
+    };
+    server.events.on({ name: 'request', channels: ['app', 'error', 'internal'] }, (_, event) => report(event));
+    server.events.on({ name: 'request', channels: 'app' }, (_, event) => inWords(event));
+    server.events.on('log', report);
+    server.events.on('log', inWords);
 }
 
 interface AdminServerOptions {

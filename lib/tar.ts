@@ -49,7 +49,8 @@ export async function unpackTar(tar: Bytes, folder: string): Promise<void> {
     await mkdir(folder, { mode: 0o700 });
     const reader = readerOf(tar);
     try {
-        for (let header = await reader.block(); header !== null && header[0] !== 0; header = await reader.block()) {
+        // The end is said by a block of zeros.
+        for (let header = await reader.block(); header[0] !== 0; header = await reader.block()) {
             const { path, size, directory } = entryOf(header, folder);
             if (directory) {
                 await mkdir(path, { recursive: true, mode: 0o700 });
@@ -126,15 +127,9 @@ function readerOf(source: Bytes) {
     return {
         take,
 
-        /** Null at the end. */
-        async block(): Promise<Buffer | null> {
-            const first = await some(BLOCK);
-            if (first === null) {
-                return null;
-            }
-
-            const pieces = [first];
-            for await (const bytes of take(BLOCK - first.length)) {
+        async block(): Promise<Buffer> {
+            const pieces: Uint8Array[] = [];
+            for await (const bytes of take(BLOCK)) {
                 pieces.push(bytes);
             }
 

@@ -1,6 +1,7 @@
 /** What a registration of a plugin says in the log of its server and by the server's events, and what a log must not hold. */
 import type { Request, Server } from '@hapi/hapi';
 import { KEY_EVENTS, type KeyEvent } from '../lib/keys/api-keys.ts';
+import { processWarning } from '../lib/process-warning.ts';
 import { DELIVERY_EVENTS, EXPORTER_EVENTS, type WebhookEvent } from '../lib/webhooks/observing/emitted-events.ts';
 
 /** A registration, by the name that tells it from others of its plugin. */
@@ -29,9 +30,16 @@ export function logFailure(
     }
 }
 
-/** Writes to the log of a request what is not as it should be in an instance of the plugin, and has not made the request fail. */
+/**
+ * Writes to the log of a request what is not as it should be in an instance of the plugin, and has not made the request fail: nor does a listener that
+ * throws, which may take text for an error.
+ */
 export function logWarning(request: Request, plugin: string, message: string): void {
-    request.log([...logTags(plugin, instanceOf(request, plugin)), 'warn'], message);
+    try {
+        request.log([...logTags(plugin, instanceOf(request, plugin)), 'warn'], message);
+    } catch {
+        processWarning(message);
+    }
 }
 
 function instanceOf({ route: { realm } }: Request, plugin: string): string | undefined {

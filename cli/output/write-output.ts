@@ -61,15 +61,28 @@ async function targetAt(file: string): Promise<{ readonly file: string; readonly
     }
 }
 
+/** Those that this process writes now: a server may write two backups to one file at once. */
+const partials = new Set<string>();
+
+function freePartial(file: string): string {
+    let partial = `${file}.${process.pid}.partial`;
+    for (let number = 2; partials.has(partial); number += 1) {
+        partial = `${file}.${process.pid}-${number}.partial`;
+    }
+
+    return partial;
+}
+
 async function writeWhole(
     { file, mode }: { readonly file: string; readonly mode?: number },
     bytes: Pieces,
     { isWanted = () => true, replaces = true, mode: newMode }: OutputRules,
 ): Promise<void> {
-    const partial = `${file}.${process.pid}.partial`;
-    // A link that somebody put there would lead elsewhere.
-    await rm(partial, { force: true });
+    const partial = freePartial(file);
+    partials.add(partial);
     try {
+        // A link that somebody put there would lead elsewhere.
+        await rm(partial, { force: true });
         await pipeWhole(bytes, createWriteStream(partial, { flags: 'wx', flush: true, mode: mode ?? newMode ?? 0o666 }));
         if (mode !== undefined) {
             // What the umask took away.
@@ -85,6 +98,8 @@ async function writeWhole(
         // What went wrong first is what is said.
         await rm(partial, { force: true }).catch(() => {});
         throw error;
+    } finally {
+        partials.delete(partial);
     }
 }
 

@@ -1,4 +1,5 @@
-import { hostname, networkInterfaces } from 'node:os';
+import { hostname, type NetworkInterfaceInfo, networkInterfaces } from 'node:os';
+import { processWarning } from '../process-warning.ts';
 
 /** What this machine is called and where it is reached. */
 export interface OwnHost {
@@ -7,9 +8,24 @@ export interface OwnHost {
     readonly addresses: readonly string[];
 }
 
+let isTold = false;
+
+/** None where the system does not tell, as without the right to ask the kernel for them: that keeps nobody from calling others. */
+function knownInterfaces(): readonly NetworkInterfaceInfo[] {
+    try {
+        return Object.values(networkInterfaces()).flatMap((addresses) => addresses ?? []);
+    } catch (error) {
+        if (!isTold) {
+            isTold = true;
+            processWarning(`The addresses of this host are not known, and so not closed to receivers: ${(error as Error).message}`);
+        }
+        return [];
+    }
+}
+
 /** This machine, now. */
 export function ownHost(): OwnHost {
-    const interfaces = Object.values(networkInterfaces()).flatMap((addresses) => addresses ?? []);
+    const interfaces = knownInterfaces();
     return { name: hostname(), addresses: interfaces.filter(({ internal }) => !internal).map(({ address }) => address) };
 }
 

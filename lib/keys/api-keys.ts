@@ -3,6 +3,7 @@ import Joi from 'joi';
 import { batched } from '../batched.ts';
 import { type Clock, systemClock } from '../clock.ts';
 import { ScanwireError } from '../errors.ts';
+import { processWarning } from '../process-warning.ts';
 import { checked, objectWith } from '../schema-validation.ts';
 import { apiKeyDigest, apiKeyStart, looksLikeApiKey, looksLikeForeignKey, newApiKey } from './key-form.ts';
 import { assertOpens, type KeyRing, type Resealed } from './key-ring.ts';
@@ -33,7 +34,7 @@ export interface ApiKeysOptions extends ApiKeysSettings {
     readonly newId?: (() => string) | undefined;
     /** Told when a key was made, used for the first time, or revoked. Nothing waits for it; what it throws goes to `onError`. */
     readonly onEvent?: ((event: KeyEvent) => void | Promise<void>) | undefined;
-    /** Receives what `onEvent` throws. */
+    /** Receives what `onEvent` throws. A warning of the process by default. */
     readonly onError?: ((error: Error) => void) | undefined;
     /** Returns this many random bytes, for a new key. */
     readonly random?: ((size: number) => Uint8Array) | undefined;
@@ -240,12 +241,16 @@ export function apiKeys(options: ApiKeysOptions): ApiKeys {
 }
 
 /** What the application does with an event is no part of what was done to the key: that stands, and a new key's text is told only once. */
-function telling({ onEvent = () => {}, onError = () => {} }: ApiKeysOptions): (event: KeyEvent) => void {
+function telling({ onEvent = () => {}, onError = warned }: ApiKeysOptions): (event: KeyEvent) => void {
     async function tell(event: KeyEvent): Promise<void> {
         await onEvent(event);
     }
 
-    return (event) => void tell(event).catch(onError);
+    return (event) => void tell(event).catch(onError).catch(warned);
+}
+
+function warned(error: unknown): void {
+    processWarning(`What is told of API keys was not heard: ${error instanceof Error ? error.message : String(error)}`);
 }
 
 async function existing(store: ApiKeyStore, id: string): Promise<StoredApiKey> {

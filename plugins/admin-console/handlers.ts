@@ -230,8 +230,9 @@ function removalHandlers(inventory: System['inventory']): Partial<Handlers> {
         }),
         ...(inventory.removeWorkspace && {
             async removeWorkspace({ name }: Input<'removeWorkspace'>) {
-                keepsDefault(name, 'only its hosts can be removed');
-                return await all.removeWorkspace(workspaceName(name));
+                const known = workspaceName(name);
+                keepsDefault(known, 'only its hosts can be removed');
+                return await all.removeWorkspace(known);
             },
         }),
     };
@@ -253,8 +254,9 @@ function changeHandlers(inventory: System['inventory']): Partial<Handlers> {
         }),
         ...(inventory.renameWorkspace && {
             async renameWorkspace({ name, to }: Input<'renameWorkspace'>) {
-                keepsDefault(name, 'its name stays');
-                return await all.renameWorkspace(workspaceName(name), to);
+                const known = workspaceName(name);
+                keepsDefault(known, 'its name stays');
+                return await all.renameWorkspace(known, to);
             },
         }),
     };

@@ -235,11 +235,7 @@ function refusalOf(error: unknown, request: Request): Refusal {
         return { code: error.code, field: error.field, message: error.message, problems: error.problems };
     }
 
-    // To a client that has left nothing is said, and that it did is no failure.
-    if (!request.raw.res.closed) {
-        log(request, error);
-    }
-
+    log(request, error);
     return { code: 'INTERNAL', message: 'The server failed; its log says why' };
 }
 

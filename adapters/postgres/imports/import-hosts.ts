@@ -153,8 +153,8 @@ async function settle(pool: PoolLike, held: Lease, { onProgress, onWarning }: Wo
             onProgress({ phase: 'showing', done: Math.min(done, total), total });
         });
     } catch (error) {
-        onWarning(failed('The import is shown, and the next one finishes it', error));
         await release(pool, held);
+        onWarning(failed('The import is shown, and the next one finishes it', error));
     }
 }
 

@@ -64,8 +64,8 @@ export async function openEmbeddedDatabase(options: EmbeddedDatabaseOptions): Pr
                 ({ rows }) => rows.length > 0,
                 () => false,
             );
-        const stopFollowing = ticker(thread.followClock, FOLLOW_EVERY);
         const stop = await maintain({ database, requests: thread.requests, ticker, atWork });
+        const stopFollowing = ticker(thread.followClock, FOLLOW_EVERY);
         return Object.assign(database, {
             async dump() {
                 await leaveNoErasedBodies(database);

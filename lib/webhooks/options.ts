@@ -157,7 +157,7 @@ export const webhooksSettingSchemas: Readonly<Record<keyof WebhooksSettings, Joi
 export interface CloseOptions {
     /**
      * Milliseconds after which `close` resolves, whatever hangs. What is still being sent about a second before is given up, for another
-     * process to send it at once, so an attempt's time-out and a second for its outcome should fit in. Default 20,000.
+     * process to send it at once, so an attempt's time-out and a second for its outcome should fit in. By default 20,000, or what an attempt takes at most and 5,000, whichever is more.
      */
     readonly timeout?: number;
 }

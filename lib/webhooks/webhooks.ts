@@ -27,7 +27,7 @@ import { tracesOf } from './observing/trace-store.ts';
 import {
     CLAIM_MARGIN,
     type CloseOptions,
-    DRAIN_TIMEOUT,
+    drainTimeoutFor,
     type WebhookStores,
     type WebhooksOptions,
     type WorkerOptions,
@@ -160,7 +160,7 @@ export function webhooks(options: WebhooksOptions): Webhooks {
             await workers.begin(new Set(valid.collectors), valid.concurrency);
         },
 
-        close({ timeout = DRAIN_TIMEOUT } = {}) {
+        close({ timeout = drainTimeoutFor(settings.sender.attemptTimeout) } = {}) {
             phase = 'draining';
             return closing.within(timeout);
         },

@@ -19,7 +19,7 @@ for (const [result, ends] of [
             recordOutcomes: async (...[outcomes, rules]: Parameters<typeof recordOutcomes>) => {
                 if (outcomes.some(({ exporterId, outcome }) => exporterId === refused && outcome.detail.startsWith(REFUSED))) {
                     refusals += 1;
-                    throw new Error('invalid byte sequence');
+                    throw Object.assign(new Error('invalid byte sequence'), { code: '22021' });
                 }
                 return await recordOutcomes(outcomes, rules);
             },
@@ -58,4 +58,34 @@ t.test('an outcome waits for a store that is away however long that is', async (
     const [{ id = '' } = {}] = (await process.deliveries.list({ state: 'delivered' })).filter(({ kind }) => kind !== 'test');
     t.match((await process.deliveries.show(id)).history, [{ outcome: { code: 'delivered', detail: 'Simulated 204' } }]);
     t.equal(deployment.posts.length, 1);
+});
+
+t.test('an outcome that cannot be stored for another reason than what it is, is tried until it can be', async (t) => {
+    const deployment = simulatedDeployment(t);
+    const { deliveries } = deployment.stores;
+    const { recordOutcomes } = deliveries;
+    let fails = true;
+    // No file handle for a connection, a certificate that has ended, a role without a password: nothing that tells of the outcome.
+    const causes = ['EMFILE', 'CERT_HAS_EXPIRED', '28P01', 'XX001', undefined];
+    let tries = 0;
+    Object.assign(deliveries, {
+        recordOutcomes: async (...given: Parameters<typeof recordOutcomes>) => {
+            if (fails) {
+                throw Object.assign(new Error('not now'), { code: causes[tries++ % causes.length] });
+            }
+            return await recordOutcomes(...given);
+        },
+    });
+    const process = await deployment.start('only');
+    await deployment.exporter(process);
+    deployment.receive = () => ({ result: 503 });
+    await deployment.publish(process, 1);
+    await deployment.advance(15 * SECOND);
+    t.ok(tries >= 10, `${tries} tries`);
+    fails = false;
+    await deployment.advance(2 * SECOND);
+    const [{ id = '' } = {}] = (await process.deliveries.list()).filter(({ kind }) => kind !== 'test');
+    const shown = await process.deliveries.show(id);
+    t.not(shown.state, 'exhausted');
+    t.match(shown.history, [{ outcome: { detail: 'Simulated 503' } }]);
 });

@@ -8,12 +8,15 @@ import { uuidOrNull } from '../database.ts';
  */
 export const STEP = 150;
 
-/** Whether exporter `$1` has more to cancel than one statement should. */
-const HAS_MANY = `
-select
+const MANY_WAITING = `
     (select count(*) from (
         select from scanwire.deliveries w where w.stage = 'waiting' and w.exporter_id = $1 limit ${STEP + 1}
-    ) w) > ${STEP}
+    ) w) > ${STEP}`;
+const HAS_MANY_WAITING = `select ${MANY_WAITING} as many`;
+
+/** Whether exporter `$1` has more to cancel than one statement should. */
+const HAS_MANY = `
+select ${MANY_WAITING}
     or (select count(*) from (
         select from scanwire.deliveries h where h.stage = 'failed' and h.exporter_id = $1 and h.state = 'held' limit ${STEP + 1}
     ) h) > ${STEP} as many`;
@@ -22,6 +25,8 @@ const STOP = `update scanwire.exporters set state = 'stopped', stop_reason = nul
 const CANCEL_WAITING = `select scanwire.cancel_some_waiting($1, ${STEP}) as cancelled`;
 const CANCEL_HELD = `select scanwire.cancel_some_held($1, $2, ${STEP}) as last`;
 const REMOVE = 'select scanwire.remove_exporter($1, scanwire.now(), $2) as removed';
+/** Steps in a row that cancel none, although there are many. */
+const MOST_IDLE = 10;
 const MAX_SEQ = '9223372036854775807';
 
 /**
@@ -40,9 +45,10 @@ export async function removeExporter(db: Executor, given: string): Promise<boole
 }
 
 async function cancelAll(db: Executor, id: string | null): Promise<void> {
-    let cancelled = STEP;
-    while (cancelled === STEP) {
-        cancelled = (await db.query<{ cancelled: number }>(CANCEL_WAITING, [id])).rows[0]?.cancelled ?? 0;
+    // Where somebody else removes it too, or hands some out as it is stopped, a step finds fewer than there are.
+    for (let idle = 0; idle < MOST_IDLE && (await db.query<{ many: boolean }>(HAS_MANY_WAITING, [id])).rows[0]?.many === true; ) {
+        const { rows } = await db.query<{ cancelled: number }>(CANCEL_WAITING, [id]);
+        idle = (rows[0]?.cancelled ?? 0) === 0 ? idle + 1 : 0;
     }
 
     let last: string | null = MAX_SEQ;

@@ -55,7 +55,9 @@ export const EXPORTER_COLUMNS: string = FIELDS.map((field) => `e.${columnOf(fiel
 export function exporterFromRow(row: ExporterRow): StoredExporter {
     // A row that was altered by hand must not keep others from being read: it signs with its current secret only.
     const previous: ExporterRow['previousSecrets'] = Array.isArray(row.previousSecrets) ? row.previousSecrets : [];
-    const previousSecrets = previous.map(({ sealed, until }) => ({ sealed, until: new Date(until) }));
+    const previousSecrets = previous
+        .filter((one) => typeof one?.sealed === 'string')
+        .map(({ sealed, until }) => ({ sealed, until: new Date(until) }));
     return { ...withDates(row, TIMES), previousSecrets };
 }
 

@@ -12,7 +12,7 @@ const NEWEST = `select ${COLUMNS} from scanwire.replays r order by r.seq desc li
 /** `$1` of those of the exporters `$2`: as many of each are found by the index, whatever the planner takes the others to be. */
 const NEWEST_OF_EXPORTERS = `
 select ${COLUMNS}
-from unnest($2::uuid[]) x (exporter_id)
+from (select distinct unnest($2::uuid[])) x (exporter_id)
 cross join lateral (
     select * from scanwire.replays o where o.exporter_id = x.exporter_id order by o.seq desc limit $1
 ) r

@@ -35,7 +35,7 @@ export interface WorkOptions {
 /** How many tests may run beyond the places that there are for jobs. */
 const PLACES_OF_TESTS = 16;
 
-/** How many jobs may run at once, this one among them: a test does not wait behind deliveries, however long theirs are. */
+/** How many jobs may run at once, this one among them: a test does not wait behind deliveries that the process has, however long theirs are. */
 export function placesFor({ singleAttempt }: Pick<DeliveryJob, 'singleAttempt'>, concurrency: number): number {
     return singleAttempt ? concurrency + PLACES_OF_TESTS : concurrency;
 }

@@ -65,20 +65,31 @@ function jsonOf({ name }: EventKind, value: unknown): string {
     }
 }
 
-/** Strings, and brackets that open or close. */
-const TOKEN = /"(?:[^"\\]|\\.)*"?|[[\]{}]/g;
+const [QUOTE, BACKSLASH] = ['"', '\\'].map((character) => character.charCodeAt(0));
+const OPENING: ReadonlySet<number> = new Set(['[', '{'].map((character) => character.charCodeAt(0)));
+const CLOSING: ReadonlySet<number> = new Set([']', '}'].map((character) => character.charCodeAt(0)));
 
+/** One look at each character: an expression would keep a step for each of a long string. */
 function isNestedDeeper(json: string, levels: number): boolean {
-    let depth = 0;
     // Most bodies are too short to be deep.
-    for (const [token] of json.length > 2 * levels ? json.matchAll(TOKEN) : []) {
-        depth += token === '[' || token === '{' ? 1 : token === ']' || token === '}' ? -1 : 0;
-        if (depth > levels) {
-            return true;
+    if (json.length <= 2 * levels) {
+        return false;
+    }
+
+    let depth = 0;
+    let isText = false;
+    for (let index = 0; index < json.length && depth <= levels; index += 1) {
+        const character = json.charCodeAt(index);
+        if (isText && character === BACKSLASH) {
+            index += 1;
+        } else if (character === QUOTE) {
+            isText = !isText;
+        } else if (!isText) {
+            depth += Number(OPENING.has(character)) - Number(CLOSING.has(character));
         }
     }
 
-    return false;
+    return depth > levels;
 }
 
 /** Keys in order, each with the order of what is below it. A value without keys in its order stays as it is. */

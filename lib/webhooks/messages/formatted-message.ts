@@ -64,14 +64,14 @@ export interface OutgoingBody extends Pick<FormattedMessage, 'contentType' | 'he
 
 /** @throws ScanwireError `INVALID_INPUT` for a message that could not be made or a body that is no JSON, `UNSEALABLE`. */
 export function outgoingBody(
-    { body }: Pick<StoredEvent, 'body'>,
+    event: Pick<StoredEvent, 'body'>,
     message: FormattedMessage | null,
     exporter: StoredExporter,
     keyRing: KeyRing,
 ): OutgoingBody {
     if (message === null) {
-        assertJson(body);
-        return { contentType: native.contentType, headers: [], bytes: Buffer.from(body) };
+        assertJson(event);
+        return { contentType: native.contentType, headers: [], bytes: Buffer.from(event.body) };
     }
     if (message.failure !== null) {
         throw new ScanwireError('INVALID_INPUT', message.failure, { field: 'format' });
@@ -82,10 +82,18 @@ export function outgoingBody(
     return { ...message, bytes: sealed === undefined ? bytes : withFormatSecret(bytes, keyRing.open(sealed.sealed, sealed.context)) };
 }
 
+/** Events whose body was looked at: one is sent to many exporters. */
+const looked = new WeakSet<object>();
+
 /** It was when it was accepted; what has become of it since must not go out signed. */
-function assertJson(body: string): void {
+function assertJson(event: Pick<StoredEvent, 'body'>): void {
+    if (looked.has(event)) {
+        return;
+    }
+
     try {
-        JSON.parse(body);
+        JSON.parse(event.body);
+        looked.add(event);
     } catch (cause) {
         throw new ScanwireError('INVALID_INPUT', 'The stored body of the event is not JSON', { field: 'body', cause });
     }

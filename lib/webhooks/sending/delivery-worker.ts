@@ -123,9 +123,9 @@ export function deliveryWorker(context: WebhooksContext): (collector: string, co
             const keyRing = ringOf(claim.exporter);
             const outcome = await attempted(claim, keyRing, context);
             pace.ended(claim.exporter.id, outcome.code);
-            const recorded = { ...outcomeToRecord(claim, outcome, { keyRing, random }), begunAt };
-            const isInTime = await recorder.record(recorded, claim);
-            if (recorded.stopReason !== null) {
+            const known = { ...outcomeToRecord(claim, outcome, { keyRing, random }), begunAt };
+            const { stored: recorded, isInTime } = await recorder.record(known, claim);
+            if (known.stopReason !== null) {
                 // What was read ahead, and has its turn yet, is not sent any more.
                 void messageCache.forgetSettings(claim.exporter.id);
             }

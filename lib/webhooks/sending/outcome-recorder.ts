@@ -1,5 +1,4 @@
 import { type Concurrency, type ReadyBatches, readyBatches } from '../../batched.ts';
-import { ScanwireError } from '../../errors.ts';
 import type { Claim, RecordedOutcome } from '../deliveries/delivery-store.ts';
 import { isQuickSuccess } from '../dispatching/slot-shares.ts';
 import { type AttemptResult, newProgress, outcomeOf } from '../outcomes/outcome.ts';
@@ -10,9 +9,9 @@ export interface OutcomeRecorder {
     /**
      * Resolves once it is recorded, however long the store is away: what is known is not asked for again.
      *
-     * @returns Whether the claim still held.
+     * @returns What was recorded, and whether the claim still held.
      */
-    record(recorded: RecordedOutcome, claim: Claim): Promise<boolean>;
+    record(recorded: RecordedOutcome, claim: Claim): Promise<{ readonly stored: RecordedOutcome; readonly isInTime: boolean }>;
 }
 
 /**
@@ -44,7 +43,7 @@ const KINDS: readonly Kind[] = [
 /** Milliseconds between the tries to record an outcome, the last one for ever: what is not recorded is sent again. */
 const RECORD_RETRIES: readonly number[] = [100, 300, 1000];
 
-/** So often an outcome is tried that the store refuses while it can be used; then what it came to is kept without what may be refused of it. */
+/** So often an outcome is tried that the store refuses for what it is; then what it came to is kept without what may be refused of it. */
 const MAX_REFUSALS = 5;
 
 /** What took long waits such a part of that time for others that end meanwhile, and so many milliseconds at most. */
@@ -84,18 +83,27 @@ export function outcomeRecorder(
             let refusals = 0;
             for (let tries = 0; ; tries += 1) {
                 try {
-                    return await add(refusals < MAX_REFUSALS ? recorded : withoutDetails(recorded), milliseconds);
+                    const stored = refusals < MAX_REFUSALS ? recorded : withoutDetails(recorded);
+                    return { stored, isInTime: await add(stored, milliseconds) };
                 } catch (error) {
                     context.onError(error as Error);
                     milliseconds = 0;
                     // Others that shared the statement are recorded by now: it was this one that was refused.
-                    refusals += error instanceof ScanwireError ? 0 : 1;
+                    refusals += isRefusal(error) && recorded.outcome.code !== 'interrupted' ? 1 : 0;
                     await context.sleep(RECORD_RETRIES[Math.min(tries, RECORD_RETRIES.length - 1)] as number);
                 }
             }
             /* c8 ignore next -- nothing leaves the loop but its return */
         },
     };
+}
+
+/** Classes of SQLSTATE that tell of a statement's values: data, constraints, limits. What else fails, a connection for one, says nothing of the outcome. */
+const OF_VALUES: readonly string[] = ['22', '23', '54'];
+
+function isRefusal(error: unknown): boolean {
+    const code = error instanceof Error && 'code' in error ? String(error.code) : '';
+    return code.length === 5 && OF_VALUES.includes(code.slice(0, 2));
 }
 
 /** What certainly can be stored of an outcome: a success stays one, and any other ends its delivery, which would be tried for ever otherwise. */

@@ -48,7 +48,7 @@ async function assertUsage(self: Command): Promise<void> {
         try {
             parseTarget(text);
         } catch (error) {
-            self.error(`error: ${error instanceof Error ? error.message.replace('target', `target ${index + 1}`) : String(error)}`);
+            self.error(`error: ${error instanceof Error ? error.message.replace('Target', `Target ${index + 1}`) : String(error)}`);
         }
     }
 }

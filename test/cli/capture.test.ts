@@ -101,7 +101,7 @@ t.test('lists what failed, bad lines included, and leaves with 1', async (t) => 
 t.test('leaves with 2 after wrong usage', async (t) => {
     const cases: readonly [string[], RegExp][] = [
         [[], /missing required argument 'target', or --targets/],
-        [['a.test', 'http://b.test/'], /target 2 is not an https URL/],
+        [['a.test', 'http://b.test/'], /Target 2 is not an https URL/],
         [['a.test', '--resume'], /'--resume' needs '--output <file>'/],
         [['a.test', '--connect-to', 'b.test'], /must be an IP address/],
         [['a.test', '--concurrency', '0'], /whole number from 1 to 1000/],

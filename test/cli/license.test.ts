@@ -30,11 +30,15 @@ t.test('trusts the issuer that it is told, while it serves, and tells its operat
     });
     t.match(await scanwire(['license', 'show', '--data', data]), { code: 0, stdout: /^Licence {2}valid$/m }, 'as it was');
 
-    t.match(await json(data, 'license', 'trust', join(files, 'private.pem')), {
+    t.match(await scanwire(['license', 'trust', join(files, 'private.pem'), '--data', data]), {
+        code: 1,
+        stderr: /Ed25519 public key in PEM form/,
+    });
+    t.match(await json(data, 'license', 'trust', join(files, 'issuer.pem')), {
         valid: false,
         reason: 'not a licence signed with the expected key',
     });
-    t.equal(readFileSync(join(data, 'license', 'public-key.pem'), 'utf8'), publicKey, 'never a private key');
+    t.equal(readFileSync(join(data, 'license', 'public-key.pem'), 'utf8'), publicKey);
     t.match(await scanwire(['license', 'show', '--data', data]), { code: 1, stdout: /not valid/, stderr: '' });
     t.equal((await get(served, '/rest_api/v2/base', key)).status, 403, 'for clients as ever');
 

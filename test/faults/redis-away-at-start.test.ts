@@ -11,8 +11,9 @@ import { dataOf, fixture, get, json, serveIn } from '../support/served.ts';
 
 const KIND = 'idr_investigation_created';
 
-/** Of a collector, in whatever deployment. */
-const KEYS_OF_QUEUE = 'KEYS {scanwire:*}:scanwire-default:*';
+/** Of a collector, in whatever deployment: all keys, of which a worker makes some, and those of jobs that wait or are at work. */
+const KEYS = 'KEYS {scanwire:*}:scanwire-default:';
+const [KEYS_OF_QUEUE, KEYS_OF_JOBS] = [`${KEYS}*`, `${KEYS}[aw]*`];
 
 /** A data folder with a running exporter, and a Redis that is away. */
 async function withoutRedis(t: Test, policy: string, ...more: string[]) {
@@ -75,7 +76,7 @@ t.test('a Redis that evicts is refused at the start; one that comes later gets n
     await json(data, 'events', 'publish', KIND, fixture('events/investigation.json'));
     await redis.start();
     await refused;
-    t.match(await redis.command(KEYS_OF_QUEUE), /^\*0/);
+    t.match(await redis.command(KEYS_OF_JOBS), /^\*0/);
     t.strictSame(receiver.kinds, ['test']);
     const message = 'The queue gets no jobs as its server is set up: the log says why';
     t.strictSame(await get(served, '/-/ready', ''), {

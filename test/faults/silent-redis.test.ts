@@ -83,9 +83,15 @@ t.test('those of a worker that has nothing to do, and of a host that adds nothin
     const redis = await redisServer(t.testdir(), ['--maxmemory-policy', 'noeviction']);
     t.teardown(() => redis.kill());
     await worker(t, redis, 'idle');
-    const before = await connections(redis);
-    await setTimeout(IDLE);
-    t.strictSame(await connections(redis), before);
+    let before: ReadonlySet<string> = new Set();
+    let after = await connections(redis);
+    // BullMQ makes the one that waits anew where its answer is a second late, as on a busy machine.
+    for (let rounds = 0; rounds < 3 && [...after].join() !== [...before].join(); rounds += 1) {
+        before = after;
+        await setTimeout(IDLE);
+        after = await connections(redis);
+    }
+    t.strictSame(after, before);
     t.ok(before.size > 3, 'two that add, and of the worker the one that waits and the other');
 });
 

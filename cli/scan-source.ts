@@ -6,7 +6,7 @@ import { readText } from './input-file.ts';
 /** Where the REST API reads from in place of the data folder: a database of somebody else's. */
 export interface ScanSource extends ScanDatabase {
     /** Without user and password. */
-    readonly place: string;
+    readonly location: string;
 }
 
 const VARIABLE = 'SCAN_DATABASE_URL';
@@ -36,7 +36,7 @@ export async function openScanSource(file: string | undefined, environment: Node
             ? new ScanwireError('UNAVAILABLE', `${field}: ${error.message}`, { field, cause: error })
             : error;
     });
-    return { ...database, place: `${url.host}${url.pathname}` };
+    return { ...database, location: `${url.host}${url.pathname}` };
 }
 
 /** A system that reads from there, takes no imports and removes nothing: what would be stored is not what is shown. */

@@ -93,7 +93,7 @@ async function start(
         signIn,
         tls,
         license,
-        scan: scan?.place ?? null,
+        scan: scan?.location ?? null,
         demo: async () => demo?.show(system, parts.stores.inventory) ?? null,
     };
 }

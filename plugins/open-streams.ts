@@ -46,10 +46,10 @@ const readings = new WeakMap<object, Reading>();
 /**
  * The indexes that are read from a store, counted together whatever plugin or server sends them.
  *
- * @param most How many there may be for another one to begin here.
+ * @param max How many there may be for another one to begin here.
  * @param now Milliseconds since any moment.
  */
-export function streamsOf(store: object, most: number, now: () => number = () => performance.now()): Streams {
+export function streamsOf(store: object, max: number, now: () => number = () => performance.now()): Streams {
     const reading = readings.get(store) ?? { open: [], timer: undefined };
     readings.set(store, reading);
     const { open } = reading;
@@ -66,7 +66,7 @@ export function streamsOf(store: object, most: number, now: () => number = () =>
         look,
 
         begin(request) {
-            if (open.length >= most) {
+            if (open.length >= max) {
                 throw retryLater(Boom.serverUnavailable('Too many indexes are being read; try again later'), RETRY_AFTER);
             }
 
@@ -87,9 +87,9 @@ export function streamsOf(store: object, most: number, now: () => number = () =>
 }
 
 function leave(reading: Reading, stream: Stream): void {
-    const place = reading.open.indexOf(stream);
-    if (place >= 0) {
-        reading.open.splice(place, 1);
+    const index = reading.open.indexOf(stream);
+    if (index >= 0) {
+        reading.open.splice(index, 1);
     }
     if (reading.open.length === 0) {
         clearInterval(reading.timer);

@@ -11,11 +11,11 @@ import { orUnavailable, type StoreFailure } from './errors.ts';
  * Adds routes that name an authentication strategy. hapi's own message for an unknown one does not say which option it came from.
  *
  * @param message What is said of a strategy that the server does not have.
- * @param place As in {@link atFreePaths}.
+ * @param option As in {@link atFreePaths}.
  * @throws ScanwireError `MISCONFIGURED`, field `auth`, or as {@link atFreePaths}.
  */
-export function withStrategy(message: string, place: string, addRoutes: () => void): void {
-    refusedAs({ assertion: /authentication strategy/, message, field: 'auth' }, () => atFreePaths(place, addRoutes));
+export function withStrategy(message: string, option: string, addRoutes: () => void): void {
+    refusedAs({ assertion: /authentication strategy/, message, field: 'auth' }, () => atFreePaths(option, addRoutes));
 }
 
 /** What hapi says of a path that it knows already. */
@@ -24,10 +24,10 @@ const TAKEN = /^New route (\S+) conflicts with existing /;
 /**
  * Adds routes whose paths the server may have already, as it does where a plugin is registered twice.
  *
- * @param place What says where they are, for example `metrics options: path`; its last word is the field.
+ * @param option The option that says where they are, for example `metrics options: path`; its last word is the field.
  * @throws ScanwireError `MISCONFIGURED` that names it.
  */
-export function atFreePaths(place: string, addRoutes: () => void): void {
+export function atFreePaths(option: string, addRoutes: () => void): void {
     try {
         addRoutes();
     } catch (cause) {
@@ -36,8 +36,8 @@ export function atFreePaths(place: string, addRoutes: () => void): void {
             throw cause;
         }
 
-        const message = `${place} must lead to paths that no other route of the server has: ${path} is taken`;
-        throw new ScanwireError('MISCONFIGURED', message, { field: place.slice(place.lastIndexOf(' ') + 1), cause });
+        const message = `${option} must lead to paths that no other route of the server has: ${path} is taken`;
+        throw new ScanwireError('MISCONFIGURED', message, { field: option.slice(option.lastIndexOf(' ') + 1), cause });
     }
 }
 

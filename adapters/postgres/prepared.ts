@@ -8,7 +8,7 @@ const names = new Map<string, string>();
 const losses = new WeakMap<Executor, number>();
 
 /** A connection that has lost what it kept so often keeps nothing any more: somebody resets it, or a pooler hands it on. */
-const MOST_LOSSES = 2;
+const MAX_LOSSES = 2;
 
 /**
  * No statement of this name (a reset, a pooler), one that was there already (a pooler), or one that was planned for results that have another
@@ -91,6 +91,6 @@ export function forgot(client: Executor, text: string, code: string): boolean {
 
 function nameOn(client: Executor, text: string): string | null {
     const lost = losses.get(client) ?? 0;
-    const name = lost < MOST_LOSSES ? names.get(text) : undefined;
+    const name = lost < MAX_LOSSES ? names.get(text) : undefined;
     return name === undefined ? null : `${name}${lost === 0 ? '' : `_${lost}`}`;
 }

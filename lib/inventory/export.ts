@@ -112,11 +112,11 @@ async function* jsonLines(hosts: AsyncIterable<ShownHost>): AsyncGenerator<strin
 
 /** An import finds the service of a note or a vulnerability by its port. One whose service has gone meanwhile has gone with it. */
 function documentOf({ services, notes, vulns, ...host }: ShownHost): object {
-    const places = new Map(services.map(({ id, port, proto }) => [id, { port, proto }]));
+    const ports = new Map(services.map(({ id, port, proto }) => [id, { port, proto }]));
     const found = (fields: object, rows: readonly { readonly service_id: number | null }[]): readonly object[] =>
         rows
-            .filter(({ service_id }) => service_id === null || places.has(service_id))
-            .map((row) => ({ ...only(fields, row), ...places.get(row.service_id ?? 0) }));
+            .filter(({ service_id }) => service_id === null || ports.has(service_id))
+            .map((row) => ({ ...only(fields, row), ...ports.get(row.service_id ?? 0) }));
     return {
         ...only(HOST_FIELDS, host),
         services: services.map((service) => only(SERVICE_FIELDS, service)),

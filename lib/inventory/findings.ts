@@ -107,11 +107,11 @@ export function checkedFindings({
 
     refuseTooManyAlike(
         'notes',
-        placed(notes ?? [], ({ ntype }) => ntype),
+        indexedAmongAlike(notes ?? [], ({ ntype }) => ntype),
     );
     refuseTooManyAlike(
         'vulns',
-        placed(vulns ?? [], ({ name }) => name),
+        indexedAmongAlike(vulns ?? [], ({ name }) => name),
     );
     const named = new Set(services.map(({ port, proto }) => `${port}/${proto}`));
     const onService = (field: string, { port, proto = 'tcp' }: OnService): OnService => {
@@ -138,11 +138,11 @@ export function checkedFindings({
     };
 }
 
-function refuseTooManyAlike(field: string, places: readonly (readonly [unknown, place: number])[]): void {
-    const index = places.findIndex(([, place]) => place >= MAX_ALIKE);
-    if (index >= 0) {
-        throw new ScanwireError('INVALID_INPUT', `${field}[${index}] is one of more than ${MAX_ALIKE} that are called the same`, {
-            field: `${field}[${index}]`,
+function refuseTooManyAlike(field: string, indexed: readonly (readonly [unknown, index: number])[]): void {
+    const first = indexed.findIndex(([, index]) => index >= MAX_ALIKE);
+    if (first >= 0) {
+        throw new ScanwireError('INVALID_INPUT', `${field}[${first}] is one of more than ${MAX_ALIKE} that are called the same`, {
+            field: `${field}[${first}]`,
         });
     }
 }
@@ -185,19 +185,19 @@ export function referencesOf({ name, info }: Readonly<Record<string, unknown>>):
 }
 
 /**
- * The findings of a host with their places: the first of those that have service and type, or name, in common has 0.
+ * The findings of a host, each with its index among those that have service and type, or name, in common.
  *
  * @param keyOf The type of a note, the name of a vulnerability.
  */
-export function placed<Finding extends OnService>(
+export function indexedAmongAlike<Finding extends OnService>(
     findings: readonly Finding[],
     keyOf: (finding: Finding) => string | null,
-): readonly (readonly [Finding, place: number])[] {
+): readonly (readonly [Finding, index: number])[] {
     const counts = new Map<string, number>();
     return findings.map((finding) => {
         const key = JSON.stringify([finding.port, finding.proto, keyOf(finding)]);
-        const place = counts.get(key) ?? 0;
-        counts.set(key, place + 1);
-        return [finding, place];
+        const index = counts.get(key) ?? 0;
+        counts.set(key, index + 1);
+        return [finding, index];
     });
 }

@@ -11,7 +11,7 @@ const CLIENT_HELLO = 1;
  * The most that is kept of a client. A hello with a key share that withstands quantum computers takes 1.8 KiB; a second of them, a ticket
  * with a chain of certificates in it and a long list of protocols make it 6 or 7.
  */
-const MOST_BYTES = 8192;
+const MAX_BYTES = 8192;
 
 /**
  * Calls back once what a client must say before it is answered has come, or what can be none. A connection that breaks or ends before TLS
@@ -62,7 +62,7 @@ class ClientHello {
 
     add(chunk: Buffer): State {
         const length = this.#length + chunk.length;
-        if (length > MOST_BYTES) {
+        if (length > MAX_BYTES) {
             return 'too long';
         }
 
@@ -70,7 +70,7 @@ class ClientHello {
             this.#kept = chunk;
         } else {
             if (length > this.#kept.length) {
-                const more = Buffer.alloc(Math.min(2 * length, MOST_BYTES));
+                const more = Buffer.alloc(Math.min(2 * length, MAX_BYTES));
                 this.#kept.copy(more);
                 this.#kept = more;
             }
@@ -97,7 +97,7 @@ class ClientHello {
             if (needed === 0) {
                 return 'whole';
             }
-            if (end > MOST_BYTES || needed > MOST_BYTES) {
+            if (end > MAX_BYTES || needed > MAX_BYTES) {
                 return 'too long';
             }
             // TLS takes no part of a record.

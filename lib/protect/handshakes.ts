@@ -10,7 +10,7 @@ import { standBefore } from './listener.ts';
 
 /** How many begin in a turn of the event loop: one for so long as the turn took, at least one. */
 const TURN_MS = 5;
-const MOST_IN_TURN = 8;
+const MAX_IN_TURN = 8;
 
 /**
  * Begins TLS on a connection when the hello of its client has come whole, and on one connection in each turn of the event loop, on more
@@ -60,7 +60,7 @@ export class Handshakes {
     #beginSome(): void {
         const now = this.#now();
         const took = now - (this.#since ?? now);
-        for (let left = Math.min(Math.max(Math.floor(took / TURN_MS), 1), MOST_IN_TURN); left > 0; left -= 1) {
+        for (let left = Math.min(Math.max(Math.floor(took / TURN_MS), 1), MAX_IN_TURN); left > 0; left -= 1) {
             this.#beginNext();
         }
         // TLS answers what it was given in the ticks that follow, which are not what others do.

@@ -205,7 +205,7 @@ function verifyBody(signatures: readonly BodySignature[], secrets: readonly stri
 }
 
 /** More than a sender has secrets at a time. Each is compared with each of ours, so that more would let anybody choose how much work that is. */
-const MOST_SIGNATURES = 16;
+const MAX_SIGNATURES = 16;
 
 const SECONDS = /^\d{1,12}$/;
 
@@ -223,9 +223,9 @@ function verifyStandard(
         throw unverified('Header webhook-timestamp must be whole seconds', 'webhook-timestamp');
     }
 
-    const texts = signatures.split(' ', MOST_SIGNATURES + 1);
-    if (texts.length > MOST_SIGNATURES) {
-        throw unverified(`Header webhook-signature has more than ${MOST_SIGNATURES} signatures`, 'webhook-signature');
+    const texts = signatures.split(' ', MAX_SIGNATURES + 1);
+    if (texts.length > MAX_SIGNATURES) {
+        throw unverified(`Header webhook-signature has more than ${MAX_SIGNATURES} signatures`, 'webhook-signature');
     }
 
     const expected = standardSignatures(secrets, { id, seconds, body: raw });

@@ -163,9 +163,9 @@ export async function workspaceHolding(
             reader.signal?.throwIfAborted();
             const workspaces = batch.slice(start, start + AT_ONCE);
             const found = await Promise.all(workspaces.map((workspace) => rows.get([workspace.id], id)));
-            const place = found.findIndex((row) => row !== null);
-            if (place >= 0) {
-                return workspaces[place]?.name as string;
+            const index = found.findIndex((row) => row !== null);
+            if (index >= 0) {
+                return workspaces[index]?.name as string;
             }
         }
     }

@@ -23,8 +23,8 @@ export const UNREADABLE: StoreFailure = { plugin: 'rest-api-v2', message: 'The d
 export interface Resource {
     /** Path of the index below the base, for example `/workspaces/{workspace_id}/hosts`; of a row: that and an id. */
     readonly path: string;
-    /** What says where it is, for example `rest-api-v2 options: resources[0].path`. */
-    readonly place: string;
+    /** The option that says where it is, for example `rest-api-v2 options: resources[0].path`. */
+    readonly option: string;
     /** Name of the id of a row in its path. */
     readonly idName: string;
     /** What a row looks like. */

@@ -58,7 +58,7 @@ export const plugin: NamedPlugin<RestApiV2Options> = {
             addGetRoute(server, routeOptions, BASE, basePage);
             for (const resource of table) {
                 const path = `${resource.path}/{${resource.idName}?}`;
-                atFreePaths(resource.place, () => addGetRoute(server, routeOptions, path, read(resource, streams)));
+                atFreePaths(resource.option, () => addGetRoute(server, routeOptions, path, read(resource, streams)));
             }
             // Whatever is no route is refused or unknown like a row: without a key nobody learns which.
             server.route({ method: '*', path: UNKNOWN_PATH, handler: unknownRoute, options: { ...routeOptions, payload: UNREAD } });

@@ -84,15 +84,15 @@ function hasFields(body: Readonly<Record<string, { readonly schema: JsonSchema }
     return schema?.type !== 'object' || Object.keys(schema.properties ?? {}).length > 0;
 }
 
-function parametersOf(schema: unknown, place: 'path' | 'query', path: string): Json[] {
+function parametersOf(schema: unknown, location: 'path' | 'query', path: string): Json[] {
     const { properties = {}, required = [] } = isObject(schema) ? jsonSchemaOf({ schema: schema as never }, 'input') : {};
     return Object.entries(properties as Record<string, JsonSchema>)
-        .filter(([name]) => place === 'query' || path.includes(`{${name}}`))
+        .filter(([name]) => location === 'query' || path.includes(`{${name}}`))
         .map(([name, { description, ...each }]) => ({
             name,
-            in: place,
+            in: location,
             ...(description !== undefined && { description }),
-            required: place === 'path' || (required as string[]).includes(name),
+            required: location === 'path' || (required as string[]).includes(name),
             schema: each,
         }));
 }

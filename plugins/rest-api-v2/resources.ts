@@ -73,8 +73,8 @@ export function resources({ store, timeZone, resources: own = [] }: RestApiV2Opt
             forms();
         }
         const takesText = isStandard && timeZone === 'UTC';
-        const place = isStandard ? PREFIX : `rest-api-v2 options: ${pathField(index - first)}`;
-        return { path, place, idName: idName(path), schema, rows, parents, forms, deletionForms: ofDeletions, takesText };
+        const option = isStandard ? PREFIX : `rest-api-v2 options: ${pathField(index - first)}`;
+        return { path, option, idName: idName(path), schema, rows, parents, forms, deletionForms: ofDeletions, takesText };
     });
 }
 

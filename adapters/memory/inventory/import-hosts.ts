@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Clock } from '../../../lib/clock.ts';
 import { withinBoundary } from '../../../lib/inventory/boundary.ts';
 import { holdPort } from '../../../lib/inventory/closed-ports.ts';
-import { type Findings, placed } from '../../../lib/inventory/findings.ts';
+import { type Findings, indexedAmongAlike } from '../../../lib/inventory/findings.ts';
 import { type Host, type HostInput, hostFields, newHost, type ServiceInput } from '../../../lib/inventory/host.ts';
 import { addCounts, type ImportCounts, importCounts, withRefused } from '../../../lib/inventory/import-counts.ts';
 import type { Workspace } from '../../../lib/inventory/resources.ts';
@@ -238,14 +238,14 @@ function storeFindings(
     const table = tables[name] as unknown as Table<FindingRow>;
     const keyOf = ({ ntype, name: title }: Pick<FindingRow, 'ntype' | 'name'>): string | null => ntype ?? title ?? null;
 
-    return placed(given, keyOf).map(([{ port, proto = 'tcp', ...fields }, place]): StoredFinding => {
+    return indexedAmongAlike(given, keyOf).map(([{ port, proto = 'tcp', ...fields }, index]): StoredFinding => {
         const service_id = port === undefined ? null : existing(services.find(hostId, serviceKey({ port, proto })), 'service').id;
         const alike = table
             .idsBelow(hostId)
             .filter((id) => imported[name].has(id))
             .flatMap((id) => table.get(id) ?? [])
             .filter((row) => row.service_id === service_id && keyOf(row) === keyOf(fields));
-        const known = alike[place];
+        const known = alike[index];
         if (known === undefined) {
             const { workspace_id } = existing(hosts.get(hostId), 'host');
             const above = { ...(name === 'notes' && { workspace_id }), host_id: hostId, service_id };

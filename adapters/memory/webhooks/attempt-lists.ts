@@ -17,7 +17,7 @@ export function attemptLists(state: WebhookState): AttemptStore {
 }
 
 function chosen(state: WebhookState, { deliveryId, since, until, outcome, after, ...ofDelivery }: AttemptFilter): readonly ListedAttempt[] {
-    const last = after === undefined ? undefined : placeOf(state, after);
+    const last = after === undefined ? undefined : positionOf(state, after);
     return chosenBy(state, ofDelivery)
         .filter(({ id, seq }) => (deliveryId ?? id) === id && (last === undefined || seq <= last.seq))
         .toReversed()
@@ -30,7 +30,7 @@ function chosen(state: WebhookState, { deliveryId, since, until, outcome, after,
         );
 }
 
-function placeOf({ deliveries }: WebhookState, after: string): { readonly seq: number; readonly number: number } {
+function positionOf({ deliveries }: WebhookState, after: string): { readonly seq: number; readonly number: number } {
     const last = attemptOf(after);
     const seq = last === null ? undefined : deliveries.get(last.deliveryId)?.seq;
     return { seq: seq ?? -1, number: last?.number ?? 0 };

@@ -1,5 +1,5 @@
 import { mergedRanges } from '../../../lib/inventory/closed-ports.ts';
-import { type Findings, placed } from '../../../lib/inventory/findings.ts';
+import { type Findings, indexedAmongAlike } from '../../../lib/inventory/findings.ts';
 import type { HostInput } from '../../../lib/inventory/host.ts';
 import type { Executor } from '../../../lib/transaction.ts';
 
@@ -47,12 +47,12 @@ function aside({ closed_ports, notes, vulns, ...host }: HostInput): object {
  */
 function findingsAside(hosts: readonly HostInput[]): object | null {
     const notes = hosts.flatMap(({ notes: given = [] }, index) =>
-        placed(given, ({ ntype }) => ntype).map(([{ port, proto, ntype: key, ...fields }, place]) => {
+        indexedAmongAlike(given, ({ ntype }) => ntype).map(([{ port, proto, ntype: key, ...fields }, place]) => {
             return { at: index + 1, place, port, proto, key, fields };
         }),
     );
     const vulns = hosts.flatMap(({ vulns: given = [] }, index) =>
-        placed(given, ({ name }) => name).map(([{ port, proto, name: key, ...fields }, place]) => {
+        indexedAmongAlike(given, ({ name }) => name).map(([{ port, proto, name: key, ...fields }, place]) => {
             return { at: index + 1, place, port, proto, key, fields };
         }),
     );

@@ -35,7 +35,7 @@ export async function slice<T>(pool: PoolLike, { workspaceId, importId }: Lease,
  * How many hosts a slice has, and how many milliseconds it should take, since a request may wait for several. Smaller ones would save
  * little: a third of a slice of 50 is the same for each (measured on the embedded database).
  */
-const SLICE = { most: 150, first: 75, least: 50, takes: 40 } as const;
+const SLICE = { max: 150, first: 75, min: 50, takes: 40 } as const;
 
 /** How many hosts go into a slice, by how long those before took. */
 export interface Pace {
@@ -55,7 +55,7 @@ export function paceOf(monotonic: () => number = () => performance.now()): Pace 
             const result = await work();
             const fitting = (hosts * SLICE.takes) / Math.max(1, monotonic() - begun);
             const believed = Math.min(Math.max(fitting, next / 2), 2 * next);
-            next = Math.round(Math.min(Math.max(believed, SLICE.least), SLICE.most));
+            next = Math.round(Math.min(Math.max(believed, SLICE.min), SLICE.max));
             return result;
         },
     };

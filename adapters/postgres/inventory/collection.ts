@@ -263,10 +263,10 @@ function sorting(source: CollectionSource, path: readonly number[], selection: S
     const order = { ...source, select: `rows.id, ${columnOf(source, 'updated_at')} as changed` };
     const { text, values } = selecting(order, path, { ...selection, extras: [] });
     return {
-        text: `select array_agg(id order by place)::text as ids, max(changed)::text as until, ((array_agg(id order by place desc))[1])::text as last,
+        text: `select array_agg(id order by index)::text as ids, max(changed)::text as until, ((array_agg(id order by index desc))[1])::text as last,
                 count(*)::integer as rows
-            from (select id, changed, row_number() over (order by changed, id) - 1 as place from (${text}) sorted) placed
-            group by place / ${BATCH} order by place / ${BATCH}`,
+            from (select id, changed, row_number() over (order by changed, id) - 1 as index from (${text}) sorted) placed
+            group by index / ${BATCH} order by index / ${BATCH}`,
         values,
     };
 }
@@ -284,10 +284,10 @@ function selectingByAddress(source: CollectionSource, path: readonly number[], s
     }
 
     const values: unknown[] = [...path];
-    const place = (value: unknown): string => `$${values.push(value)}`;
+    const parameter = (value: unknown): string => `$${values.push(value)}`;
     const where = [...seenBelow(source), ...conditions(source, others, values)];
     const { from, hasBlocks = false } = source;
-    const ids = idsByAddress({ from, where, range: address, after: `${place(after?.id ?? 0)}::integer`, limit, hasBlocks, place });
+    const ids = idsByAddress({ from, where, range: address, after: `${parameter(after?.id ?? 0)}::integer`, limit, hasBlocks, parameter });
     return ids === null
         ? null
         : { text: `select ${selected(source, extras)} from ${from} where rows.id = any (array(${ids})) order by rows.id`, values };
@@ -304,16 +304,16 @@ function columnOf({ column }: CollectionSource, field: string): string {
 /** What the filters say, as conditions; their values go behind those that are there. `updated_since` is said by the order. */
 function conditions(source: CollectionSource, where: Filters, values: unknown[]): readonly string[] {
     const { address, search, updated_since, last_seen_since, ...whole } = where;
-    const place = (value: unknown): string => `$${values.push(value)}`;
+    const parameter = (value: unknown): string => `$${values.push(value)}`;
     const said = Object.entries(whole)
         .filter(([field, value]) => value !== undefined && source.filters.includes(field as FilterName))
-        .map(([field, value]) => `${columnOf(source, field)} = ${place(value)}::text`);
+        .map(([field, value]) => `${columnOf(source, field)} = ${parameter(value)}::text`);
     if (address !== undefined) {
-        said.push(`rows.address between ${place(address.first)}::inet and ${place(address.last)}::inet`);
+        said.push(`rows.address between ${parameter(address.first)}::inet and ${parameter(address.last)}::inet`);
     }
 
     if (search !== undefined) {
-        const text = place(search);
+        const text = parameter(search);
         said.push(
             `(${(source.searched ?? []).map((field) => `position(lower(${text}::text) in lower(${columnOf(source, field)})) > 0`).join(' or ')})`,
         );
@@ -321,7 +321,7 @@ function conditions(source: CollectionSource, where: Filters, values: unknown[])
 
     for (const [field, since] of [['updated_at', updated_since] as const, ['last_seen', last_seen_since] as const]) {
         if (since !== undefined) {
-            said.push(`${columnOf(source, field)} >= ${place(since)}::timestamptz`);
+            said.push(`${columnOf(source, field)} >= ${parameter(since)}::timestamptz`);
         }
     }
     return said;

@@ -111,11 +111,11 @@ function textPieces() {
     }
 
     return {
-        /** @param write Writes a text of at most so many bytes where it is told to, and returns how many they are. */
-        add(most: number, write: (piece: Buffer, at: number) => number): void {
-            if (filled + 1 + most > piece.length) {
+        /** @param write Writes a text of at most `maxBytes` bytes into `piece` from `at` on, and returns how many bytes it wrote. */
+        add(maxBytes: number, write: (piece: Buffer, at: number) => number): void {
+            if (filled + 1 + maxBytes > piece.length) {
                 finish();
-                piece = Buffer.allocUnsafeSlow(Math.max(PIECE_BYTES, 1 + most));
+                piece = Buffer.allocUnsafeSlow(Math.max(PIECE_BYTES, 1 + maxBytes));
             }
             if (filled > 0) {
                 piece[filled] = COMMA;

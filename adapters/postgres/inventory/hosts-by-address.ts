@@ -5,7 +5,7 @@ const FEW = 2 ** 12;
 /** Of so few blocks the first hosts of each are sorted. With more of them PostgreSQL would compile the statement first, which takes a tenth of a second. */
 const FEW_BLOCKS = 4;
 /** Beyond so many nearly all hosts are meant: the planner reads them in the order of their ids until there are enough. A /8 that begins anywhere. */
-const MOST_BLOCKS = 257;
+const MAX_BLOCKS = 257;
 
 /** What the addresses of a block have in common, as the function of the migration `0069-address-blocks` says; and all of an address. */
 const BYTES = { ofBlock: { 4: 2, 6: 6 }, ofAddress: 16 } as const;
@@ -23,11 +23,11 @@ export interface HostsByAddress {
     /** Whether the table is ours, with its index of blocks. */
     readonly hasBlocks: boolean;
     /** Makes a parameter of a value. */
-    readonly place: (value: unknown) => string;
+    readonly parameter: (value: unknown) => string;
 }
 
 /** The same, with the parameters of the first address and the last. */
-interface HostsBetween extends Omit<HostsByAddress, 'range' | 'place'> {
+interface HostsBetween extends Omit<HostsByAddress, 'range' | 'parameter'> {
     readonly first: string;
     readonly last: string;
 }
@@ -36,9 +36,11 @@ interface HostsBetween extends Omit<HostsByAddress, 'range' | 'place'> {
  * Selects the ids of a page, in a way that the planner does not find: it takes addresses and ids for independent of each other, while most
  * networks were scanned in the order of their addresses. Null where it does find one.
  */
-export function idsByAddress({ range, place, ...others }: HostsByAddress): string | null {
+export function idsByAddress({ range, parameter, ...others }: HostsByAddress): string | null {
     const way = wayTo(range, others.hasBlocks);
-    return way?.({ ...others, first: `${place(range.first)}::inet`, last: `${place(range.last)}::inet` }, blocksOfRange(range)) ?? null;
+    return (
+        way?.({ ...others, first: `${parameter(range.first)}::inet`, last: `${parameter(range.last)}::inet` }, blocksOfRange(range)) ?? null
+    );
 }
 
 /** Whether no more is read for a page than the hosts of a few blocks, whichever there are: in the order of ids any number may come before. */
@@ -49,7 +51,7 @@ export function isLookedUp(range: AddressRange, hasBlocks: boolean): boolean {
 
 function wayTo(range: AddressRange, hasBlocks: boolean): ((wanted: HostsBetween, blocks: number) => string) | null {
     const blocks = blocksOfRange(range);
-    if (blocks > MOST_BLOCKS) {
+    if (blocks > MAX_BLOCKS) {
         return null;
     }
     if (blocksIn(range, BYTES.ofAddress) <= FEW) {
@@ -91,9 +93,9 @@ function idsOfFewOrFromFirst(wanted: HostsBetween): string {
  * The first rows of each block that there is in the range, of which the planner has to know how few these are. Of most blocks all addresses are in the range: the planner must not take that condition
  * for one that few rows fulfil, hence the `case`.
  */
-function idsOfBlocks(wanted: HostsBetween, most: number): string {
+function idsOfBlocks(wanted: HostsBetween, maxBlocks: number): string {
     const { from, where, after, limit } = wanted;
-    const blocks = `(select unnest(array(${blocksOf(wanted)})) as block limit ${most}) blocks`;
+    const blocks = `(select unnest(array(${blocksOf(wanted)})) as block limit ${maxBlocks}) blocks`;
     return `select found.id from ${blocks} cross join lateral (
         select rows.id from ${from} where ${[...where, inRange(wanted), `${BLOCK} = blocks.block`, `rows.id > ${after}`].join(' and ')}
         order by rows.id limit ${limit}
@@ -103,11 +105,11 @@ function idsOfBlocks(wanted: HostsBetween, most: number): string {
 /** In the order of ids until there are enough, from the first on that there is in one of the blocks: what comes before it is none of the range. */
 function idsFromFirst(wanted: HostsBetween): string {
     const { from, where, after, limit } = wanted;
-    const least = `select min(firsts.id) from unnest(array(${blocksOf(wanted)})) blocks (block) cross join lateral (
+    const minId = `select min(firsts.id) from unnest(array(${blocksOf(wanted)})) blocks (block) cross join lateral (
         select rows.id from scanwire.hosts rows where rows.workspace_id = $1 and ${BLOCK} = blocks.block and rows.id > ${after}
         order by rows.id limit 1
     ) firsts`;
-    return `select rows.id from ${from} where ${[...where, inRange(wanted), `rows.id >= (${least})`].join(' and ')}
+    return `select rows.id from ${from} where ${[...where, inRange(wanted), `rows.id >= (${minId})`].join(' and ')}
         order by rows.id limit ${limit}`;
 }
 

@@ -77,17 +77,17 @@ function turns(atOnce: (waiting: number) => number, pace: Pace) {
     async function turn(signal: AbortSignal | undefined): Promise<void> {
         signal?.throwIfAborted();
         await new Promise<void>((begin, refuse) => {
-            const place = (): void => {
+            const proceed = (): void => {
                 signal?.removeEventListener('abort', leave);
                 begin();
             };
             const leave = (): void => {
-                waiting.splice(waiting.indexOf(place), 1);
+                waiting.splice(waiting.indexOf(proceed), 1);
                 refuse(signal?.reason);
                 beginSome();
             };
             signal?.addEventListener('abort', leave, { once: true });
-            waiting.push(place);
+            waiting.push(proceed);
             beginSome();
         });
     }

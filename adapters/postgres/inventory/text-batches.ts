@@ -17,7 +17,7 @@ const BATCH_OF_SEVERAL = 500;
  * Of the texts of a batch, in bytes. Batches behind one with more, or that were as large if they had as many rows as others, have fewer: most rows have some
  * hundred bytes, while a scanned machine can make theirs say a hundred times as much.
  */
-const MOST_BYTES = 8 * 2 ** 20;
+const MAX_BYTES = 8 * 2 ** 20;
 
 /** Rows whose texts are made into one, as much as is received at once. */
 const PART = 100;
@@ -133,12 +133,12 @@ function textReading(
 ) {
     const behind = page(`$${parents + 1}`);
     // Row by row: what is longer than some ten KiB the database, which gives its memory back behind each statement, is slower to join than to send.
-    const reading = (most: number | string): string =>
-        `select page.id, case when ${usable} then page.text end as text from (${behind} limit ${most}) page`;
+    const reading = (limit: number | string): string =>
+        `select page.id, case when ${usable} then page.text end as text from (${behind} limit ${limit}) page`;
     const [first, second, long] = [prepared(reading(FIRST_BATCH)), prepared(reading(BATCH)), reading(`$${parents + 2}`)];
     // Row by row, text that is made would come in drops, each of which wakes this process up, and without an order part by part. Parts by ids
     // are hashed as the rows come; by the numbers of rows they would be put aside and sorted, with their texts.
-    const [after, until, width] = [1, 2, 3].map((place) => `$${parents + place}`) as [string, string, string];
+    const [after, until, width] = [1, 2, 3].map((offset) => `$${parents + offset}`) as [string, string, string];
     const parts = Math.ceil(atOnce / PART);
     const between = `select max(page.id) as id, case when ${usable} and count(page.text) = count(*) then string_agg(page.text, ',') end as text
         from (${page(after, until)}) page
@@ -157,19 +157,19 @@ function textReading(
         ) part
         order by 1`;
     // The planner leaves out the texts, which nobody asks for here.
-    const bounds = prepared(`select ids[place] as id from (
+    const bounds = prepared(`select ids[index] as id from (
             select array_agg(page.id) as ids from (${behind} limit ${BOUNDED}) page
-        ) found cross join generate_series(${atOnce}, cardinality(ids), ${atOnce}) place order by place`);
+        ) found cross join generate_series(${atOnce}, cardinality(ids), ${atOnce}) index order by index`);
 
     return (path: readonly number[], signal: AbortSignal | undefined) => {
         const asOne = async (reader: Reader, statement: string, from: number): Promise<TextBatch> =>
             batchOf((await reader.query<TextOfRow>(statement, [...path, from], signal)).rows);
         const asEach = async (statement: string, ...values: readonly number[]): Promise<TextBatch> =>
             (await texts.query<TextBatch>(withIds(statement, [...path, ...values]), undefined, signal)).rows[0] as TextBatch;
-        const unbounded = (from: number, most: number, batch: Promise<TextBatch>): AskedBatch => ({
+        const unbounded = (from: number, limit: number, batch: Promise<TextBatch>): AskedBatch => ({
             from,
             until: null,
-            page: ask(batch, most),
+            page: ask(batch, limit),
         });
 
         return {
@@ -178,8 +178,8 @@ function textReading(
             first: (): AskedBatch => unbounded(0, FIRST_BATCH, asOne(firsts, first, 0)),
             second: (from: number): AskedBatch => unbounded(from, BATCH, asOne(further, second, from)),
             long(from: number, rows: number): AskedBatch {
-                const most = areSeveral() ? Math.min(rows, BATCH_OF_SEVERAL) : rows;
-                return unbounded(from, most, asEach(long, from, most));
+                const limit = areSeveral() ? Math.min(rows, BATCH_OF_SEVERAL) : rows;
+                return unbounded(from, limit, asEach(long, from, limit));
             },
             between: (from: number, until: number): AskedBatch => ({
                 from,
@@ -201,9 +201,9 @@ function textReading(
     };
 }
 
-/** @param most How many rows are asked for; where there are fewer, they are the last. Zero where others come behind in any case. */
-function ask(reading: Promise<TextBatch>, most = 0): Promise<TextPage> {
-    const asked = reading.then((batch) => ({ ...batch, isLast: batch.rows < most }));
+/** @param limit How many rows are asked for; where there are fewer, they are the last. Zero where others come behind in any case. */
+function ask(reading: Promise<TextBatch>, limit = 0): Promise<TextPage> {
+    const asked = reading.then((batch) => ({ ...batch, isLast: batch.rows < limit }));
     // It may fail while nobody waits for it, and where nobody reads on nobody hears of it.
     asked.catch(() => {});
     return asked;
@@ -211,12 +211,12 @@ function ask(reading: Promise<TextBatch>, most = 0): Promise<TextPage> {
 
 /** A statement with ids in the places of its parameters: what is copied out takes none. */
 function withIds(statement: string, ids: readonly number[]): string {
-    return statement.replace(/\$(\d+)/g, (_, place) => String(ids[Number(place) - 1]));
+    return statement.replace(/\$(\d+)/g, (_, number) => String(ids[Number(number) - 1]));
 }
 
 function fittingLike({ texts, rows }: TextBatch): number {
     const bytes = (texts ?? []).reduce((sum, { length }) => sum + length, 0);
-    return bytes === 0 ? Number.POSITIVE_INFINITY : Math.max(1, Math.floor((rows * MOST_BYTES) / bytes));
+    return bytes === 0 ? Number.POSITIVE_INFINITY : Math.max(1, Math.floor((rows * MAX_BYTES) / bytes));
 }
 
 /** The batches of one listing. Most listings have one or two; where there are more of text that is made, it is looked up where they end, so that several are read at once. */
@@ -229,9 +229,9 @@ function batchesAhead(reading: TextReading) {
     /** Rows of which the texts would be no more than are held, if they were like those of the batch before. */
     let fitting = Number.POSITIVE_INFINITY;
 
-    function readBehind(behind: number, most: number): AskedBatch {
-        const isSecond = most === BATCH && fitting >= BATCH;
-        return isSecond ? reading.second(behind) : reading.long(behind, Math.min(fitting, most));
+    function readBehind(behind: number, limit: number): AskedBatch {
+        const isSecond = limit === BATCH && fitting >= BATCH;
+        return isSecond ? reading.second(behind) : reading.long(behind, Math.min(fitting, limit));
     }
 
     function lookUp(behind: number): Promise<readonly number[]> {

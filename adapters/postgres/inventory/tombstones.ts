@@ -17,7 +17,7 @@ const BEGUN = `select greatest(begun_at, scanwire.now() - $1 * interval '1 milli
  */
 export function deletions({ database, further }: Readers, table: BuriedTable, ids: number): Deletions {
     const below = ids === 0 ? ['workspace_id = 0'] : PATH_COLUMNS.slice(0, ids).map((column, index) => `${column} = $${index + 1}`);
-    const [at, id, limit] = [1, 2, 3].map((place) => `$${ids + place}`);
+    const [at, id, limit] = [1, 2, 3].map((offset) => `$${ids + offset}`);
     const text = `select id, deleted_at from scanwire.tombstones
         where kind = '${table}' and ${below.join(' and ')} and (deleted_at, id) > (${at}::timestamptz, ${id}::integer)
         order by deleted_at, id limit ${limit}`;
@@ -29,10 +29,10 @@ export function deletions({ database, further }: Readers, table: BuriedTable, id
             return (rows[0] as { since: Date }).since;
         },
 
-        async *select(path, { since, after = { id: 0, deleted_at: since }, limit: most }, { signal } = {}) {
+        async *select(path, { since, after = { id: 0, deleted_at: since }, limit: max }, { signal } = {}) {
             forManyListings(signal);
             let behind = after;
-            let left = path.length === ids && path.every(isRowId) ? (most ?? Number.POSITIVE_INFINITY) : 0;
+            let left = path.length === ids && path.every(isRowId) ? (max ?? Number.POSITIVE_INFINITY) : 0;
             while (left > 0) {
                 signal?.throwIfAborted();
                 const size = Math.min(left, BATCH);

@@ -116,7 +116,7 @@ async function eachPart(reading: Omit<Reading, 'lastOld'>, limit: number): Promi
 
 /** Deliveries that may have attempts as they are asked for: looked for by these, and put in order, while there are few. */
 interface Candidates {
-    readonly most: number;
+    readonly max: number;
     /** Selects the id of each as `delivery_id`, perhaps more than once. */
     ids(parameter: Parameter): string;
     readonly conditions?: Conditions;
@@ -132,11 +132,11 @@ async function readFew({ db, asked, lastOld, newest, read }: Reading, candidates
     return found > 0 || !(await areMany(db, candidates)) ? found : null;
 }
 
-async function areMany(db: Executor, { most, ids }: Candidates): Promise<boolean> {
-    const values: unknown[] = [most + 1];
+async function areMany(db: Executor, { max, ids }: Candidates): Promise<boolean> {
+    const values: unknown[] = [max + 1];
     const source = ids((value) => `$${values.push(value)}`);
     const sql = `select count(*)::integer as count from (select from (${source}) c limit $1) c`;
-    return ((await db.query<{ count: number }>(sql, values)).rows[0]?.count ?? 0) > most;
+    return ((await db.query<{ count: number }>(sql, values)).rows[0]?.count ?? 0) > max;
 }
 
 async function readInOrder({ db, asked, lastOld, newest, read }: Reading, { conditions, isOld }: Part, limit: number): Promise<number> {
@@ -152,7 +152,7 @@ async function readInOrder({ db, asked, lastOld, newest, read }: Reading, { cond
         conditions: [
             ...conditions(parameter),
             ...ownConditionsOf(asked, parameter),
-            ...placeConditionsOf(asked, parameter),
+            ...keyConditionsOf(asked, parameter),
             // Of what an index of its own has, the planner would expect too few to read them in its order.
             ...(either === undefined ? likelyConditionsOf(asked) : []),
         ],
@@ -245,7 +245,7 @@ async function partsOf({ db, asked, few }: Reading): Promise<readonly Part[]> {
 /** By what they came to. */
 function inVain({ asked, newest, few }: Reading): Candidates {
     return {
-        most: newest ? few.newest : few.counted,
+        max: newest ? few.newest : few.counted,
         ids: (parameter) => `select a.delivery_id from scanwire.attempts a where ${ownConditionsOf(asked, parameter).join(' and ')}`,
     };
 }
@@ -254,12 +254,12 @@ function inVain({ asked, newest, few }: Reading): Candidates {
  * Of those that were accepted earlier: what was tried in vain since, what has ended since, and what was delivered and is to be sent once more. What has been
  * tried since then is among the first.
  */
-function unended(since: Date, most: number): Candidates {
+function unended(since: Date, max: number): Candidates {
     return {
-        most,
+        max,
         ids(parameter) {
             const [time, codes] = [parameter(since), parameter(OUTCOME_CODES.filter(isInVain))];
-            const many = most + 1;
+            const many = max + 1;
             return `
                 select a.delivery_id from unnest(${codes}::text[]) k (code)
                 cross join lateral (
@@ -288,20 +288,20 @@ const WALKED: Omit<ListedRows, 'conditions'> = {
 };
 
 /** Deliveries first that are looked for otherwise, none of too many. */
-function gathered(asked: AttemptFilter, { most, ids, conditions = () => [] }: Candidates, parameter: Parameter): ListedRows {
+function gathered(asked: AttemptFilter, { max, ids, conditions = () => [] }: Candidates, parameter: Parameter): ListedRows {
     const { exporterIds } = asked;
     return {
         ...LISTED,
         from: `(
-                with candidates as materialized (select c.delivery_id from (${ids(parameter)}) c limit ${most + 1})
-                select distinct c.delivery_id from candidates c where (select count(*) from candidates) <= ${most}
+                with candidates as materialized (select c.delivery_id from (${ids(parameter)}) c limit ${max + 1})
+                select distinct c.delivery_id from candidates c where (select count(*) from candidates) <= ${max}
             ) c
             cross join lateral (select d.* from scanwire.deliveries d where d.id = c.delivery_id offset 0) d
             cross join lateral (select a.* from scanwire.attempts a where a.delivery_id = d.id order by a.number desc) a`,
         conditions: [
             ...conditions(parameter),
             ...ownConditionsOf(asked, parameter),
-            ...placeConditionsOf(asked, parameter),
+            ...keyConditionsOf(asked, parameter),
             ...(exporterIds === undefined ? [] : [`d.exporter_id = any (${parameter(exporterIds.filter(isUuid))}::uuid[])`]),
         ],
     };
@@ -318,7 +318,7 @@ function ownConditionsOf({ since, until, outcome }: AttemptFilter, parameter: Pa
     ];
 }
 
-function placeConditionsOf({ deliveryId, after }: AttemptFilter, parameter: Parameter): readonly string[] {
+function keyConditionsOf({ deliveryId, after }: AttemptFilter, parameter: Parameter): readonly string[] {
     return [
         ...(deliveryId === undefined ? [] : [`d.id = ${parameter(uuidOrNull(deliveryId))}`]),
         ...(after === undefined ? [] : behind(after, parameter)),

@@ -145,12 +145,12 @@ export async function healths(db: Executor, ids: readonly string[]): Promise<Rea
 function healthFromRow({ id: _, lastOutcome, lastOutcomeAt, counted, moreRetries, ...row }: HealthRow): ExporterHealth {
     const { probeAt, slowStart, ...times } = withDates<TimesAndCounts>(row, ['at', 'failingSince', 'pausedUntil', 'probeAt']);
     const more = moreRetries || counted.some(({ count }) => count > MAX_COUNTED);
-    const most = counted.map(({ age, count, oldest }) => ({ age, count: Math.min(count, MAX_COUNTED), oldest: new Date(oldest) }));
+    const capped = counted.map(({ age, count, oldest }) => ({ age, count: Math.min(count, MAX_COUNTED), oldest: new Date(oldest) }));
     return {
         ...times,
         ...breakerOf({ pausedUntil: times.pausedUntil, probeAt, slowStart }),
         lastOutcome: lastOutcome === null ? null : { ...lastOutcome, at: new Date(lastOutcomeAt) },
-        backlog: backlogOf(most, more),
+        backlog: backlogOf(capped, more),
     };
 }
 

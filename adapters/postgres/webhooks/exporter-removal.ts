@@ -26,7 +26,7 @@ const CANCEL_WAITING = `select scanwire.cancel_some_waiting($1, ${STEP}) as canc
 const CANCEL_HELD = `select scanwire.cancel_some_held($1, $2, ${STEP}) as last`;
 const REMOVE = 'select scanwire.remove_exporter($1, scanwire.now(), $2) as removed';
 /** Steps in a row that cancel none, although there are many. */
-const MOST_IDLE = 10;
+const MAX_IDLE = 10;
 const MAX_SEQ = '9223372036854775807';
 
 /**
@@ -46,7 +46,7 @@ export async function removeExporter(db: Executor, given: string): Promise<boole
 
 async function cancelAll(db: Executor, id: string | null): Promise<void> {
     // Where somebody else removes it too, or hands some out as it is stopped, a step finds fewer than there are.
-    for (let idle = 0; idle < MOST_IDLE && (await db.query<{ many: boolean }>(HAS_MANY_WAITING, [id])).rows[0]?.many === true; ) {
+    for (let idle = 0; idle < MAX_IDLE && (await db.query<{ many: boolean }>(HAS_MANY_WAITING, [id])).rows[0]?.many === true; ) {
         const { rows } = await db.query<{ cancelled: number }>(CANCEL_WAITING, [id]);
         idle = (rows[0]?.cancelled ?? 0) === 0 ? idle + 1 : 0;
     }

@@ -206,8 +206,8 @@ const zgrab: Form = {
         const all: readonly unknown[] = isObject(data) ? Object.values(data) : [];
         const answers = all.filter((answer) => isObject(answer) && answer.status === 'success') as JsonObject[];
         const services = answers.filter(({ port }) => port !== undefined).map(zgrabService);
-        const places = new Map(services.map((service) => [`${service.port}/${service.proto}`, service]));
-        return answers.length === 0 ? null : alive(ip, [...places.values()], domain);
+        const byPort = new Map(services.map((service) => [`${service.port}/${service.proto}`, service]));
+        return answers.length === 0 ? null : alive(ip, [...byPort.values()], domain);
     },
 };
 

@@ -76,8 +76,8 @@ function metasploitHost(): HostElements {
 function scannedHost(host: Columns, rows: Rows): ScannedHost {
     const services = rows['services/service'].filter(({ columns }) => PROTOCOLS.some((proto) => proto === columns.proto));
     // Of a row without an id nothing else can be said to be of it.
-    const places = new Map(services.map(({ columns: { id, port, proto } }) => [id ?? '', { port: Number(port), proto }]));
-    const on = ({ service_id }: Columns): object => places.get(service_id ?? '') ?? {};
+    const ports = new Map(services.map(({ columns: { id, port, proto } }) => [id ?? '', { port: Number(port), proto }]));
+    const on = ({ service_id }: Columns): object => ports.get(service_id ?? '') ?? {};
     const notes = notesOf(rows);
     // Newer versions have one port several times, with what is spoken inside of what: the first is the outermost.
     const byPort = new Map(services.toReversed().map(({ columns }) => [`${columns.port}/${columns.proto}`, columns]));

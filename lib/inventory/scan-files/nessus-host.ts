@@ -85,7 +85,7 @@ function severityOf({ attributes: { severity } }: Item): number {
 }
 
 /** Port 0 is the host, and so is what is found by another protocol. */
-function placeOf({ attributes: { port, protocol } }: Item): { readonly port?: number; readonly proto?: string } {
+function portOf({ attributes: { port, protocol } }: Item): { readonly port?: number; readonly proto?: string } {
     return Number(port ?? 0) !== 0 && PROTOCOLS.some((proto) => proto === protocol)
         ? { port: Number(port), proto: protocol as string }
         : {};
@@ -95,7 +95,7 @@ function placeOf({ attributes: { port, protocol } }: Item): { readonly port?: nu
 function servicesOf(items: readonly Item[]): readonly object[] {
     const services = new Map<string, object>();
     for (const item of items) {
-        const { port, proto } = placeOf(item);
+        const { port, proto } = portOf(item);
         const name = (item.attributes.svc_name ?? '').replace(/\?$/, '');
         const isNamed = name !== '' && name !== 'unknown';
         const key = `${port}/${proto}`;
@@ -118,7 +118,7 @@ function noteOf(item: Item): object {
     const { pluginID = '', pluginFamily = '' } = item.attributes;
     const told = TOLD.map((element) => [element, textOf(item, element)]).filter(([, text]) => text !== '');
     return {
-        ...placeOf(item),
+        ...portOf(item),
         ntype: `nessus.plugin.${pluginID}`,
         data: { name: nameOf(item), family: pluginFamily, ...Object.fromEntries(told) },
     };
@@ -128,7 +128,7 @@ function vulnOf(item: Item): object {
     const score = textOf(item, 'cvss3_base_score') || textOf(item, 'cvss_base_score');
     const severity = SEVERITIES[severityOf(item)] ?? item.attributes.severity;
     const info = [`Severity: ${severity}${score === '' ? '' : `, CVSS ${score}`}`, ...TOLD.map((element) => textOf(item, element))];
-    return { ...placeOf(item), name: nameOf(item), info: vulnInfo(info.filter((text) => text !== '').join('\n\n')), refs: refsOf(item) };
+    return { ...portOf(item), name: nameOf(item), info: vulnInfo(info.filter((text) => text !== '').join('\n\n')), refs: refsOf(item) };
 }
 
 function refsOf(item: Item): readonly string[] {

@@ -60,7 +60,7 @@ const TRIED = { apart: 4, within: 600, turnEvery: 20 } as const;
  * The place of an attempt stays empty for such a part of the time that it took, and no longer than so many milliseconds: attempts that took long end
  * together, by their time limit, and one hand-out for all of them costs hardly more than one for each.
  */
-const EMPTY = { part: 1 / 40, most: 50 } as const;
+const EMPTY = { part: 1 / 40, max: 50 } as const;
 
 /** A dispatcher that is stopped. What fails is reported and tried again at the next poll. */
 export function dispatcher(context: DispatcherContext): Dispatcher {
@@ -311,7 +311,7 @@ function awaitedAttempts() {
 
         /** @returns Within how many milliseconds to look; null when the last dispatch has left nothing that waits for attempts of this exporter. */
         noteAttemptEnd(exporterId: string, took: number): number | null {
-            const within = Math.min(EMPTY.most, Math.floor(took * EMPTY.part));
+            const within = Math.min(EMPTY.max, Math.floor(took * EMPTY.part));
             unseen.set(exporterId, Math.min(within, unseen.get(exporterId) ?? within));
             return awaited.has(exporterId) ? within : null;
         },

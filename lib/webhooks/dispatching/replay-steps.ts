@@ -6,16 +6,16 @@ import type { Turns } from './turns.ts';
  * Milliseconds between two steps of replays: the first two, which have as much to spread; at least; at most while their deliveries are handed out; at
  * most while none are; and while no replay is known. A step costs as much whether it has one delivery or twenty.
  */
-const STEP_EVERY = { first: 100, least: 25, most: 200, unused: 500, unknown: 10_000 } as const;
+const STEP_EVERY = { first: 100, min: 25, max: 200, unused: 500, unknown: 10_000 } as const;
 
 /** Deliveries that a step should have; steps become rarer or more frequent until it has. */
-const OF_A_STEP = { least: 12, most: 24 } as const;
+const OF_A_STEP = { min: 12, max: 24 } as const;
 
 /** Milliseconds by which a timer may end before its time: a hand-out that finds no step due yet costs as much as one that does. */
 const EARLY = 2;
 
 /** The most deliveries of one replay that a step makes due. */
-const MOST_OF_A_STEP = 1_000;
+const MAX_OF_A_STEP = 1_000;
 
 /** What was handed out after a step. */
 export interface AfterStep {
@@ -50,7 +50,7 @@ export function replaySteps(
             // Before it is asked: where that fails, what is due is dispatched all the same, and replays wait.
             next = monotonic() + STEP_EVERY.unknown;
             isUnfinished = false;
-            isUnfinished = await replays.advance(MOST_OF_A_STEP);
+            isUnfinished = await replays.advance(MAX_OF_A_STEP);
             if (isUnfinished) {
                 next = monotonic() + pause;
             } else {
@@ -69,7 +69,7 @@ export function replaySteps(
             if (advanced) {
                 pause = pauseAfter(pause, atOnce, inTurns.length);
                 // So many are sent at less cost together.
-                addInTurns(inTurns, inTurns.length > OF_A_STEP.most ? 0 : untilNext);
+                addInTurns(inTurns, inTurns.length > OF_A_STEP.max ? 0 : untilNext);
             }
             return untilNext;
         },
@@ -81,8 +81,8 @@ function pauseAfter(pause: number, atOnce: number, inTurns: number): number {
     if (atOnce + inTurns === 0) {
         return Math.min(2 * pause, STEP_EVERY.unused);
     }
-    if (atOnce > 0 || inTurns > OF_A_STEP.most) {
-        return Math.max(Math.min(pause, STEP_EVERY.most) / 2, STEP_EVERY.least);
+    if (atOnce > 0 || inTurns > OF_A_STEP.max) {
+        return Math.max(Math.min(pause, STEP_EVERY.max) / 2, STEP_EVERY.min);
     }
-    return Math.min(inTurns < OF_A_STEP.least ? 2 * pause : pause, STEP_EVERY.most);
+    return Math.min(inTurns < OF_A_STEP.min ? 2 * pause : pause, STEP_EVERY.max);
 }

@@ -141,7 +141,7 @@ export interface LogLine {
 const QUIET = 60_000;
 
 /** Exporters with a line in the last minute. Of more, the one whose line is the longest ago is forgotten, with what was not told since. */
-const MOST = 10_000;
+const MAX_TOLD = 10_000;
 
 /** What a line has of a delivery that will not be tried again, and of several. */
 const ENDINGS = {
@@ -176,7 +176,7 @@ export function logLines(now: () => number = () => performance.now()): (event: W
         told.delete(exporterId);
         told.set(exporterId, { at: now(), untold: new Map() });
         const [oldest] = told.keys();
-        if (told.size > MOST && oldest !== undefined) {
+        if (told.size > MAX_TOLD && oldest !== undefined) {
             told.delete(oldest);
         }
         return endedLine(event, type, last?.untold);

@@ -131,12 +131,12 @@ function endsOf(text: string, ends: readonly number[]): readonly number[] {
     return [...new Set(all)];
 }
 
-/** The place of the last of these ascending numbers that is not above another one; -1 where all are. */
-function lastUpTo(most: number, numbers: readonly number[]): number {
+/** The index of the last of these ascending numbers that is not above another one; -1 where all are. */
+function lastUpTo(max: number, numbers: readonly number[]): number {
     let [low, high] = [0, numbers.length];
     while (low < high) {
         const middle = (low + high) >>> 1;
-        [low, high] = (numbers[middle] as number) <= most ? [middle + 1, high] : [low, middle];
+        [low, high] = (numbers[middle] as number) <= max ? [middle + 1, high] : [low, middle];
     }
     return low - 1;
 }
@@ -146,22 +146,22 @@ function unescaping(pattern: RegExp, characterOf: (match: RegExpExecArray) => st
     return (view) => {
         const parts: string[] = [];
         /** Where each character stands that replaces something, and what it replaces. */
-        const [places, begins, ends]: [number[], number[], number[]] = [[], [], []];
+        const [positions, begins, ends]: [number[], number[], number[]] = [[], [], []];
         let copiedTo = 0;
         for (const match of view.text.matchAll(pattern)) {
             const sign = characterOf(match);
             if (sign !== undefined) {
                 const between = view.text.slice(copiedTo, match.index);
                 parts.push(between, sign);
-                places.push((places.at(-1) ?? -1) + between.length + 1);
+                positions.push((positions.at(-1) ?? -1) + between.length + 1);
                 copiedTo = match.index + match[0].length;
                 begins.push(match.index);
                 ends.push(copiedTo);
             }
         }
         const replacedAt = (at: number): Span => {
-            const last = lastUpTo(at, places);
-            const beyond = at - (places[last] ?? -1);
+            const last = lastUpTo(at, positions);
+            const beyond = at - (positions[last] ?? -1);
             const end = ends[last] ?? 0;
             return beyond === 0 ? [begins[last] as number, end] : [end + beyond - 1, end + beyond];
         };
@@ -169,7 +169,7 @@ function unescaping(pattern: RegExp, characterOf: (match: RegExpExecArray) => st
         const decodedEnd = (end: number): number => {
             const last = lastUpTo(end - 1, begins);
             const beyond = end - (ends[last] ?? 0);
-            return beyond < 0 ? (places[last] as number) : (places[last] ?? -1) + 1 + beyond;
+            return beyond < 0 ? (positions[last] as number) : (positions[last] ?? -1) + 1 + beyond;
         };
         const text = parts.join('') + view.text.slice(copiedTo);
         const spanOf = (from: number, to: number): Span => view.spanOf(replacedAt(from)[0], replacedAt(to - 1)[1]);
@@ -220,16 +220,16 @@ const APART = '\uFFFF';
 function decoding(runs: RegExp, encoding: 'base64' | 'hex', offsets: readonly number[], bits: number): (view: View) => View {
     return (view) => {
         const parts: string[] = [];
-        /** Where the bytes of each run begin, and what finds the place of the digit in it that is so far behind the first. */
-        const [begins, placeOfDigit, ends]: [number[], ((digit: number) => number)[], number[]] = [[], [], []];
+        /** Where the bytes of each run begin, and what finds the position of the digit in it that is so far behind the first. */
+        const [begins, positionOfDigit, ends]: [number[], ((digit: number) => number)[], number[]] = [[], [], []];
         let length = 0;
         for (const { 0: run, index } of view.text.matchAll(runs)) {
             const digits = run.replaceAll(/[\r\n]/g, '');
-            const places = digits === run ? null : Array.from(run.matchAll(/[^\r\n]/g), (digit) => digit.index);
+            const positions = digits === run ? null : Array.from(run.matchAll(/[^\r\n]/g), (digit) => digit.index);
             for (const offset of offsets) {
                 const bytes = Buffer.from(digits.slice(offset), encoding).toString('latin1');
                 begins.push(length);
-                placeOfDigit.push((digit) => index + (places?.[offset + digit] ?? offset + digit));
+                positionOfDigit.push((digit) => index + (positions?.[offset + digit] ?? offset + digit));
                 parts.push(bytes, APART);
                 length += bytes.length + 1;
                 if (view.ends.includes(index + run.length)) {
@@ -239,9 +239,9 @@ function decoding(runs: RegExp, encoding: 'base64' | 'hex', offsets: readonly nu
         }
         const spanOf = (from: number, to: number): Span => {
             const last = lastUpTo(from, begins);
-            const [begin, placeOf] = [begins[last] as number, placeOfDigit[last] as (digit: number) => number];
-            const first = placeOf(Math.floor(((from - begin) * 8) / bits));
-            return view.spanOf(first, placeOf(Math.floor(((to - begin) * 8 - 1) / bits)) + 1);
+            const [begin, positionOf] = [begins[last] as number, positionOfDigit[last] as (digit: number) => number];
+            const first = positionOf(Math.floor(((from - begin) * 8) / bits));
+            return view.spanOf(first, positionOf(Math.floor(((to - begin) * 8 - 1) / bits)) + 1);
         };
         return { text: parts.join(''), spanOf, ends, bytes: true };
     };

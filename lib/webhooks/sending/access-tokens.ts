@@ -67,7 +67,7 @@ const DEFAULT_LIFE = 300_000;
 const MAX_LIFE = 24 * 3_600_000;
 
 /** The last part of its life, and at most so many milliseconds, in which a token is replaced before it ends. */
-const RENEWED_IN = { part: 0.2, most: 60_000 };
+const RENEWED_IN = { part: 0.2, max: 60_000 };
 
 /** Milliseconds before an attempt asks again for a token that could not be renewed, but is still valid. */
 const RENEW_AGAIN = 10_000;
@@ -103,7 +103,7 @@ export function accessTokens({
         );
         const since = monotonic();
         const endsAt = since + life;
-        const renewAt = endsAt - Math.min(life * RENEWED_IN.part, RENEWED_IN.most);
+        const renewAt = endsAt - Math.min(life * RENEWED_IN.part, RENEWED_IN.max);
         return keep(exporterId, { use, token, since, endsAt, renewAt, accepted: false });
     }
 

@@ -14,7 +14,7 @@ export interface AttemptPace {
  * most of all for names that have to be looked up; and what begins together runs into its time limit together, with as much work again. Meanwhile
  * nothing would go out to a receiver that is well.
  */
-const TOGETHER = { most: 8, apart: 5 } as const;
+const TOGETHER = { max: 8, apart: 5 } as const;
 
 /** Exporters that are known to have failed; beyond them, those that did so first are forgotten. */
 const MAX_FAILING = 1_000;
@@ -23,11 +23,11 @@ const MAX_FAILING = 1_000;
 export function attemptPace(): AttemptPace {
     const failing = new Set<string>();
     const waiting: (() => void)[] = [];
-    let places: number = TOGETHER.most;
+    let places: number = TOGETHER.max;
 
     function nextTurn(): void {
-        const next = waiting.splice(0, TOGETHER.most);
-        places = TOGETHER.most - next.length;
+        const next = waiting.splice(0, TOGETHER.max);
+        places = TOGETHER.max - next.length;
         for (const begin of next) {
             begin();
         }
@@ -44,7 +44,7 @@ export function attemptPace(): AttemptPace {
             if (places === 0) {
                 return new Promise((resolve) => waiting.push(resolve));
             }
-            if (places === TOGETHER.most) {
+            if (places === TOGETHER.max) {
                 setTimeout(nextTurn, TOGETHER.apart);
             }
             places -= 1;

@@ -23,7 +23,7 @@ export const STATEMENTS: Concurrency = { runs: 1, silentAfter: 1_000, runsWithSi
 
 /** Outcomes of one kind, how many of which share a statement at most, and from how many on they wait for no more. */
 interface Kind {
-    readonly most: number;
+    readonly max: number;
     readonly enough: number;
     includes(recorded: RecordedOutcome): boolean;
 }
@@ -35,9 +35,9 @@ const isDelivered = ({ next }: RecordedOutcome): boolean => next.state === 'deli
  * for as long as a healthy receiver takes to answer; successes do not come so.
  */
 const KINDS: readonly Kind[] = [
-    { most: 200, enough: 20, includes: isQuickSuccess },
-    { most: 100, enough: 20, includes: (recorded) => isDelivered(recorded) && !isQuickSuccess(recorded) },
-    { most: 16, enough: 16, includes: (recorded) => !isDelivered(recorded) },
+    { max: 200, enough: 20, includes: isQuickSuccess },
+    { max: 100, enough: 20, includes: (recorded) => isDelivered(recorded) && !isQuickSuccess(recorded) },
+    { max: 16, enough: 16, includes: (recorded) => !isDelivered(recorded) },
 ];
 
 /** Milliseconds between the tries to record an outcome, the last one for ever: what is not recorded is sent again. */
@@ -47,7 +47,7 @@ const RECORD_RETRIES: readonly number[] = [100, 300, 1000];
 const MAX_REFUSALS = 5;
 
 /** What took long waits such a part of that time for others that end meanwhile, and so many milliseconds at most. */
-const SLOW = { part: 1 / 20, most: 100 } as const;
+const SLOW = { part: 1 / 20, max: 100 } as const;
 
 /** Milliseconds for which the success of what is replayed waits. Behind that of a retry others may, for the next step of a slow start. */
 const LATE_ANYWAY = 25;
@@ -128,7 +128,7 @@ function mayWait(recorded: RecordedOutcome, { attempt, attemptSinceReplay, singl
     if (isQuickSuccess(recorded)) {
         return attemptSinceReplay === 1 && attempt > 1 ? LATE_ANYWAY : 0;
     }
-    return Math.min(SLOW.most, Math.floor(recorded.outcome.timings.total * SLOW.part));
+    return Math.min(SLOW.max, Math.floor(recorded.outcome.timings.total * SLOW.part));
 }
 
 /** Outcomes share statements with their own kind, the kinds in turn; of a delivery one at a time is recorded. */
@@ -163,7 +163,7 @@ function outcomeBatches({ deliveries, breaker }: Pick<WebhooksContext, 'deliveri
 }
 
 /** Those of one kind that share a statement now: once there are enough or one of them does not wait, all, those that could wait last. */
-function ready<Call extends { readonly item: Waiting }>(calls: readonly Call[], { most, enough }: Kind): readonly Call[] {
+function ready<Call extends { readonly item: Waiting }>(calls: readonly Call[], { max, enough }: Kind): readonly Call[] {
     const pressing = calls.filter(({ item }) => !item.waits);
-    return calls.length < enough && pressing.length === 0 ? [] : [...pressing, ...calls.filter(({ item }) => item.waits)].slice(0, most);
+    return calls.length < enough && pressing.length === 0 ? [] : [...pressing, ...calls.filter(({ item }) => item.waits)].slice(0, max);
 }

@@ -6,7 +6,7 @@ import type { WebhooksContext } from '../webhooks-context.ts';
 const BATCH = 200;
 
 /** The bytes of bodies that are read ahead at once, at most. */
-const MOST_BYTES = 1_048_576;
+const MAX_BYTES = 1_048_576;
 
 /** For how many milliseconds those who hand out wait for a read: new events go out after it, and a connection may have fallen silent. */
 const PATIENCE = 150;
@@ -45,7 +45,7 @@ export function readingAhead({
             const token = reservation?.token;
             return token === undefined ? [] : [{ deliveryId, token, duration: claimDuration, reservation: token, keepsReservation: true }];
         });
-        const maxBytes = Math.min(MOST_BYTES, bodyMemory.spare());
+        const maxBytes = Math.min(MAX_BYTES, bodyMemory.spare());
         if (requests.length > 1 && maxBytes > 0 && !isReading) {
             isReading = true;
             const done = messageCache

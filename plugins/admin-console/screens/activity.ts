@@ -71,10 +71,10 @@ function countsChart(slices: readonly ActivitySlice[], texts: Texts) {
         ['rest', Math.max(0, deliveries - delivered - failed)],
     ]);
     const total = slices.reduce((sum, { deliveries }) => sum + deliveries, 0);
-    const most = Math.max(...slices.map(({ deliveries }) => deliveries));
+    const max = Math.max(...slices.map(({ deliveries }) => deliveries));
     const more = slices.some((slice) => slice.more) ? '+' : '';
-    const says = filled(texts.activity.counts, [total.toLocaleString(texts.locale) + more, most.toLocaleString(texts.locale) + more]);
-    return { says, names: ['delivered', 'failed', 'rest'], ...axisOf(slices, texts), ...drawn(bars, most) };
+    const says = filled(texts.activity.counts, [total.toLocaleString(texts.locale) + more, max.toLocaleString(texts.locale) + more]);
+    return { says, names: ['delivered', 'failed', 'rest'], ...axisOf(slices, texts), ...drawn(bars, max) };
 }
 
 /** Null where nothing was delivered. */

@@ -1,7 +1,8 @@
 import type { Command } from 'commander';
 import { ScanwireError } from '../../lib/errors.ts';
 import type { AskedFilter, DeliveryMessage } from '../../lib/webhooks/deliveries/deliveries.ts';
-import { DELIVERY_STATES, type Delivery } from '../../lib/webhooks/deliveries/delivery-store.ts';
+import { DELIVERY_STATES } from '../../lib/webhooks/deliveries/delivery-states.ts';
+import type { Delivery } from '../../lib/webhooks/deliveries/delivery-store.ts';
 import type { Replay } from '../../lib/webhooks/deliveries/replays.ts';
 import type { AttemptView } from '../../plugins/admin-console/operations.ts';
 import { type Answer, type Call, command, definedFields } from '../command.ts';

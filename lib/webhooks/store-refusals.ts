@@ -1,22 +1,6 @@
 import { ScanwireError } from '../errors.ts';
-import type { Delivery, DeliveryState } from './deliveries/delivery-store.ts';
 import type { StoredExporter } from './exporters/exporter.ts';
 import type { ExporterPatch } from './exporters/exporter-patch.ts';
-
-const REPLAYABLE: readonly DeliveryState[] = ['delivered', 'exhausted', 'poisoned', 'held'];
-
-/** Whether a delivery was tried, and is tried again by itself. */
-export function waitsAgain({ state, attempts }: Pick<Delivery, 'state' | 'attempts'>): boolean {
-    return state === 'pending' && attempts > 0;
-}
-
-/** Whether a store replays a delivery: one that has ended, is held, or was tried in vain and waits. */
-export function isReplayable(delivery: Pick<Delivery, 'state' | 'attempts'>): boolean {
-    return REPLAYABLE.includes(delivery.state) || waitsAgain(delivery);
-}
-
-/** Deliveries that a store ends for good when it is asked to. */
-export const DISCARDABLE: readonly DeliveryState[] = ['pending', 'exhausted', 'poisoned', 'held'];
 
 /** What every store refuses, in the same words. */
 export const storeRefusals = {

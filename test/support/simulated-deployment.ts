@@ -4,7 +4,7 @@ import { memoryQueue, memoryWebhooks } from '../../adapters/memory/index.ts';
 import { egressGuard } from '../../lib/egress/guard.ts';
 import { ScanwireError } from '../../lib/errors.ts';
 import { type KeyRing, keyRing } from '../../lib/keys/key-ring.ts';
-import type { DeliveryState } from '../../lib/webhooks/deliveries/delivery-store.ts';
+import type { DeliveryState } from '../../lib/webhooks/deliveries/delivery-states.ts';
 import type { DeliveryQueue, QueueWorker } from '../../lib/webhooks/dispatching/delivery-queue.ts';
 import type { InvestigationCreated } from '../../lib/webhooks/events/event-body-types.ts';
 import type { WebhooksOptions } from '../../lib/webhooks/options.ts';

@@ -1,8 +1,9 @@
+import { DISCARDABLE, isReplayable } from '../../../lib/webhooks/deliveries/delivery-states.ts';
 import type { Delivery, DeliveryStore } from '../../../lib/webhooks/deliveries/delivery-store.ts';
 import { isCountKept } from '../../../lib/webhooks/deliveries/kept-counts.ts';
 import type { DeliveryContent, EventSummary } from '../../../lib/webhooks/events/new-event.ts';
 import type { TraceStore } from '../../../lib/webhooks/observing/trace-store.ts';
-import { DISCARDABLE, isReplayable, storeRefusals } from '../../../lib/webhooks/store-refusals.ts';
+import { storeRefusals } from '../../../lib/webhooks/store-refusals.ts';
 import { accept } from './acceptance.ts';
 import { attemptLists } from './attempt-lists.ts';
 import { claim, nameBegun, sweep } from './claims.ts';

@@ -1,7 +1,7 @@
 import type { SliceCounts, SliceOptions } from '../../../lib/webhooks/deliveries/activity.ts';
 import type { DeliveryFilter, DeliveryQuery } from '../../../lib/webhooks/deliveries/deliveries.ts';
+import { hasEnded } from '../../../lib/webhooks/deliveries/delivery-states.ts';
 import type { Delivery } from '../../../lib/webhooks/deliveries/delivery-store.ts';
-import { hasEnded } from '../../../lib/webhooks/deliveries/kept-counts.ts';
 import { asDelivery, type DeliveryRow, type WebhookState } from './webhook-state.ts';
 
 /** The newest deliveries that a query asks for. */

@@ -1,5 +1,5 @@
-import type { DeliveryState, Dispatched } from '../../../lib/webhooks/deliveries/delivery-store.ts';
-import { hasEnded } from '../../../lib/webhooks/deliveries/kept-counts.ts';
+import { type DeliveryState, hasEnded } from '../../../lib/webhooks/deliveries/delivery-states.ts';
+import type { Dispatched } from '../../../lib/webhooks/deliveries/delivery-store.ts';
 import { faultDelay } from '../../../lib/webhooks/outcomes/breaker.ts';
 import { INTERRUPTIONS, interrupted } from '../../../lib/webhooks/outcomes/outcome.ts';
 import { keepOrder } from './order-keys.ts';

@@ -1,4 +1,4 @@
-import type { DeliveryState } from '../../../lib/webhooks/deliveries/delivery-store.ts';
+import { type DeliveryState, hasFailed, isInFlight } from '../../../lib/webhooks/deliveries/delivery-states.ts';
 import type { StoredExporter } from '../../../lib/webhooks/exporters/exporter.ts';
 import type { DeliveryRow, ExporterRow, WebhookState } from './webhook-state.ts';
 
@@ -6,7 +6,7 @@ import type { DeliveryRow, ExporterRow, WebhookState } from './webhook-state.ts'
 export function keepOrder({ inOrder, exporters }: WebhookState, row: DeliveryRow, next: DeliveryState, isFinal: boolean): void {
     const exporter = exporters.get(row.exporterId);
     const ended = row.state === 'held' || row.finishedAt !== null;
-    const holds = (next === 'exhausted' || next === 'poisoned') && exporter !== undefined && holdsKeys(exporter);
+    const holds = hasFailed(next) && exporter !== undefined && holdsKeys(exporter);
     if (next === 'pending' && ended && row.orderKey !== null && exporter?.ordered === true) {
         inOrder.add(row);
     } else if (isFinal && !holds) {
@@ -36,7 +36,7 @@ export function turnsOf({ inOrder }: Pick<WebhookState, 'inOrder'>): (row: Deliv
         const key = keyOf(row);
         const first = firsts.get(key) ?? row;
         firsts.set(key, row.seq < first.seq ? row : first);
-        if (row.state === 'queued' || row.state === 'sending') {
+        if (isInFlight(row.state)) {
             flying.add(key);
         }
     }

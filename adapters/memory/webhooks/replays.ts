@@ -1,3 +1,4 @@
+import { hasFailed } from '../../../lib/webhooks/deliveries/delivery-states.ts';
 import type { Replay, ReplayStore } from '../../../lib/webhooks/deliveries/replays.ts';
 import { storeRefusals } from '../../../lib/webhooks/store-refusals.ts';
 import { restartSchedule } from './delivery-transitions.ts';
@@ -103,7 +104,7 @@ function chosenDeliveries(
     }
 
     const ended = rows.filter(({ state, finishedAt, seq }) => {
-        return (state === 'exhausted' || state === 'poisoned') && finishedAt !== null && finishedAt >= failedSince && seq >= position;
+        return hasFailed(state) && finishedAt !== null && finishedAt >= failedSince && seq >= position;
     });
     const waiting = rows.filter(({ state, priority, queuedAt }) => {
         return state === 'pending' && priority === 2 && queuedAt !== null && queuedAt >= failedSince && queuedAt < createdAt;

@@ -1,4 +1,5 @@
 import type { Executor } from '../../../lib/transaction.ts';
+import { REPLAYABLE } from '../../../lib/webhooks/deliveries/delivery-states.ts';
 import type { Attempt, Delivery, DeliveryStore } from '../../../lib/webhooks/deliveries/delivery-store.ts';
 import type { DeliveryContent, EventSummary } from '../../../lib/webhooks/events/new-event.ts';
 import type { TraceStore } from '../../../lib/webhooks/observing/trace-store.ts';
@@ -76,7 +77,7 @@ replayed as (
     from exporter e, event v
     where
         d.id = $1 and d.exporter_id = e.id and d.event_id = v.id
-        and (d.state in ('delivered', 'exhausted', 'poisoned', 'held') or d.state = 'pending' and d.attempts > 0)
+        and (d.state in (${REPLAYABLE.map((state) => `'${state}'`).join(', ')}) or d.state = 'pending' and d.attempts > 0)
     returning d.*
 )
 select ${DELIVERY_COLUMNS}

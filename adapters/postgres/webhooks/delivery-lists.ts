@@ -1,9 +1,11 @@
+import { isUuid } from '../../../lib/schema-validation.ts';
 import type { Executor } from '../../../lib/transaction.ts';
 import type { SliceCounts, SliceOptions } from '../../../lib/webhooks/deliveries/activity.ts';
 import type { DeliveryFilter, DeliveryQuery } from '../../../lib/webhooks/deliveries/deliveries.ts';
-import type { Delivery, DeliveryState } from '../../../lib/webhooks/deliveries/delivery-store.ts';
+import type { DeliveryState } from '../../../lib/webhooks/deliveries/delivery-states.ts';
+import type { Delivery } from '../../../lib/webhooks/deliveries/delivery-store.ts';
 import { isCountKept } from '../../../lib/webhooks/deliveries/kept-counts.ts';
-import { isUuid, type Row, type Time, uuidOrNull, withDates } from '../database.ts';
+import { type Row, type Time, uuidOrNull, withDates } from '../database.ts';
 import { countKept } from './delivery-counts.ts';
 
 /** A `Delivery` of deliveries `d`, their events `v` and, where they still exist, exporters `e`. */

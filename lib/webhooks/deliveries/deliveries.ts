@@ -11,7 +11,8 @@ import type { WebhooksContext } from '../webhooks-context.ts';
 import { type Activity, type ActivityQuery, activityOf } from './activity.ts';
 import { type AttemptLists, attemptListsOf } from './attempt-lists.ts';
 import { heeded, wholeFilterSchema, wholeQuerySchema } from './delivery-filter.ts';
-import type { Delivery, DeliveryState } from './delivery-store.ts';
+import type { DeliveryState } from './delivery-states.ts';
+import type { Delivery } from './delivery-store.ts';
 import { countIn, type DeliveryCount } from './kept-counts.ts';
 import { type Replays, replaysOf } from './replays.ts';
 

@@ -3,7 +3,8 @@ import { ScanwireError } from '../../errors.ts';
 import { OUTCOME_CODES } from '../outcomes/outcome.ts';
 import type { AttemptFilter, AttemptQuery } from './attempt-lists.ts';
 import type { AskedFilter, AskedQuery, DeliveryFilter, DeliveryQuery } from './deliveries.ts';
-import { DELIVERY_STATES, type DeliveryStore } from './delivery-store.ts';
+import { DELIVERY_STATES } from './delivery-states.ts';
+import type { DeliveryStore } from './delivery-store.ts';
 
 /** What deliveries can be asked by; ids and kinds are texts, and one that names nothing finds nothing. */
 const FIELDS = {

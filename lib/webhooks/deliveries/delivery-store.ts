@@ -12,33 +12,9 @@ import type { NextState } from '../outcomes/retry-schedule.ts';
 import type { SliceCounts, SliceOptions } from './activity.ts';
 import type { AttemptStore } from './attempt-lists.ts';
 import type { DeliveryFilter, DeliveryQuery } from './deliveries.ts';
+import type { DeliveryState } from './delivery-states.ts';
 import type { ReplayStore } from './replays.ts';
 import type { RetentionStore } from './retention.ts';
-
-/**
- * - `pending`: waits for its time (`dueAt`) and for room in its exporter's window.
- * - `queued`: a job for it was handed to the queue.
- * - `sending`: an attempt was claimed and its outcome has not been recorded.
- * - `delivered`, `exhausted` (no tries left; kept for replay), `poisoned` (its attempts seem to end the processes that make them; kept
- *   for replay), `cancelled` (its exporter was removed, or it was discarded), `erased` (the body of its event was, before it had ended): final. A delivery
- *   that has ended, or is finished, is one in these states.
- * - `held`: was accepted while its exporter was stopped by an outcome. It has not ended, yet waits for nothing but a replay, the removal of
- *   its exporter or the erasure of its event.
- */
-export const DELIVERY_STATES = [
-    'pending',
-    'queued',
-    'sending',
-    'delivered',
-    'exhausted',
-    'poisoned',
-    'cancelled',
-    'erased',
-    'held',
-] as const;
-
-/** One of {@link DELIVERY_STATES}. */
-export type DeliveryState = (typeof DELIVERY_STATES)[number];
 
 /** One event on its way to one exporter. */
 export interface Delivery {

@@ -1,9 +1,7 @@
 import { MAX_COUNTED } from '../exporters/exporter-health.ts';
 import type { DeliveryFilter } from './deliveries.ts';
-import type { DeliveryState, DeliveryStore } from './delivery-store.ts';
-
-/** Others wait, are held, or are in flight. */
-const ENDED: ReadonlySet<DeliveryState> = new Set(['delivered', 'exhausted', 'poisoned', 'cancelled', 'erased']);
+import { hasEnded } from './delivery-states.ts';
+import type { DeliveryStore } from './delivery-store.ts';
 
 /** Whether count may be kept of those of a filter that have ended: of each exporter, state, kind and outcome. */
 export function isCountKept({ state, eventId, since, until, after }: DeliveryFilter): boolean {
@@ -14,11 +12,6 @@ export function isCountKept({ state, eventId, since, until, after }: DeliveryFil
         until === undefined &&
         after === undefined
     );
-}
-
-/** Whether nothing more comes of a delivery by itself. */
-export function hasEnded(state: DeliveryState): boolean {
-    return ENDED.has(state);
 }
 
 /** A number of deliveries, or of attempts. */

@@ -2,6 +2,7 @@ import Joi from 'joi';
 import type * as Prometheus from 'prom-client';
 import { optionalPackage, ScanwireError } from '../../errors.ts';
 import { checked, objectWith } from '../../schema-validation.ts';
+import { UNFINISHED_STATES } from '../deliveries/delivery-states.ts';
 import { BREAKERS, type Breaker, type Overview } from '../exporters/exporter-health.ts';
 import type { Webhooks } from '../webhooks.ts';
 import type { DeliveryEvent, WebhookEvent } from './emitted-events.ts';
@@ -56,7 +57,6 @@ const DURATIONS = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15, 20, 30]
 const LATENCIES = [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 15, 60, 300, 1800, 7200, 28_800, 86_400, 259_200];
 
 const EXPORTER_STATES: readonly ('stopped' | Breaker)[] = [...BREAKERS, 'stopped'];
-const DELIVERY_STATES = ['pending', 'queued', 'sending'] as const;
 const PARTS = ['process', 'store', 'queue'] as const;
 
 /**
@@ -226,7 +226,7 @@ function addGauges(client: Client, registry: Prometheus.Registry, { source, onEr
         }
     };
 
-    gauge('scanwire_deliveries', 'Deliveries that have not ended, by state', ['state'], countedBy('deliveries', DELIVERY_STATES));
+    gauge('scanwire_deliveries', 'Deliveries that have not ended, by state', ['state'], countedBy('deliveries', UNFINISHED_STATES));
     gauge('scanwire_exporters', 'Exporters by state of their breaker, or stopped', ['state'], countedBy('exporters', EXPORTER_STATES));
     gauge('scanwire_sending_processes', 'Processes that send and are alive', [], async (made) => {
         const overview = await counted();

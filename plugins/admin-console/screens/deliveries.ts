@@ -1,8 +1,8 @@
 import type { DeliveryFilter } from '../../../lib/webhooks/deliveries/deliveries.ts';
-import { DELIVERY_STATES, type Delivery } from '../../../lib/webhooks/deliveries/delivery-store.ts';
+import { DELIVERY_STATES, waitsAgain } from '../../../lib/webhooks/deliveries/delivery-states.ts';
+import type { Delivery } from '../../../lib/webhooks/deliveries/delivery-store.ts';
 import type { DeliveryCount } from '../../../lib/webhooks/deliveries/kept-counts.ts';
 import { OUTCOME_CODES } from '../../../lib/webhooks/outcomes/outcome.ts';
-import { waitsAgain } from '../../../lib/webhooks/store-refusals.ts';
 import { activityRoute, activityTemplates } from './activity.ts';
 import { deliveryLive, deliveryRoutes, deliveryTemplates, type Named, namedExporters, nameOf, stateShown } from './delivery.ts';
 import { counted, type Texts } from './languages.ts';

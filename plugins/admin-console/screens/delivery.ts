@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import { ScanwireError } from '../../../lib/errors.ts';
 import type { DeliveryMessage } from '../../../lib/webhooks/deliveries/deliveries.ts';
-import type { Delivery, DeliveryState } from '../../../lib/webhooks/deliveries/delivery-store.ts';
-import { DISCARDABLE, isReplayable, waitsAgain } from '../../../lib/webhooks/store-refusals.ts';
+import { DISCARDABLE, hasFailed, isReplayable, waitsAgain } from '../../../lib/webhooks/deliveries/delivery-states.ts';
+import type { Delivery } from '../../../lib/webhooks/deliveries/delivery-store.ts';
 import type { Output } from '../operations.ts';
 import { attemptShown, attemptTemplates, outcomeShown } from './attempt.ts';
 import { errorText, filled, type Texts } from './languages.ts';
@@ -90,8 +90,6 @@ export function nameOf(exporters: readonly Named[], exporterId: string): string 
     return exporters.find(({ id }) => id === exporterId)?.name || exporterId;
 }
 
-const GIVEN_UP: readonly DeliveryState[] = ['exhausted', 'poisoned'];
-
 /** The state of a delivery, as pages say it. */
 export interface StateShown {
     readonly text: string;
@@ -104,7 +102,7 @@ export interface StateShown {
 export function stateShown(delivery: Delivery, now: Date, texts: Texts): StateShown {
     const { states, waits } = texts.deliveries;
     if (!waitsAgain(delivery)) {
-        return { text: states[delivery.state], failed: GIVEN_UP.includes(delivery.state), nextTry: null };
+        return { text: states[delivery.state], failed: hasFailed(delivery.state), nextTry: null };
     }
 
     const isLater = delivery.dueAt.getTime() > now.getTime();

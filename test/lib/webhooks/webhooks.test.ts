@@ -9,7 +9,7 @@ import { type PoolLike, postgresWebhooks } from '../../../adapters/postgres/inde
 import { egressGuard } from '../../../lib/egress/guard.ts';
 import { ScanwireError } from '../../../lib/errors.ts';
 import { keyRing } from '../../../lib/keys/key-ring.ts';
-import type { DeliveryState } from '../../../lib/webhooks/deliveries/delivery-store.ts';
+import type { DeliveryState } from '../../../lib/webhooks/deliveries/delivery-states.ts';
 import type { WebhookEvent } from '../../../lib/webhooks/observing/emitted-events.ts';
 import type { WebhooksOptions } from '../../../lib/webhooks/options.ts';
 import { httpSender } from '../../../lib/webhooks/sending/http-sender.ts';

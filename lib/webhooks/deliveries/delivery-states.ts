@@ -1,0 +1,62 @@
+import type { Delivery } from './delivery-store.ts';
+
+/**
+ * - `pending`: waits for its time (`dueAt`) and for room in its exporter's window.
+ * - `queued`: a job for it was handed to the queue.
+ * - `sending`: an attempt was claimed and its outcome has not been recorded.
+ * - `delivered`, `exhausted` (no tries left; kept for replay), `poisoned` (its attempts seem to end the processes that make them; kept
+ *   for replay), `cancelled` (its exporter was removed, or it was discarded), `erased` (the body of its event was, before it had ended): final. A delivery
+ *   that has ended, or is finished, is one in these states.
+ * - `held`: was accepted while its exporter was stopped by an outcome. It has not ended, yet waits for nothing but a replay, the removal of
+ *   its exporter or the erasure of its event.
+ */
+export const DELIVERY_STATES = [
+    'pending',
+    'queued',
+    'sending',
+    'delivered',
+    'exhausted',
+    'poisoned',
+    'cancelled',
+    'erased',
+    'held',
+] as const;
+
+/** One of {@link DELIVERY_STATES}. */
+export type DeliveryState = (typeof DELIVERY_STATES)[number];
+
+/** States of deliveries that wait or are on their way. Those that are `held` do neither. */
+export const UNFINISHED_STATES = ['pending', 'queued', 'sending'] as const;
+
+/** Whether a delivery was handed to the queue, or an attempt of it was claimed, and has no outcome yet. */
+export function isInFlight(state: DeliveryState): boolean {
+    return state === 'queued' || state === 'sending';
+}
+
+const ENDED: ReadonlySet<DeliveryState> = new Set(['delivered', 'exhausted', 'poisoned', 'cancelled', 'erased']);
+
+/** Whether nothing more comes of a delivery by itself. */
+export function hasEnded(state: DeliveryState): boolean {
+    return ENDED.has(state);
+}
+
+/** Whether a delivery has ended because its attempts failed. */
+export function hasFailed(state: DeliveryState): boolean {
+    return state === 'exhausted' || state === 'poisoned';
+}
+
+/** Whether a delivery was tried, and is tried again by itself. */
+export function waitsAgain({ state, attempts }: Pick<Delivery, 'state' | 'attempts'>): boolean {
+    return state === 'pending' && attempts > 0;
+}
+
+/** Deliveries that a store replays when it is asked to, whatever was tried; see {@link isReplayable} for the others. */
+export const REPLAYABLE: readonly DeliveryState[] = ['delivered', 'exhausted', 'poisoned', 'held'];
+
+/** Whether a store replays a delivery: one that has ended, is held, or was tried in vain and waits. */
+export function isReplayable(delivery: Pick<Delivery, 'state' | 'attempts'>): boolean {
+    return REPLAYABLE.includes(delivery.state) || waitsAgain(delivery);
+}
+
+/** Deliveries that a store ends for good when it is asked to. */
+export const DISCARDABLE: readonly DeliveryState[] = ['pending', 'exhausted', 'poisoned', 'held'];

@@ -9,7 +9,7 @@ import {
 } from '../../lib/webhooks/deliveries/delivery-filter.ts';
 import { replaySchema } from '../../lib/webhooks/deliveries/replays.ts';
 import { ownerSchema } from '../../lib/webhooks/exporters/exporter.ts';
-import { OUTCOME_CODES } from '../../lib/webhooks/outcomes/outcome.ts';
+import { ATTEMPT_PHASES, OUTCOME_CODES } from '../../lib/webhooks/outcomes/outcome.ts';
 import { RULE_SETS } from '../../lib/webhooks/setting-values.ts';
 import { byId, flag, id, nullableCount, nullableDate } from './field-schemas.ts';
 import type { OperationSchemas } from './operation-schemas.ts';
@@ -18,10 +18,7 @@ import type { OperationName } from './operations.ts';
 const { count, time: date, text, nullableText } = FIELD_SCHEMAS;
 
 const timingsSchema = Joi.object({
-    dns: nullableCount(),
-    connect: nullableCount(),
-    tls: nullableCount(),
-    firstByte: nullableCount(),
+    ...Object.fromEntries(ATTEMPT_PHASES.map((phase) => [phase, nullableCount()])),
     total: count,
 }).description('Milliseconds; null for a phase that was not reached or not needed');
 

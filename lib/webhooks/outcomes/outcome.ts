@@ -40,6 +40,9 @@ export const OUTCOME_CODES = [
 /** One of {@link OUTCOME_CODES}. */
 export type OutcomeCode = (typeof OUTCOME_CODES)[number];
 
+/** The phases of an attempt that are timed, in their order. */
+export const ATTEMPT_PHASES = ['dns', 'connect', 'tls', 'firstByte'] as const;
+
 /** Whole milliseconds from the start of the attempt's phase to its end; null for a phase that was not reached or not needed. */
 export interface Timings {
     readonly dns: number | null;
@@ -81,7 +84,7 @@ export interface PresentedCertificate {
 export type AttemptResult = Pick<Outcome, 'code' | 'status' | 'detail' | 'retryAfter'>;
 
 /** What is measured on the way, kept apart from the result so that a failed attempt still tells how far it came. Times in milliseconds. */
-export interface AttemptProgress extends Record<Exclude<keyof Timings, 'total'>, number | null> {
+export interface AttemptProgress extends Record<(typeof ATTEMPT_PHASES)[number], number | null> {
     address: string | null;
     fingerprint: string | null;
     certificate: PresentedCertificate | null;

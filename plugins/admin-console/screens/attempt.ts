@@ -1,4 +1,4 @@
-import type { Timings } from '../../../lib/webhooks/outcomes/outcome.ts';
+import { ATTEMPT_PHASES, type Timings } from '../../../lib/webhooks/outcomes/outcome.ts';
 import type { OutcomeWords } from '../../../lib/webhooks/outcomes/outcome-words.ts';
 import type { ResponseBody } from '../../../lib/webhooks/outcomes/response-bodies.ts';
 import type { AttemptView } from '../operations.ts';
@@ -69,18 +69,16 @@ export function attemptShown(attempt: AttemptView, texts: Texts, next?: AttemptV
     return { ...attempt, words, response, answer, ...(timings === null ? { bar: null, took: [] } : barOf(timings, texts)) };
 }
 
-const PHASES = ['dns', 'connect', 'tls', 'firstByte'] as const;
-
 /** The phases of an attempt one behind the other, in percent of all of it, and the same in words. */
 function barOf(timings: Timings, texts: Texts): Pick<AttemptShown, 'bar' | 'took'> {
     const { total } = timings;
     let from = 0;
-    const bar = PHASES.flatMap((phase) => {
+    const bar = ATTEMPT_PHASES.flatMap((phase) => {
         const width = Math.min(100 - from, (100 * (timings[phase] ?? 0)) / Math.max(1, total));
         from += width;
         return width === 0 ? [] : [{ phase, from: (from - width).toFixed(1), width: width.toFixed(1) }];
     });
-    const took = [...PHASES, 'total' as const].flatMap((phase) => {
+    const took = [...ATTEMPT_PHASES, 'total' as const].flatMap((phase) => {
         const milliseconds = timings[phase];
         return milliseconds === null ? [] : [`${texts.exporters.steps[phase]} ${durationText(texts, milliseconds)}`];
     });

@@ -1,6 +1,6 @@
 import type { Delivery } from '../../../lib/webhooks/deliveries/delivery-store.ts';
 import type { ExporterSummary } from '../../../lib/webhooks/exporters/exporter-lists.ts';
-import type { OutcomeCode, Timings } from '../../../lib/webhooks/outcomes/outcome.ts';
+import { ATTEMPT_PHASES, type OutcomeCode, type Timings } from '../../../lib/webhooks/outcomes/outcome.ts';
 import type { Output } from '../operations.ts';
 import { type OutcomeShown, outcomeShown } from './attempt.ts';
 import { waitingFor } from './deliveries.ts';
@@ -106,7 +106,7 @@ function hasFailed(test: Delivery | undefined): boolean {
     return test !== undefined && test.finishedAt !== null && test.lastCode !== 'delivered';
 }
 
-const STEPS = ['dns', 'connect', 'tls', 'firstByte', 'total'] as const;
+const STEPS = [...ATTEMPT_PHASES, 'total'] as const;
 
 /** Each step with what it took. How long all of it takes is told once it is known. */
 function stepsOf(timings: Timings, isOver: boolean, texts: Texts): readonly (readonly [string, string])[] {

@@ -1,5 +1,5 @@
 /** What routes of several plugins have in common: the ids of their paths, their query, how bodies come, and a header of every answer. */
-import type { Lifecycle, Request } from '@hapi/hapi';
+import type { Lifecycle, Request, RouteOptionsPayload } from '@hapi/hapi';
 import type Joi from 'joi';
 import { checked } from '../lib/schema-validation.ts';
 import { orBadRequest } from './errors.ts';
@@ -30,6 +30,14 @@ export const UNPACKED_ONLY = 'Content-Encoding must not be given: JSON is sent a
 export function isPacked({ headers }: Request): boolean {
     return !/^(?:|identity)$/i.test(String(headers['content-encoding'] ?? '').trim());
 }
+
+/** For a route that refuses, or drops, what it is sent: neither the size nor the type of the body is looked at. */
+export const UNREAD_BODY: RouteOptionsPayload = {
+    parse: false,
+    output: 'stream',
+    maxBytes: Number.MAX_SAFE_INTEGER,
+    override: 'application/octet-stream',
+};
 
 /** Lets no browser guess what an answer is, whether it comes from a handler or is a refusal; for `onPreResponse` of a route. */
 export const unsniffed: { readonly method: Lifecycle.Method } = {

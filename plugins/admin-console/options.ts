@@ -3,6 +3,7 @@ import Joi from 'joi';
 import type { AuditTrail } from '../../lib/audit/audit-trail.ts';
 import { objectWith, ROUTE_PATH } from '../../lib/schema-validation.ts';
 import { authSchema, type InstanceOptions, instanceSchema } from '../instance.ts';
+import { logFailure } from '../log-and-events.ts';
 import { type Caller, named, OPERATOR } from './audit.ts';
 import { handlersOf } from './handlers.ts';
 import type { OperationName } from './operations.ts';
@@ -135,6 +136,16 @@ export const optionsSchema: Joi.ObjectSchema<Settings> = Joi.object<Settings, tr
 function withPart(system: HostSystem, { message }: Joi.CustomHelpers): HostSystem | Joi.ErrorReport {
     const isThere = Object.values(system).some((part) => part !== undefined);
     return isThere ? system : message({ custom: '{{#label}} must have a part that is not undefined: register its plugin before' });
+}
+
+/** Whether the application lets a request in. What goes wrong while it is asked is logged, and lets nobody in. */
+export async function isAuthorized(request: Request, { authorize }: Pick<Settings, 'authorize'>): Promise<boolean> {
+    try {
+        return (await authorize(request)) === true;
+    } catch (error) {
+        logFailure(request, 'admin-console', error);
+        return false;
+    }
 }
 
 /** Who asks. @throws ScanwireError `MISCONFIGURED` for what is no name; what the application throws. */

@@ -21,7 +21,7 @@ import { streamCut, untilClosed, withFirst } from '../streamed-answers.ts';
 import { performerOf } from './handlers.ts';
 import { errorSchema, schemas } from './operation-schemas.ts';
 import { type Endpoint, endpoints, type OperationName, PROGRESS_TYPE } from './operations.ts';
-import { callerIn, operationsOf, type Settings } from './options.ts';
+import { callerIn, isAuthorized, operationsOf, type Settings } from './options.ts';
 
 type Handler = (input: object) => Promise<unknown>;
 
@@ -31,7 +31,7 @@ export function adminRoutes(settings: Settings): ServerRoute[] {
 }
 
 function adminRoute(name: OperationName, settings: Settings): ServerRoute {
-    const { prefix, auth, authorize, instance } = settings;
+    const { prefix, auth, instance } = settings;
     const endpoint = endpoints[name];
     const { description, response } = schemas[name];
     return {
@@ -47,7 +47,7 @@ function adminRoute(name: OperationName, settings: Settings): ServerRoute {
             cache: { otherwise: 'no-store' },
             ext: {
                 ...(endpoint.streamed !== true && { onPreAuth: { method: asItIs } }),
-                onPostAuth: { method: authorized(authorize) },
+                onPostAuth: { method: authorized(settings) },
                 onPreResponse: unsniffed,
             },
             ...(endpoint.method !== 'GET' && { payload: payloadOf(endpoint) }),
@@ -90,19 +90,11 @@ function validationOf(name: OperationName, { method, streamed }: Endpoint): Rout
 const asItIs: Lifecycle.Method = (request, h) =>
     isPacked(request) ? refused(h, 415, { code: 'INVALID_INPUT', message: UNPACKED_ONLY }).takeover() : h.continue;
 
-/** Asks the application. What goes wrong there is logged, and lets nobody in. */
-function authorized(authorize: Settings['authorize']): Lifecycle.Method {
-    return async (request, h) => {
-        try {
-            if ((await authorize(request)) === true) {
-                return h.continue;
-            }
-        } catch (error) {
-            log(request, error);
-        }
-
-        return refused(h, 403, { code: 'FORBIDDEN', message: 'Access needs the rights of an administrator' }).takeover();
-    };
+function authorized(settings: Pick<Settings, 'authorize'>): Lifecycle.Method {
+    return async (request, h) =>
+        (await isAuthorized(request, settings))
+            ? h.continue
+            : refused(h, 403, { code: 'FORBIDDEN', message: 'Access needs the rights of an administrator' }).takeover();
 }
 
 /** A body that is too long, of another type, or no JSON. */
@@ -235,14 +227,10 @@ function refusalOf(error: unknown, request: Request): Refusal {
         return { code: error.code, field: error.field, message: error.message, problems: error.problems };
     }
 
-    log(request, error);
+    logFailure(request, 'admin-console', error);
     return { code: 'INTERNAL', message: 'The server failed; its log says why' };
 }
 
 function refused(h: ResponseToolkit, status: number, error: Refusal): ResponseObject {
     return h.response({ error }).code(status);
-}
-
-function log(request: Request, error: unknown): void {
-    logFailure(request, 'admin-console', error);
 }

@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream';
 import * as Boom from '@hapi/boom';
-import type { Lifecycle, NamedPlugin, Request, ResponseToolkit, RouteOptions, RouteOptionsPayload, ServerRoute } from '@hapi/hapi';
+import type { Lifecycle, NamedPlugin, Request, ResponseToolkit, RouteOptions, ServerRoute } from '@hapi/hapi';
 import Joi from 'joi';
 import { ScanwireError } from '../../lib/errors.ts';
 import { MAX_ID } from '../../lib/inventory/fields.ts';
@@ -14,7 +14,7 @@ import { authSchema, claimInstance, type InstanceOptions, instanceSchema } from 
 import { leadPathsBelow } from '../leading-paths.ts';
 import { MAX_STREAMS, maxStreamsSchema, type Streams, streamsOf } from '../open-streams.ts';
 import { bearerKey, licensed, needsScope, withStrategy, workspacesSeen } from '../route-authorization.ts';
-import { pathId, unsniffed } from '../route-parts.ts';
+import { pathId, UNREAD_BODY, unsniffed } from '../route-parts.ts';
 import { streamCut, untilClosed, withFirst } from '../streamed-answers.ts';
 import { called } from './json-rpc.ts';
 import { MORE, type MoreLists, type MoreSource, moreRowOf, moreRows, moreSchema } from './more-lists.ts';
@@ -77,14 +77,6 @@ export const plugin: NamedPlugin<MetasploitDataOptions> = {
     },
 };
 
-/** The body of what is refused, or dropped, is not looked at. */
-const UNREAD: RouteOptionsPayload = {
-    parse: false,
-    output: 'stream',
-    maxBytes: Number.MAX_SAFE_INTEGER,
-    override: 'application/octet-stream',
-};
-
 function routesOf(settings: MetasploitDataOptions): ServerRoute[] {
     const { store, more = {}, maxStreams } = settings;
     const streams = streamsOf(store, maxStreams ?? MAX_STREAMS);
@@ -112,14 +104,14 @@ function routesOf(settings: MetasploitDataOptions): ServerRoute[] {
             get(`/${name}/{id}`, more[name] === undefined ? data([]) : show((...asked) => moreRowOf(source, name, ...asked), streams)),
         ]),
         // The console tells of each of its commands, and complains of each answer that is not 200.
-        { method: 'POST', path: `${BASE}/events`, handler: data(''), options: { ...options, payload: UNREAD } },
+        { method: 'POST', path: `${BASE}/events`, handler: data(''), options: { ...options, payload: UNREAD_BODY } },
         { method: 'POST', path: `${BASE}/json-rpc`, handler: rpc(source), options: { ...options, payload: { maxBytes: 65_536 } } },
         { method: 'GET', path: `${BASE}/{path*}`, handler: unknown, options },
         {
             method: ['POST', 'PUT', 'PATCH', 'DELETE'],
             path: `${BASE}/{path*}`,
             handler: readOnly,
-            options: { ...options, payload: UNREAD },
+            options: { ...options, payload: UNREAD_BODY },
         },
     ];
 }

@@ -1,4 +1,4 @@
-import type { Lifecycle, NamedPlugin, Request, RequestRoute, RouteOptions, RouteOptionsPayload, Server } from '@hapi/hapi';
+import type { Lifecycle, NamedPlugin, Request, RequestRoute, RouteOptions, Server } from '@hapi/hapi';
 import { DENIAL } from '../../lib/keys/api-keys.ts';
 import { checked } from '../../lib/schema-validation.ts';
 import { VERSION } from '../../lib/version.ts';
@@ -7,7 +7,7 @@ import { isBelowIn, isDecodable, leadPathsBelow } from '../leading-paths.ts';
 import { logging } from '../log-and-events.ts';
 import { MAX_STREAMS, streamsOf } from '../open-streams.ts';
 import { atFreePaths, licensed, needsScope, withStrategy } from '../route-authorization.ts';
-import { unsniffed } from '../route-parts.ts';
+import { UNREAD_BODY, unsniffed } from '../route-parts.ts';
 import { base as basePage, type Resource, read, UNREADABLE, unknownRoute } from './handlers.ts';
 import { noteArrival } from './in-time.ts';
 import { optionsSchema, type RestApiV2Options } from './options.ts';
@@ -28,14 +28,6 @@ const DOCUMENT = '/openapi.json';
 /** One slash at the end, which stands for nothing. */
 const SLASH = /[^/]\/$/;
 const UNKNOWN_PATH = `${BASE_PATH}/{path*}`;
-
-/** The body of a request to no route is nobody's business: neither its size nor its type is looked at. */
-const UNREAD: RouteOptionsPayload = {
-    parse: false,
-    output: 'stream',
-    maxBytes: Number.MAX_SAFE_INTEGER,
-    override: 'application/octet-stream',
-};
 
 /** Registers the read-only REST API over the application's store, below `/rest_api/v2`. */
 export const plugin: NamedPlugin<RestApiV2Options> = {
@@ -61,7 +53,7 @@ export const plugin: NamedPlugin<RestApiV2Options> = {
                 atFreePaths(resource.option, () => addGetRoute(server, routeOptions, path, read(resource, streams)));
             }
             // Whatever is no route is refused or unknown like a row: without a key nobody learns which.
-            server.route({ method: '*', path: UNKNOWN_PATH, handler: unknownRoute, options: { ...routeOptions, payload: UNREAD } });
+            server.route({ method: '*', path: UNKNOWN_PATH, handler: unknownRoute, options: { ...routeOptions, payload: UNREAD_BODY } });
         });
         await describeApi(server, settings, { table, routeOptions });
         const base = `${server.realm.modifiers.route.prefix ?? ''}${BASE_PATH}`;

@@ -8,7 +8,7 @@ import { logFailure, logTags } from '../../log-and-events.ts';
 import { addAssets, contentPolicy } from '../../web-page.ts';
 import { performerOf } from '../handlers.ts';
 import type { OperationName } from '../operations.ts';
-import { callerIn, operationsOf, type ScreenSettings, type Settings } from '../options.ts';
+import { callerIn, isAuthorized, operationsOf, type ScreenSettings, type Settings } from '../options.ts';
 import { auditScreen } from './audit.ts';
 import { screenAssets } from './browser-files.ts';
 import { deliveriesScreen } from './deliveries.ts';
@@ -96,7 +96,7 @@ class Screens {
 
     /** Of a route: who may use it, and what it takes. */
     options(method: 'GET' | 'POST'): object {
-        const { auth, authorize } = this.#settings;
+        const { auth } = this.#settings;
         const refuse: Lifecycle.Method = (request, h) => this.#refusal(request, h, 400, ({ unreadable }) => unreadable);
         return {
             tags: ['admin-console', 'screens'],
@@ -104,7 +104,7 @@ class Screens {
             cors: false,
             cache: { otherwise: 'no-store' },
             state: { parse: true, failAction: 'ignore' },
-            ext: { onPostAuth: { method: this.#authorized(authorize) }, onPreResponse: { method: this.#guarded } },
+            ext: { onPostAuth: { method: this.#authorized }, onPreResponse: { method: this.#guarded } },
             ...(method === 'POST' && {
                 payload: { parse: false, output: 'data', allow: [FORM_TYPE], maxBytes: MAX_FORM, failAction: refuse },
             }),
@@ -258,19 +258,8 @@ class Screens {
         return page.takeover();
     }
 
-    #authorized(authorize: Settings['authorize']): Lifecycle.Method {
-        return async (request, h) => {
-            try {
-                if ((await authorize(request)) === true) {
-                    return h.continue;
-                }
-            } catch (error) {
-                logFailure(request, 'admin-console', error);
-            }
-
-            return await this.#refusal(request, h, 403, ({ forbidden }) => forbidden);
-        };
-    }
+    #authorized: Lifecycle.Method = async (request, h) =>
+        (await isAuthorized(request, this.#settings)) ? h.continue : await this.#refusal(request, h, 403, ({ forbidden }) => forbidden);
 
     /** Every answer, also that of who is not signed in, tells the browser what it must not do with it. */
     readonly #guarded: Lifecycle.Method = ({ response }, h) => {

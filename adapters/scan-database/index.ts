@@ -4,6 +4,7 @@ import { isRowId, MAX_ID } from '../../lib/inventory/fields.ts';
 import { HOST_FIELDS } from '../../lib/inventory/host.ts';
 import { wholeRows } from '../../lib/inventory/read-only-inventory.ts';
 import { SERVICE_FIELDS, VULN_FIELDS } from '../../lib/inventory/resources.ts';
+import { noteData } from '../../lib/inventory/scan-files/metasploit-columns.ts';
 import { FILTERS, type FilterName, SEARCHED } from '../../lib/inventory/selection.ts';
 import type { Collection, InventoryStore } from '../../lib/inventory/store.ts';
 import { checked } from '../../lib/schema-validation.ts';
@@ -259,20 +260,7 @@ function readSource(columns: Columns, name: keyof InventoryStore, { mend = (row)
     };
 }
 
-/** Reads the text as a JSON object; other text, such as serialised Ruby, stays as it is under `raw`. */
+/** Reads the text of the column as {@link noteData} does. */
 function documented(column: 'data' | 'datastore'): (row: GivenRow) => GivenRow {
-    return (row) => ({ ...row, [column]: document(row[column] as string | null) });
-}
-
-function document(text: string | null): unknown {
-    if (text === null || text === '') {
-        return {};
-    }
-
-    try {
-        const value: unknown = JSON.parse(text);
-        return typeof value === 'object' && value !== null && !Array.isArray(value) ? value : { raw: text };
-    } catch {
-        return { raw: text };
-    }
+    return (row) => ({ ...row, [column]: noteData(row[column] as string | null) });
 }

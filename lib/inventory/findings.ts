@@ -175,13 +175,17 @@ export function withReferences(info: string | null, refs: readonly string[]): st
 
 const CVE = /CVE-\d{4}-\d{4,7}/gi;
 
+/** The ids of CVE that a text names, in upper case. */
+export function cveIdsIn(text: string): readonly string[] {
+    return text.match(CVE)?.map((id) => id.toUpperCase()) ?? [];
+}
+
 /** What a vulnerability is called elsewhere: the ids of CVE that it names, and all that {@link withReferences} has written. */
 export function referencesOf({ name, info }: Readonly<Record<string, unknown>>): readonly string[] {
     const text = `${info ?? ''}`;
     const last = text.slice(text.lastIndexOf('\n') + 1);
     const written = last.startsWith(REFERENCES) ? last.slice(REFERENCES.length).split(' ') : [];
-    const ids = `${name ?? ''} ${text}`.match(CVE)?.map((id) => id.toUpperCase()) ?? [];
-    return [...new Set([...ids, ...written])];
+    return [...new Set([...cveIdsIn(`${name ?? ''} ${text}`), ...written])];
 }
 
 /**

@@ -1,7 +1,7 @@
 /** The methods `db.*` by which the framework's own MCP server reads, in JSON-RPC 2.0. */
 import Joi from 'joi';
 import { referencesOf } from '../../lib/inventory/findings.ts';
-import { checked } from '../../lib/schema-validation.ts';
+import { checked, count } from '../../lib/schema-validation.ts';
 import { type MoreName, type MoreSource, moreRows } from './more-lists.ts';
 import { type Asked, type ListName, listed, type Reader, type Row, type WholeInventory } from './rows.ts';
 import { type Relations, related } from './shown-rows.ts';
@@ -39,13 +39,13 @@ interface Options {
 const LIMIT = 100;
 const MAX_COUNT = 2_147_483_647;
 
-const count = (byDefault: number): Joi.NumberSchema => Joi.number().integer().min(0).max(MAX_COUNT).default(byDefault);
+const upTo32Bits = (byDefault: number): Joi.NumberSchema => count(0).max(MAX_COUNT).default(byDefault);
 const text = (): Joi.StringSchema => Joi.string().max(255);
 
 const optionsRule = Joi.object<Options>({
     workspace: text(),
-    limit: count(LIMIT),
-    offset: count(0),
+    limit: upTo32Bits(LIMIT),
+    offset: upTo32Bits(0),
     only_up: Joi.boolean().default(false),
     addresses: Joi.array().items(text()).single().min(1).max(1000),
     proto: text(),

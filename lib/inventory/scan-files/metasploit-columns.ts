@@ -23,9 +23,9 @@ export function given(columns: Columns, column: string): string | undefined {
     return hasValue(columns[column]) ? columns[column] : undefined;
 }
 
-/** Text that is no object is kept as it is. Objects of Ruby, in the form of its `Marshal`, are too: to read them is to run what they say. */
-export function noteData(text: string | undefined): object {
-    if (text === undefined) {
+/** What the JSON of a column says. Text that is no object is kept as it is. Objects of Ruby, in the form of its `Marshal`, are too: to read them is to run what they say. */
+export function noteData(text: string | null | undefined): object {
+    if (text === undefined || text === null || text === '') {
         return {};
     }
 

@@ -1,4 +1,4 @@
-import type { Findings, NoteInput, VulnInput } from '../findings.ts';
+import { cveIdsIn, type Findings, type NoteInput, type VulnInput } from '../findings.ts';
 import type { ServiceInput } from '../host.ts';
 import type { Attributes } from './read-xml.ts';
 import { vulnInfo, vulnName } from './scanner-text.ts';
@@ -103,8 +103,6 @@ function valueFrom(items: Table['items']): Value {
 
 type FoundVuln = VulnInput & { readonly refs: readonly string[] };
 
-const CVE = /^CVE-\d{4}-\d{4,7}$/;
-
 /** What `vulners` and the scripts that report by nmap's library `vulns` tell of. Ports that are not vulnerable have none. */
 function vulnsOf(id: string, elements: Value): readonly FoundVuln[] {
     return Object.entries(elements).flatMap(([key, value]) =>
@@ -116,7 +114,7 @@ function vulnsOf(id: string, elements: Value): readonly FoundVuln[] {
 function vulnersVulns(product: string, listed: Value): readonly FoundVuln[] {
     return (typeof listed === 'string' ? [] : Object.values(listed)).flatMap((entry: Value) => {
         const name = textAt(entry, 'id');
-        return CVE.test(name) ? [{ name, info: `CVSS ${textAt(entry, 'cvss') || 'unknown'}, ${product}`, refs: [name] }] : [];
+        return cveIdsIn(name)[0] === name ? [{ name, info: `CVSS ${textAt(entry, 'cvss') || 'unknown'}, ${product}`, refs: [name] }] : [];
     });
 }
 

@@ -67,6 +67,13 @@ function withoutValue(detail: SchemaComplaint | undefined): string {
     return quotesValue ? `${fieldPath(detail.path) || 'value'} is invalid` : detail.message.replace(' ref:', ' ');
 }
 
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+
+/** Whether a text is a UUID in its usual form, with four hyphens. A store that keeps ids as UUIDs has nothing under any other text. */
+export function isUuid(text: string): boolean {
+    return UUID.test(text);
+}
+
 /** Whether a value is an object with keys: not null and no array. */
 export function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
     return typeof value === 'object' && value !== null && !Array.isArray(value);
@@ -112,7 +119,10 @@ export const inMilliseconds = (min: number): Joi.NumberSchema =>
 
 /** An option in bytes. @param min What no application means to go below: less was meant in a larger unit. */
 export const inBytes = (min: number): Joi.NumberSchema =>
-    Joi.number().integer().min(min).messages({ 'number.min': '{{#label}} must be greater than or equal to {{#limit}}: it is in bytes' });
+    count(min).messages({ 'number.min': '{{#label}} must be greater than or equal to {{#limit}}: it is in bytes' });
+
+/** A number of things. */
+export const count = (min = 1): Joi.NumberSchema => Joi.number().integer().min(min);
 
 /** An option that gives the time; by default the clock of the machine. */
 export const clockSchema: Joi.FunctionSchema = Joi.function().default((): Clock => systemClock);

@@ -3,6 +3,7 @@ import { type BackendFactory, createRedisBackend } from 'bullmq';
 import type { Redis } from 'ioredis';
 import Joi from 'joi';
 import { ScanwireError } from '../../lib/errors.ts';
+import { processWarning } from '../../lib/process-warning.ts';
 import { checked, isObject } from '../../lib/schema-validation.ts';
 import type { DeliveryQueue } from '../../lib/webhooks/dispatching/delivery-queue.ts';
 import { connectionLosses } from './connection-losses.ts';
@@ -46,7 +47,7 @@ const optionsSchema = Joi.object<RedisQueueOptions>({
     prefix: Joi.string()
         .pattern(/^([A-Za-z0-9_-]+|\{[A-Za-z0-9_:-]+\})$/)
         .messages({ 'string.pattern.base': '{{#label}} must be letters, digits, "-" and "_", and in braces also ":"' }),
-    onWarning: Joi.function().default(() => (message: string) => process.emitWarning(message, 'ScanwireWarning')),
+    onWarning: Joi.function().default(() => processWarning),
 })
     .xor('url', 'connection')
     .required();

@@ -1,7 +1,7 @@
 import Joi from 'joi';
 import type { Clock } from '../../lib/clock.ts';
 import { ScanwireError } from '../../lib/errors.ts';
-import { checked, clockSchema } from '../../lib/schema-validation.ts';
+import { checked, clockSchema, isUuid } from '../../lib/schema-validation.ts';
 import type { Executor } from '../../lib/transaction.ts';
 import { within } from '../../lib/within.ts';
 import {
@@ -323,13 +323,6 @@ async function connected(pool: PoolLike, timeout: number, signal: AbortSignal | 
         );
         throw signal?.aborted === true && error === signal.reason ? error : storeError(error);
     }
-}
-
-const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
-
-/** Whether the database would take the text as a `uuid`; an id that it would refuse names nothing. */
-export function isUuid(text: string): boolean {
-    return UUID.test(text);
 }
 
 /** The id as a parameter: null, which equals no `uuid`, where the database would refuse the text. */

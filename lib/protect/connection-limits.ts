@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import Joi from 'joi';
-import { inMilliseconds } from '../schema-validation.ts';
+import { count, inMilliseconds } from '../schema-validation.ts';
 
 /** What a connection may take. All times are in milliseconds, a second at least. */
 export interface ConnectionLimits {
@@ -37,7 +37,6 @@ export type Limits = Required<{ [Name in Exclude<keyof ConnectionLimits, 'maxPer
 /** Limits once they were checked; without `isLong` and `now` where none was given. */
 export type CheckedLimits = Omit<Limits, 'isLong' | 'now'> & Partial<Pick<Limits, 'isLong' | 'now'>>;
 
-const count = (): Joi.NumberSchema => Joi.number().integer().min(1);
 /** Less was meant in seconds: hardly a client would get an answer. */
 const time = (byDefault: number): Joi.NumberSchema => inMilliseconds(1000).default(byDefault);
 

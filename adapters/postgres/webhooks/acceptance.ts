@@ -1,9 +1,10 @@
+import { isUuid } from '../../../lib/schema-validation.ts';
 import type { Executor } from '../../../lib/transaction.ts';
 import type { Acceptance, Dispatched } from '../../../lib/webhooks/deliveries/delivery-store.ts';
 import { SHARES } from '../../../lib/webhooks/dispatching/slot-shares.ts';
 import type { AcceptOptions, NewEvent, Recipient, Recipients } from '../../../lib/webhooks/events/new-event.ts';
 import { storeRefusals } from '../../../lib/webhooks/store-refusals.ts';
-import { guarded, isUuid } from '../database.ts';
+import { guarded } from '../database.ts';
 import { isUniqueViolation, joinedError } from '../database-errors.ts';
 import { prepared } from '../prepared.ts';
 import { DISPATCH, dispatchedFromRow } from './dispatch.ts';

@@ -1,3 +1,4 @@
+import { isUuid } from '../../../lib/schema-validation.ts';
 import type { Executor } from '../../../lib/transaction.ts';
 import {
     type AttemptFilter,
@@ -8,7 +9,7 @@ import {
 } from '../../../lib/webhooks/deliveries/attempt-lists.ts';
 import type { DeliveryFilter } from '../../../lib/webhooks/deliveries/deliveries.ts';
 import { OUTCOME_CODES } from '../../../lib/webhooks/outcomes/outcome.ts';
-import { isUuid, type Row, uuidOrNull, withDates } from '../database.ts';
+import { type Row, uuidOrNull, withDates } from '../database.ts';
 import { CODE, ENDED_LATE, IN_VAIN, TO_REPEAT, triedAgain } from '../migrations/0079-attempts-listed.ts';
 import { chosenBy, firstSince, type ListedRows, lastOldOf, type Parameter, SOON, type Span, withinSpans } from './delivery-lists.ts';
 

@@ -1,7 +1,7 @@
 import { type OnWarning, processWarning } from '../../../lib/process-warning.ts';
+import { isUuid } from '../../../lib/schema-validation.ts';
 import type { Executor } from '../../../lib/transaction.ts';
 import type { DeliveryFilter } from '../../../lib/webhooks/deliveries/deliveries.ts';
-import { isUuid } from '../database.ts';
 import { ENDED } from '../migrations/0076-counting-functions.ts';
 import { prepared } from '../prepared.ts';
 

@@ -1,3 +1,4 @@
+import { isUuid } from '../../../lib/schema-validation.ts';
 import type { Executor } from '../../../lib/transaction.ts';
 import type { SliceTally } from '../../../lib/webhooks/deliveries/activity.ts';
 import {
@@ -13,7 +14,7 @@ import {
 } from '../../../lib/webhooks/exporters/exporter-health.ts';
 import type { ExporterPageRequest } from '../../../lib/webhooks/exporters/exporter-lists.ts';
 import type { Outcome } from '../../../lib/webhooks/outcomes/outcome.ts';
-import { isUuid, type Row, type Time, withDates } from '../database.ts';
+import { type Row, type Time, withDates } from '../database.ts';
 
 /**
  * How exporters fare. `$1` their ids, `$2` a JSON array of ages, `$3` how many are counted at most. First tries are due when they are

@@ -1,10 +1,11 @@
+import { isUuid } from '../../../lib/schema-validation.ts';
 import type { Executor } from '../../../lib/transaction.ts';
 import type { ExporterNotice } from '../../../lib/webhooks/events/exporter-notices.ts';
 import type { StoredExporter } from '../../../lib/webhooks/exporters/exporter.ts';
 import type { ExporterSummary } from '../../../lib/webhooks/exporters/exporter-lists.ts';
 import type { ExporterStore } from '../../../lib/webhooks/exporters/exporter-store.ts';
 import { patchRefusal, storeRefusals } from '../../../lib/webhooks/store-refusals.ts';
-import { guarded, isUuid, type Row, type Time, uuidOrNull, withDates } from '../database.ts';
+import { guarded, type Row, type Time, uuidOrNull, withDates } from '../database.ts';
 import { isUniqueViolation, joinedError } from '../database-errors.ts';
 import { activityOfEach, countedIn, healths } from './exporter-health.ts';
 import { removeExporter } from './exporter-removal.ts';

@@ -1,10 +1,11 @@
+import { isUuid } from '../../../lib/schema-validation.ts';
 import type { Executor } from '../../../lib/transaction.ts';
 import type { RecordedOutcome } from '../../../lib/webhooks/deliveries/delivery-store.ts';
 import { isQuickSuccess, SHARES } from '../../../lib/webhooks/dispatching/slot-shares.ts';
 import { type BreakerRules, STOPPED_FAILING } from '../../../lib/webhooks/outcomes/breaker.ts';
 import { INTERRUPTIONS, interrupted } from '../../../lib/webhooks/outcomes/outcome.ts';
 import type { ResponseBody, ResponseStore } from '../../../lib/webhooks/outcomes/response-bodies.ts';
-import { isUuid, uuidOrNull } from '../database.ts';
+import { uuidOrNull } from '../database.ts';
 import { prepared } from '../prepared.ts';
 
 /** `$1` is a JSON array of outcomes, `$2` the rules of the breaker, `$3` the outcome of who sends what was delivered already. */

@@ -1,7 +1,8 @@
+import { isUuid } from '../../../lib/schema-validation.ts';
 import type { Executor } from '../../../lib/transaction.ts';
 import type { Replay, ReplayStore } from '../../../lib/webhooks/deliveries/replays.ts';
 import { storeRefusals } from '../../../lib/webhooks/store-refusals.ts';
-import { isUuid, type Row, uuidOrNull, withDates } from '../database.ts';
+import { type Row, uuidOrNull, withDates } from '../database.ts';
 
 const COLUMNS = `r.id, r.exporter_id as "exporterId", r.failed_since as "failedSince", r.rate, r.total, r.done, r.state,
     r.created_at as "createdAt", r.finished_at as "finishedAt"`;

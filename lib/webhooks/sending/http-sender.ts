@@ -5,7 +5,7 @@ import { type ConnectVetted, connectVetted } from '../../egress/connect.ts';
 import type { EgressGuard } from '../../egress/guard.ts';
 import { hostOf, portOf } from '../../egress/outgoing-url.ts';
 import { nameServersSchema, type Resolver, type ResolverOptions, resolverSchema } from '../../egress/resolver.ts';
-import { checked, clockSchema, milliseconds, objectWith } from '../../schema-validation.ts';
+import { checked, clockSchema, count, milliseconds, objectWith } from '../../schema-validation.ts';
 import { type Authentication, authorizationOf, egressProxy, isAuthorization } from '../exporters/authentication.ts';
 import { tlsContext } from '../exporters/client-certificate.ts';
 import { parseReceiverUrl } from '../exporters/receiver-url.ts';
@@ -83,15 +83,13 @@ export interface HttpSenderOptions extends Partial<SenderLimits>, Pick<ResolverO
     readonly clock?: Clock;
 }
 
-const count = (byDefault: number): Joi.NumberSchema => Joi.number().integer().min(1).default(byDefault);
-
 /** The rules of {@link SenderLimits}, with their defaults. No attempt takes longer than Standard Webhooks advises to wait for a receiver. */
 export const senderLimitSchemas: { readonly [Limit in keyof SenderLimits]: Joi.NumberSchema } = {
     dnsTimeout: milliseconds(5000, 100),
     connectTimeout: milliseconds(5000, 100),
     attemptTimeout: milliseconds(15_000, 100).max(30_000),
-    maxResponseBytes: count(65_536).min(0),
-    maxIdleConnections: count(256).min(0),
+    maxResponseBytes: count(0).default(65_536),
+    maxIdleConnections: count(0).default(256),
     socketMaxAge: milliseconds(60_000),
 };
 

@@ -2,18 +2,18 @@ import type { Request } from '@hapi/hapi';
 import type { InstanceOptions } from './instance.ts';
 import { announcing } from './log-and-events.ts';
 
-/** Made once: each would look at where it was made, which takes as long as all else that an answer's end does. */
+/** Made once, since making an error records the stack: that would take as long as everything else at the end of an answer. */
 const GONE = new DOMException('The connection of the request is gone', 'AbortError');
 
 /**
- * Aborts when the connection of the request is gone, and nobody waits for the rest of the work. Destroying the response's stream alone does not reach a store that waits for its
- * next batch: a generator ends only between two of them.
+ * Aborts when the connection of the request is gone, since then nobody waits for the rest of the work. To destroy the stream of the response would not be enough: a generator
+ * ends only between two batches, so that a store that is reading the next one would read on.
  */
 export function untilClosed(request: Request): AbortSignal {
     return whileOpen(request).signal;
 }
 
-/** The same for what may be read long before that: once it is, nobody has to be told. */
+/** The same for work that may be over long before the connection is gone. Call `done` once it is: then the signal aborts no more. */
 export function whileOpen({ raw }: Request): { readonly signal: AbortSignal; done(): void } {
     const controller = new AbortController();
     const leave = (): void => controller.abort(GONE);

@@ -1,7 +1,7 @@
 import { ScanwireError } from '../../lib/errors.ts';
 import { jsonText, printable } from '../../lib/printable.ts';
 
-/** One line on stderr that names field and reason, and one for each bad line of a file behind the first. What is our own fault is said with its message too, never with a stack. */
+/** Prints one line on stderr with the field and the reason, and one more for each further bad line of a file. A fault of our own is printed with its message too, and never with a stack. */
 export function printError(error: unknown, json: boolean): void {
     const { code, field = null, message, problems } = error instanceof ScanwireError ? error : internal(error);
     const others = problems?.slice(1).map((problem) => `  ${printable(problem.message)}\n`) ?? [];
@@ -12,7 +12,7 @@ export function printError(error: unknown, json: boolean): void {
     );
 }
 
-/** One line on stderr about what works, and had better be done in another way. */
+/** Prints one line on stderr about something that works, but had better be done in another way. */
 export function printWarning(field: string, message: string, json: boolean): void {
     process.stderr.write(json ? `${jsonText({ warning: { field, message } })}\n` : `scanwire: warning: ${printable(message)}\n`);
 }
@@ -23,7 +23,7 @@ function internal(
     return { code: 'INTERNAL', message: error instanceof Error ? `${error.name}: ${error.message}` : String(error) };
 }
 
-/** Most messages name their field. */
+/** The field in brackets, where the message does not name it already, as most do. */
 function named(field: string | null, message: string): string {
     return field === null || message.toLowerCase().includes(field.toLowerCase()) ? '' : ` (${printable(field)})`;
 }
@@ -43,10 +43,10 @@ export function fileError(action: 'read' | 'write', file: string, cause: unknown
     });
 }
 
-/** The same failure again within this time is not said again. */
+/** Milliseconds in which a failure is not printed a second time. */
 const QUIET = 10_000;
 
-/** Says on stderr, in one line each, what goes wrong in the background; what repeats is said once in a while. */
+/** Prints what goes wrong in the background on stderr, a line each. What repeats is printed once in a while only. */
 export function errorLog(): (error: unknown) => void {
     const saidAt = new Map<string, number>();
     return (error) => {

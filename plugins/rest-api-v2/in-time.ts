@@ -3,12 +3,12 @@ import { ScanwireError } from '../../lib/errors.ts';
 import { within } from '../../lib/within.ts';
 import { orUnavailable, type StoreFailure } from '../errors.ts';
 
-/** When the first byte of an answer, or a 503, is due: all that a request asks for in a row ends in less than 10 s. In milliseconds since it came in. */
+/** Milliseconds after the arrival of a request by which the first byte of its answer, or a 503, is due. Everything that it asks the store for, one after the other, is over in less than 10 s. */
 const DUE = 9_000;
-/** Until then a store that is asked gives up in time by itself: none of ours waits for longer than 9.5 s for one answer. */
+/** Milliseconds after the arrival within which a single question needs no timer: each of our stores gives up by itself after 9.5 s at the latest. */
 const EARLY = 400;
 
-/** When requests came in, by a clock that is never set: that of `request.info.received` may be. */
+/** When requests came in, by a monotonic clock: the one of `request.info.received` may be set meanwhile. */
 const arrivals = new WeakMap<Request, number>();
 
 /** Notes when a request came in. */
@@ -19,13 +19,13 @@ export const noteArrival: Lifecycle.Method = (request, h) => {
 
 /** How a store is asked. */
 interface Asking {
-    /** Whether it may ask several times, or let who asks wait for a turn for any time. Then the request has a timer from the beginning. */
+    /** Whether the store is asked several times, or may let the request wait for its turn for any length of time. Such a request has a timer from the beginning. */
     readonly mayQueue?: boolean;
 }
 
 /**
- * What `ask` resolves to, as {@link orUnavailable} does, and a 503 as well when it has not by the time that the answer is due, the checks of key and licence and what was asked
- * before included. Most requests need no timer for that.
+ * What `ask` resolves to; failures are answered as by {@link orUnavailable}. When `ask` has not resolved by the time that the answer is due, that is a 503 as well. The time
+ * counts from the arrival of the request, with the checks of key and licence and all that was asked before. Most requests need no timer for this.
  */
 export async function inTime<T>(
     request: Request,

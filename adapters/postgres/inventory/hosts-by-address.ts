@@ -1,10 +1,10 @@
 import { type AddressRange, blocksIn } from '../../../lib/address-range.ts';
 
-/** So few hosts are looked up each by its address, and sorted: a few milliseconds at most. */
+/** Up to so many hosts are looked up by their addresses and then sorted, which takes a few milliseconds at most. */
 const FEW = 2 ** 12;
-/** Of so few blocks the first hosts of each are sorted. With more of them PostgreSQL would compile the statement first, which takes a tenth of a second. */
+/** Up to so many blocks, the first hosts of each are read and sorted. With more blocks PostgreSQL would compile the statement first, which takes a tenth of a second. */
 const FEW_BLOCKS = 4;
-/** Beyond so many nearly all hosts are meant: the planner reads them in the order of their ids until there are enough. A /8 that begins anywhere. */
+/** A range of more blocks, larger than a /8 that begins anywhere, has nearly all hosts: the planner reads these in the order of their ids until there are enough. */
 const MAX_BLOCKS = 257;
 
 /** What the addresses of a block have in common, as the function of the migration `0069-address-blocks` says; and all of an address. */
@@ -43,7 +43,7 @@ export function idsByAddress({ range, parameter, ...others }: HostsByAddress): s
     );
 }
 
-/** Whether no more is read for a page than the hosts of a few blocks, whichever there are: in the order of ids any number may come before. */
+/** Whether a page reads no more than the hosts of a few blocks. Otherwise it reads in the order of ids, and may pass over any number of hosts. */
 export function isLookedUp(range: AddressRange, hasBlocks: boolean): boolean {
     const way = wayTo(range, hasBlocks);
     return way === idsOfFew || way === idsOfBlocks;
@@ -74,13 +74,13 @@ function versionOf({ first }: AddressRange): 4 | 6 {
     return first.includes(':') ? 6 : 4;
 }
 
-/** Not by the index of ids, which would be read as a whole: hence the `+ 0`. */
+/** The `+ 0` keeps the planner from the index of ids, which it would read as a whole. */
 function idsOfFew({ from, where, first, last, after, limit }: HostsBetween): string {
     const all = [...where, `rows.address between ${first} and ${last}`, `rows.id + 0 > ${after}`];
     return `select rows.id from ${from} where ${all.join(' and ')} order by rows.id + 0 limit ${limit}`;
 }
 
-/** A network of version 6 has more addresses than there are hosts anywhere, and mostly few of these: they are counted. */
+/** A network of IPv6 has more addresses than there are hosts anywhere, but usually few hosts: they are counted before the way is chosen. */
 function idsOfFewOrFromFirst(wanted: HostsBetween): string {
     const counted = `select count(*) from (
         select from scanwire.hosts rows where rows.workspace_id = $1 and rows.address between ${wanted.first} and ${wanted.last}
@@ -90,8 +90,8 @@ function idsOfFewOrFromFirst(wanted: HostsBetween): string {
 }
 
 /**
- * The first rows of each block that there is in the range, of which the planner has to know how few these are. Of most blocks all addresses are in the range: the planner must not take that condition
- * for one that few rows fulfil, hence the `case`.
+ * The first rows of each block of the range that has hosts. The `limit` on the blocks tells the planner how few blocks there are. In most blocks all addresses are in
+ * the range; the planner would take that condition for one that few rows fulfil, and the `case` hides it from the planner.
  */
 function idsOfBlocks(wanted: HostsBetween, maxBlocks: number): string {
     const { from, where, after, limit } = wanted;
@@ -102,7 +102,7 @@ function idsOfBlocks(wanted: HostsBetween, maxBlocks: number): string {
     ) found order by found.id limit ${limit}`;
 }
 
-/** In the order of ids until there are enough, from the first on that there is in one of the blocks: what comes before it is none of the range. */
+/** Reads in the order of ids until there are enough, beginning with the lowest id in any of the blocks: no host before it is in the range. */
 function idsFromFirst(wanted: HostsBetween): string {
     const { from, where, after, limit } = wanted;
     const minId = `select min(firsts.id) from unnest(array(${blocksOf(wanted)})) blocks (block) cross join lateral (

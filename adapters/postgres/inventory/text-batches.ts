@@ -6,7 +6,7 @@ import { prepared } from '../prepared.ts';
 import { batchOf, type TextOfRow } from './copy-out.ts';
 import { forManyListings, type Readers } from './readers.ts';
 
-/** They cost next to nothing here, so that round trips count sooner than with rows. The first batch is a small one: somebody waits for it. */
+/** Rows of the first batch, and of the next. Text costs little to read, so that batches are larger than those of rows, and round trips fewer. The first batch is small, since somebody waits for it. */
 const [FIRST_BATCH, BATCH] = [250, 1000];
 /** In a long listing, whose statements are planned each time: a megabyte of hosts. */
 const LONG_BATCH = 2000;
@@ -14,8 +14,8 @@ const LONG_BATCH = 2000;
 const BATCH_OF_SEVERAL = 500;
 
 /**
- * Of the texts of a batch, in bytes. Batches behind one with more, or that were as large if they had as many rows as others, have fewer: most rows have some
- * hundred bytes, while a scanned machine can make theirs say a hundred times as much.
+ * Maximum number of bytes of the texts of a batch. The batch behind one whose rows are longer than expected has fewer rows, so that it fits. Most rows have some hundred bytes,
+ * while a scanned machine can make its own a hundred times as long.
  */
 const MAX_BYTES = 8 * 2 ** 20;
 
@@ -96,7 +96,7 @@ export function textBatches<Row extends { readonly id: number }>(
             if (texts !== null) {
                 await batches.ask(batch.until ?? last, page);
                 if (batches.next() !== undefined) {
-                    // So that it is under way before somebody writes the text, which takes the thread.
+                    // So that the next batch is under way before the text is written, which occupies the thread.
                     await setImmediate();
                 }
                 for (const text of texts) {
@@ -219,14 +219,17 @@ function fittingLike({ texts, rows }: TextBatch): number {
     return bytes === 0 ? Number.POSITIVE_INFINITY : Math.max(1, Math.floor((rows * MAX_BYTES) / bytes));
 }
 
-/** The batches of one listing. Most listings have one or two; where there are more of text that is made, it is looked up where they end, so that several are read at once. */
+/**
+ * The batches of one listing. Most listings have one or two, which are read one after the other. In a longer listing whose text the database has to make, the ids at which
+ * batches end are looked up first, so that several batches can be read at once.
+ */
 function batchesAhead(reading: TextReading) {
     let asked: readonly AskedBatch[] = [reading.first()];
     let bounds: readonly number[] = [];
-    /** Those behind the ones that were asked for, or where they are none. */
+    /** The bounds behind those in `bounds`, while they are looked up or once they are known; null where none were asked for. */
     let further: Promise<readonly number[]> | null = null;
     let batches = 1;
-    /** Rows of which the texts would be no more than are held, if they were like those of the batch before. */
+    /** How many rows fit into `MAX_BYTES`, if they are as long as those of the batch before. */
     let fitting = Number.POSITIVE_INFINITY;
 
     function readBehind(behind: number, limit: number): AskedBatch {

@@ -67,15 +67,15 @@ export interface Dispatched {
 /** What a dispatch has done. */
 export interface DispatchResult {
     readonly handedOut: readonly Dispatched[];
-    /** Exporters whose attempts are waited for: the end of one may unblock deliveries that are due, for exporters that run and are not paused. */
+    /** Exporters of which an attempt that ends may let due deliveries go, those of exporters that run and are not paused. */
     readonly waitsFor: readonly string[];
 }
 
 /** Which deliveries to hand out. */
 export interface DispatchOptions extends HandOutOptions {
-    /** Maximum number of deliveries of one call. */
+    /** Maximum number of deliveries that one call hands out. */
     readonly limit: number;
-    /** The most deliveries a second, of all exporters and calls together, single-attempt ones first; any number when absent. */
+    /** Maximum number of deliveries a second, over all exporters and calls, single-attempt ones first; no limit when absent. */
     readonly rate?: number;
 }
 
@@ -93,9 +93,9 @@ export interface SweepOptions {
     readonly requeueAfter: number;
     /** Maximum number of lost claims, and of lost jobs. */
     readonly limit: number;
-    /** Of claims, only those count as lost whose session was ended: who else is silent may just not have reached the store. */
+    /** Whether only claims of ended sessions count as lost: a session that is merely silent may just not have reached the store. */
     readonly endedOnly?: boolean;
-    /** Told, as a sentence, what a sweep does besides and could not do this time. The process warns of it by default. */
+    /** Told, as a sentence, which of its other work a sweep could not do this time. A warning of the process by default. */
     readonly onWarning?: (message: string) => void;
 }
 
@@ -108,7 +108,7 @@ export interface ClaimRequest {
     readonly duration: number;
     /** Token of the {@link Reservation} of the job, absent when it has none. A delivery that has another one by now is not claimed. */
     readonly reservation?: string;
-    /** Whether the attempt goes on under `reservation`: then nothing is written, and what is needed to send is read. Else a claim with `token` replaces it. */
+    /** Whether the attempt goes on under `reservation`: then what is needed to send is read, and nothing is written. Otherwise a claim with `token` replaces the reservation. */
     readonly keepsReservation?: boolean;
 }
 
@@ -121,8 +121,8 @@ export interface Claim {
     /** Number of this attempt since the delivery was accepted, from 1. */
     readonly attempt: number;
     /**
-     * How far it is in the schedule: number of this attempt since the delivery was accepted or last replayed, from 1, without those that
-     * ended as `interrupted`, which were our fault.
+     * How far the delivery is in its retry schedule: the number of this attempt since it was accepted or last replayed, from 1. Attempts
+     * that ended as `interrupted` do not count, since they failed by a fault of ours.
      */
     readonly attemptSinceReplay: number;
     /** True for a delivery that gets a single attempt and is never retried: a `test`. */
@@ -141,8 +141,8 @@ export interface RecordedOutcome {
     readonly exporterId: string;
     readonly token: string;
     /**
-     * When it began, in the store's time, under a {@link Reservation}: the store may not know yet. Null for one that was claimed, whose beginning the
-     * store has written.
+     * When an attempt under a {@link Reservation} began, in the store's time: the store may not know that yet. Null for an attempt that was claimed,
+     * since the store wrote down its beginning with the claim.
      */
     readonly begunAt: Date | null;
     readonly outcome: Outcome;
@@ -160,9 +160,9 @@ export interface RecordedOutcome {
 
 /** Somebody who listens for what others store. */
 export interface Listening {
-    /** Resolves once it listens, could not at the first try, or was closed before. Never rejects. */
+    /** Resolves once it listens, once its first try has failed, or when it was closed before. Never rejects. */
     readonly ready: Promise<void>;
-    /** Hears nothing more from now on; resolves once what it used is free. */
+    /** Stops listening at once; resolves when what it used is free. */
     close(): Promise<void>;
 }
 
@@ -175,9 +175,9 @@ export interface Listening {
  * process asked. Processes whose clocks differ, or are set, change nothing.
  */
 export interface DeliveryStore {
-    /** What the rows are in: stores that name different ones are refused together. Absent where that cannot be known. */
+    /** The database that holds the rows: stores that name different databases are refused when they are given together. Absent where that cannot be known. */
     readonly database?: object;
-    /** What the rows are in, for people: `PostgreSQL`. */
+    /** What the database is called for people: `PostgreSQL`. */
     readonly name?: string;
     /** The store's time. */
     now(): Promise<Date>;
@@ -192,8 +192,8 @@ export interface DeliveryStore {
     accept(newEvents: readonly NewEvent[], options?: AcceptOptions): Promise<readonly Acceptance[]>;
 
     /**
-     * Whether `accept` heeds keys of the caller's. An event whose key was accepted before is not stored again: it is answered with the
-     * event and the deliveries of then. With another digest the whole call is refused.
+     * Whether `accept` heeds the caller's idempotency keys. An event whose key was accepted before is not stored again: the caller gets the event
+     * and the deliveries of the first time. If the digest differs from that of the first time, the whole call is refused.
      */
     readonly idempotent?: boolean;
 
@@ -203,74 +203,82 @@ export interface DeliveryStore {
      */
     readonly holds?: boolean;
     /**
-     * Whether order keys are heeded. A delivery to an exporter that is ordered, of an event with a key, is handed out (also by `accept`) only
-     * when none of the same exporter and key is in flight and none that was accepted before blocks the key. An unfinished one does (neither ended nor
-     * `held`), and one that is `exhausted` or `poisoned` where {@link StoredSettings.afterExhausted} is `hold`, until it is replayed, discarded or
-     * erased; it is not removed by {@link retention} until then. One that is replayed is unfinished again, and blocks what was accepted after it.
+     * Whether order keys are heeded. A delivery of an event with a key, to an exporter that is ordered, is handed out (also by `accept`) only
+     * when no delivery of the same exporter and key is in flight, and none that was accepted before blocks the key. What blocks it is a delivery that
+     * is unfinished (neither ended nor `held`); and, where {@link StoredSettings.afterExhausted} is `hold`, one that is `exhausted` or `poisoned`,
+     * until it is replayed, discarded or erased. Until then {@link retention} does not remove it. A delivery that is replayed is unfinished again,
+     * and blocks what was accepted after it.
      *
-     * Who accepts an event of a key waits for the end of those who have accepted one of the same key and not committed yet, so that this is the
-     * order. Whether an exporter is ordered is decided at acceptance; once it is not any more, all that waits goes as if it had no key.
+     * The order is that of the commits: whoever accepts an event of a key waits for those who have accepted one of the same key and have not
+     * committed yet. Whether an exporter is ordered is decided when a delivery is accepted; once the exporter is ordered no more, all that waits is
+     * sent as if it had no key.
      */
     readonly ordered?: boolean;
-    /** Whether `dispatch` heeds {@link DispatchOptions.rate}: a second's worth at most is handed out at once. */
+    /** Whether `dispatch` heeds {@link DispatchOptions.rate}: it hands out at most as much at once as the rate allows in a second. */
     readonly rated?: boolean;
 
     /** Whether `accept` can join a transaction of the application. */
     readonly transactions: boolean;
     /**
-     * Listens for the commits of transactions of the application with deliveries (PostgreSQL: `NOTIFY`): each commit wakes
-     * one listener of one process, the publisher's own where it listens; once, however many events were accepted in it, and where there are
-     * hundreds a second, once for several. A hint, which may be lost: rows are looked for all the same. Absent where commits cannot be heard.
+     * Listens for commits of the application's transactions in which events were accepted (PostgreSQL: `NOTIFY`). Each commit wakes one listener
+     * of one process, that of the publisher's own process if it listens. It does so once, however many events were accepted in it, and where there
+     * are hundreds of commits a second, once for several. This is a hint, which may be lost: due rows are found without it. Absent where commits cannot be heard.
      *
      * @param heard Called after a commit, and whenever one may have been missed, as at the beginning.
-     * @param onError Called once with why it cannot listen any more, or not yet; it is tried again until it is closed.
+     * @param onError Called once with the reason when it cannot listen, at the beginning or later; it goes on trying until it is closed.
      */
     listen?(heard: () => void, onError: (error: Error) => void): Listening;
 
     /**
-     * Marks due deliveries `queued`, at most a window of each exporter: single-attempt ones first and whatever the exporter's state, then, of
-     * exporters only that run and are not paused, within the rate of each ({@link StoredSettings.rate}), first tries before retries (which have
-     * {@link placesForRetries}) and older before newer. Exporters of a collector share the slots of the sessions that are alive, as {@link shareGroupsOf} says. Safe to call from several
-     * processes at once: no delivery is handed out twice.
+     * Marks due deliveries `queued`, of each exporter at most as many as its window has room for. Those with a single attempt come first, whatever
+     * the state of their exporter. The others are only those of exporters that run and are not paused, within the rate of each
+     * ({@link StoredSettings.rate}): first tries before retries (for which {@link placesForRetries} are kept free), and older before newer. The exporters of a
+     * collector share the slots of the sessions that are alive, as {@link shareGroupsOf} says. Safe to call from several processes at once: no
+     * delivery is handed out twice.
      */
     dispatch(options: DispatchOptions): Promise<DispatchResult>;
 
     /**
-     * Finds what queue or workers have lost. Attempts whose claim ran out or whose session ended: they end as `interrupted`, the deliveries become `pending`
-     * and due after {@link faultDelay}, `poisoned` after {@link FAULTS.poisonedAfter} of these in a row, or `exhausted` if they have a single attempt.
-     * Reservations that no session reports: every living one has sent a report with an {@link BegunAttempts.upTo} later than `beginBy` plus
-     * {@link RESERVATION_TIMES.reportedAfter} (those without `upTo` do not count); the deliveries become `pending`, and due as before.
-     * Jobs queued too long ago: their deliveries stay `queued`, as if from now on, and are returned without a reservation, to be added and claimed.
+     * Finds what the queue or workers have lost:
+     *
+     * - Attempts whose claim ran out or whose session has ended. They end as `interrupted`. Their deliveries become `pending` and due after
+     *   {@link faultDelay}; `poisoned` after {@link FAULTS.poisonedAfter} such ends in a row; or `exhausted` if they have a single attempt.
+     * - Reservations that no session has reported as begun, although every living session has sent a report whose {@link BegunAttempts.upTo} is
+     *   later than `beginBy` plus {@link RESERVATION_TIMES.reportedAfter} (sessions that send no `upTo` do not count). Their deliveries become `pending`,
+     *   and due as before.
+     * - Jobs that were queued too long ago. Their deliveries stay `queued`, as if they had been queued now, and are returned without a reservation,
+     *   so that their jobs are added again and have to be claimed.
      */
     sweep(options: SweepOptions): Promise<SweepResult>;
 
     /**
-     * Claims attempts: a `queued` delivery becomes `sending` with an open attempt. Null for one in any other state or whose exporter is gone. Null as well,
-     * and the delivery goes back to `pending`, where its exporter is stopped or paused (unless it has a single attempt), or where the session is not
-     * known (any more) or has another generation than the deployment.
+     * Claims attempts: a `queued` delivery becomes `sending` with an open attempt. The result is null for a delivery in any other state and for
+     * one whose exporter is gone. It is null too, and the delivery goes back to `pending`, where the exporter is stopped or paused (unless the delivery has a
+     * single attempt), and where the session is unknown, has ended, or has another generation than the deployment.
+     *
      * @param session The session that claims, so that its end ends the claims; null for none.
-     * @param maxBytes Of all bodies together, no limit when absent. The first body may be longer; from the next that does not fit on, there are no results.
+     * @param maxBytes Limit of all bodies together; none when absent. The first body may be longer. From the first further body that does not fit, results are null.
      */
     claim(requests: readonly ClaimRequest[], session: string | null, maxBytes?: number): Promise<readonly (Claim | null)[]>;
 
     /**
-     * Says that a session is alive, for so many milliseconds from now; its claims are lost unless it is said again in time. A session
-     * that is not known (any more) begins.
+     * Says that a session is alive for `duration` milliseconds from now. Unless that is said again in time, its claims are lost. A session that is
+     * unknown, or has ended, begins.
      *
      * @param begun Makes what the session has begun under reservations its own claims.
      * @returns The store's time.
      */
     keepAlive(session: Session, duration: number, begun?: BegunAttempts): Promise<Date>;
 
-    /** Those that are alive. */
+    /** The sessions that are alive. */
     sessions(): Promise<readonly Required<Pick<Session, 'id' | 'process' | 'slots' | 'opensUrls'>>[]>;
     /** Ends sessions: the next sweep takes their claims away. */
     endSessions(ids: readonly string[]): Promise<void>;
 
     /**
-     * Records outcomes. Resolves, for each, with whether its token was still that of the claim; where not, the attempt is completed (`late`)
-     * and by a `delivered` the delivery becomes `delivered` all the same, also one that is `poisoned`, but none that has ended otherwise; nothing
-     * else changes.
+     * Records outcomes. Resolves, for each, with whether its token was still that of the claim. Where it was not, the attempt is completed all the
+     * same, as `late`. If such an outcome is `delivered`, its delivery becomes `delivered` as well, unless it has ended in a state other than
+     * `poisoned`. Nothing else changes.
      */
     recordOutcomes(outcomes: readonly RecordedOutcome[], breaker: BreakerRules): Promise<readonly boolean[]>;
 
@@ -282,22 +290,31 @@ export interface DeliveryStore {
     /** Whether `list`, `count` and `activity` heed `exporterIds`, where it is refused otherwise. */
     readonly filtersByExporters?: boolean;
     list(query: DeliveryQuery): Promise<readonly Delivery[]>;
-    /** Whether `count` counts beyond `max`: where fewer than that have not ended, and no event, no time and no state in which a delivery still waits, is held or is in flight is asked for. */
+    /**
+     * Whether `count` may return more than `max`: such a store keeps the numbers of deliveries that have ended, and counts only the others one by
+     * one. It does so for a filter without an event, without a time, and with no state but those of deliveries that have ended; and only
+     * while fewer than `max` of the deliveries that the filter selects have not ended.
+     */
     readonly keepsCounts?: boolean;
-    /** How many there are, counted up to `max`, but for `keepsCounts`. */
+    /** How many there are, counted up to `max`; {@link keepsCounts} says when it may be more. */
     count(filter: DeliveryFilter, max: number): Promise<number>;
     /** What became of the deliveries between each two of these times, which ascend. Absent in a store that does not count them so. */
     activity?(bounds: readonly Date[], options: SliceOptions): Promise<readonly SliceCounts[]>;
 
     /**
-     * Restarts the retry schedule (a `test` gets a single attempt again) for a delivery that is `delivered`, `exhausted`, `poisoned` or `held`, or
-     * `pending` after an attempt: `pending`, due now, the same body and message id.
+     * Sends a delivery again that is `delivered`, `exhausted`, `poisoned` or `held`, or `pending` after an attempt. It becomes `pending`, due now, with the
+     * same body and message id, and its retry schedule begins anew (a `test` gets a single attempt again).
      *
      * @throws ScanwireError `NOT_FOUND`, `CONFLICT` when it is on its way or waits for its first try, its exporter was removed or its event was erased.
      */
     replay(id: string): Promise<Delivery>;
 
-    /** Ends as `cancelled` what is `pending`, `exhausted`, `poisoned` or `held`, else `CONFLICT`; others of its order key go on. Absent where it cannot. */
+    /**
+     * Ends a delivery that is `pending`, `exhausted`, `poisoned` or `held` as `cancelled`; other deliveries with its order key go on. Absent in a
+     * store that cannot do so.
+     *
+     * @throws ScanwireError `NOT_FOUND`, `CONFLICT` when it is in another state.
+     */
     discard?(id: string): Promise<Delivery>;
 
     /** Replays of many deliveries. Absent in a store that keeps none, where they are refused. */
@@ -306,19 +323,19 @@ export interface DeliveryStore {
     readonly attemptLists?: AttemptStore;
     /** Removes what was kept long enough. Absent in a store that keeps everything, or removes by rules of its own. */
     readonly retention?: RetentionStore;
-    /** In which traces events were published, for as long as an event without deliveries is kept. Absent: only what its publisher sends at once has spans. */
+    /** The traces in which events were published, kept as long as an event without deliveries is. Without it, only deliveries that the publisher sends at once have spans. */
     readonly traces?: TraceStore;
-    /** What receivers answered to attempts in vain. Absent in a store that keeps none, where nothing is shown of it. */
+    /** What receivers answered to attempts that failed. Absent in a store that keeps no answers. */
     readonly responses?: ResponseStore;
 
     /** An event, whether its body is there or not. */
     event(id: string): Promise<EventSummary | null>;
 
     /**
-     * Erases the body of an event, which becomes empty; its deliveries that have not ended, `held` ones too, and those that have ended and block
-     * their order keys, become `erased` in the same transaction, and nothing of it is claimed any more. Once more it changes nothing.
+     * Erases the body of an event: it becomes empty. In the same transaction its deliveries become `erased` that have not ended, `held` ones
+     * included, and those that have ended but block their order keys. None of its deliveries is claimed any more. To erase an event again changes nothing.
      *
-     * @returns The event, and how many deliveries have ended by this.
+     * @returns The event, and how many deliveries this has ended.
      * @throws ScanwireError `NOT_FOUND`.
      */
     erase(eventId: string): Promise<EventSummary & { readonly ended: number }>;

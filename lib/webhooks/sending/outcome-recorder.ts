@@ -7,7 +7,8 @@ import type { WebhooksContext } from '../webhooks-context.ts';
 /** Records what attempts came to. */
 export interface OutcomeRecorder {
     /**
-     * Resolves once it is recorded, however long the store is away: what is known is not asked for again.
+     * Resolves once the outcome is recorded. It goes on trying for as long as the store is away, so that what a receiver has answered is not lost, and the
+     * message is not sent again.
      *
      * @returns What was recorded, and whether the claim still held.
      */
@@ -15,15 +16,17 @@ export interface OutcomeRecorder {
 }
 
 /**
- * Claims share one statement at a time, and outcomes another, so that many share each: what comes while one runs gathers, and goes with the next, which
- * begins as that one ends. A second one beside it would find fewer to share, for as much work each. Beside a statement that has said nothing for a second, since
- * its connection may be dead, a second one may run: otherwise the deliveries that wait for it would not be sent.
+ * How many statements run at once, counted apart for claims and for outcomes. One of each: what comes while it runs is collected, and goes with the next, which
+ * begins as soon as it has ended. A second statement beside it would cost as much, and have fewer deliveries to share that cost. A statement that has been
+ * silent for a second may have lost its connection. A second one may then run beside it, so that other deliveries are sent all the same.
  */
 export const STATEMENTS: Concurrency = { runs: 1, silentAfter: 1_000, runsWithSilent: 2, sharesMoment: true };
 
-/** Outcomes of one kind, how many of which share a statement at most, and from how many on they wait for no more. */
+/** Outcomes that share statements with each other. */
 interface Kind {
+    /** Maximum number in a statement. */
     readonly max: number;
+    /** From how many on the statement waits for no more. */
     readonly enough: number;
     includes(recorded: RecordedOutcome): boolean;
 }
@@ -31,8 +34,8 @@ interface Kind {
 const isDelivered = ({ next }: RecordedOutcome): boolean => next.state === 'delivered';
 
 /**
- * Each but a quick success takes several times as long, and 64 attempts that run into their time limit together would keep a core of the database busy
- * for as long as a healthy receiver takes to answer; successes do not come so.
+ * To record any outcome but a quick success takes several times as long, so that statements of those are kept small. Failures may also come all at once: 64 attempts
+ * that run into their time limit together would keep a core of the database busy for as long as a healthy receiver takes to answer.
  */
 const KINDS: readonly Kind[] = [
     { max: 200, enough: 20, includes: isQuickSuccess },
@@ -40,22 +43,22 @@ const KINDS: readonly Kind[] = [
     { max: 16, enough: 16, includes: (recorded) => !isDelivered(recorded) },
 ];
 
-/** Milliseconds between the tries to record an outcome, the last one for ever: what is not recorded is sent again. */
+/** Milliseconds between the tries to record an outcome. The last is repeated for ever, since a delivery without a recorded outcome is sent again. */
 const RECORD_RETRIES: readonly number[] = [100, 300, 1000];
 
-/** So often an outcome is tried that the store refuses for what it is; then what it came to is kept without what may be refused of it. */
+/** How often it is tried to record an outcome whose content the store refuses. After that it is recorded without the details that may be refused. */
 const MAX_REFUSALS = 5;
 
-/** What took long waits such a part of that time for others that end meanwhile, and so many milliseconds at most. */
+/** The outcome of an attempt that took long waits for others to share its statement: for this part of the time that it took, and at most `max` milliseconds. */
 const SLOW = { part: 1 / 20, max: 100 } as const;
 
-/** Milliseconds for which the success of what is replayed waits. Behind that of a retry others may, for the next step of a slow start. */
+/** Milliseconds for which the success of a replayed delivery waits for others. That of a retry does not: after it an exporter in its slow start may be sent more. */
 const LATE_ANYWAY = 25;
 
 /** An outcome on its way into the store. */
 interface Waiting {
     readonly recorded: RecordedOutcome;
-    /** Whether it waits for one that begins a statement. */
+    /** Whether it waits for an outcome that begins a statement, and begins none itself. */
     waits: boolean;
 }
 
@@ -78,7 +81,7 @@ export function outcomeRecorder(
 
     return {
         async record(recorded, claim) {
-            // A process that stops may have no time left.
+            // A process that is about to stop may have no time to wait.
             let milliseconds = context.session.offers() ? mayWait(recorded, claim) : 0;
             let refusals = 0;
             for (let tries = 0; ; tries += 1) {
@@ -98,7 +101,7 @@ export function outcomeRecorder(
     };
 }
 
-/** Classes of SQLSTATE that tell of a statement's values: data, constraints, limits. What else fails, a connection for one, says nothing of the outcome. */
+/** Classes of SQLSTATE for faults in a statement's values: data, constraints, limits. Other failures, such as a lost connection, say nothing of the outcome. */
 const OF_VALUES: readonly string[] = ['22', '23', '54'];
 
 function isRefusal(error: unknown): boolean {
@@ -106,7 +109,7 @@ function isRefusal(error: unknown): boolean {
     return code.length === 5 && OF_VALUES.includes(code.slice(0, 2));
 }
 
-/** What certainly can be stored of an outcome: a success stays one, and any other ends its delivery, which would be tried for ever otherwise. */
+/** The part of an outcome that every store accepts. A success stays a success. Any other outcome ends its delivery, which would otherwise be tried for ever. */
 function withoutDetails({ deliveryId, exporterId, token, begunAt, outcome: { code, timings }, next }: RecordedOutcome): RecordedOutcome {
     const isSuccess = next.state === 'delivered';
     const result: AttemptResult = {
@@ -120,7 +123,10 @@ function withoutDetails({ deliveryId, exporterId, token, begunAt, outcome: { cod
     return { deliveryId, exporterId, token, begunAt, outcome, next: ends, health: 'none', pause: null, stopReason: null };
 }
 
-/** For how many milliseconds nobody minds. Somebody waits for a test, the next delivery for one that is ordered, and a receiver that wants no more to be left alone. */
+/**
+ * For how many milliseconds an outcome may wait without harm. None where somebody waits for it: a person for a test, the next delivery for one that is ordered,
+ * and a receiver that wants to be left alone.
+ */
 function mayWait(recorded: RecordedOutcome, { attempt, attemptSinceReplay, singleAttempt, exporter }: Claim): number {
     if (singleAttempt || exporter.ordered || recorded.pause !== null || recorded.stopReason !== null) {
         return 0;
@@ -131,7 +137,7 @@ function mayWait(recorded: RecordedOutcome, { attempt, attemptSinceReplay, singl
     return Math.min(SLOW.max, Math.floor(recorded.outcome.timings.total * SLOW.part));
 }
 
-/** Outcomes share statements with their own kind, the kinds in turn; of a delivery one at a time is recorded. */
+/** Outcomes share statements with those of their own kind, and the kinds take turns. Of one delivery only one outcome is recorded at a time. */
 function outcomeBatches({ deliveries, breaker }: Pick<WebhooksContext, 'deliveries' | 'breaker'>): ReadyBatches<Waiting, boolean> {
     let kinds = KINDS;
 
@@ -162,7 +168,7 @@ function outcomeBatches({ deliveries, breaker }: Pick<WebhooksContext, 'deliveri
     );
 }
 
-/** Those of one kind that share a statement now: once there are enough or one of them does not wait, all, those that could wait last. */
+/** The outcomes of one kind that share a statement now: none while there are too few and all of them may wait; otherwise all, with those that may wait last. */
 function ready<Call extends { readonly item: Waiting }>(calls: readonly Call[], { max, enough }: Kind): readonly Call[] {
     const pressing = calls.filter(({ item }) => !item.waits);
     return calls.length < enough && pressing.length === 0 ? [] : [...pressing, ...calls.filter(({ item }) => item.waits)].slice(0, max);

@@ -5,18 +5,21 @@ import type { WebhooksContext } from '../webhooks-context.ts';
 /** Maximum number of deliveries that are read in one statement. */
 const BATCH = 200;
 
-/** The bytes of bodies that are read ahead at once, at most. */
+/** Maximum number of bytes of bodies that are read ahead at once. */
 const MAX_BYTES = 1_048_576;
 
-/** For how many milliseconds those who hand out wait for a read: new events go out after it, and a connection may have fallen silent. */
+/** Milliseconds that whoever hands out waits for a read. New events go out only after it, and the connection of the read may have fallen silent. */
 const PATIENCE = 150;
 
-/** Reads ahead what is needed to send deliveries that were handed out and go to the workers in turns. Never rejects, and waits for no read that takes long. */
+/**
+ * Reads ahead what is needed to send deliveries that were handed out but go to the workers one after the other. Never rejects, and does not wait for a
+ * read that takes long.
+ */
 export type ReadAhead = (handedOut: readonly Dispatched[]) => Promise<void>;
 
 /**
- * One statement for all of them, where each would otherwise be read in its turn, beside new events that come with theirs. What is not read ahead, for want of memory or
- * since the store has failed or is slow, is read in its turn; as it is where another process sends it.
+ * Reads all of them in one statement. Otherwise each would be read by itself when its turn comes, in competition with new events. What could not be read ahead is
+ * still read when its turn comes: where memory is short, where the store has failed or is slow, and where another process sends it.
  */
 export function readingAhead({
     deliveries,
@@ -54,7 +57,7 @@ export function readingAhead({
                 .finally(() => {
                     isReading = false;
                 });
-            // A late one goes on by itself, and reports by itself.
+            // A read that is late goes on by itself, and reports its own failure.
             await within(done, { timeout: PATIENCE }).catch(() => undefined);
         }
     };

@@ -7,13 +7,13 @@ import type { Tracing, TracingOptions } from './observing/tracing.ts';
 import type { Sender, SharedLimits } from './sending/http-sender.ts';
 
 /**
- * What is on the wire and how it is retried, which all processes of a deployment have in common: plain JSON, nothing secret. What a
- * process cannot tell, for example the limits of a sender that somebody else has made, is absent. The limits of {@link SharedLimits} are those of
- * the sender that receivers notice; those of {@link QueueAddress} say where the jobs are.
+ * Settings that all processes of a deployment must have in common: they decide what is on the wire and how it is retried. Plain JSON, nothing
+ * secret. What a process cannot know, for example the limits of a sender that somebody else has made, is absent. {@link SharedLimits} are the
+ * limits of the sender that receivers notice; {@link QueueAddress} says where the jobs are.
  */
 export interface DeploymentSettings extends Partial<SharedLimits>, Partial<QueueAddress> {
     readonly vendor: string;
-    /** The names of the host's own, where it has any: a worker needs none of them. */
+    /** Names of the host's own event kinds, where it has any. A worker needs none of them. */
     readonly kinds?: readonly string[];
     readonly window: number;
     /** Attempts a second of all exporters together, where there is a limit. */
@@ -30,7 +30,7 @@ export interface DeploymentSettings extends Partial<SharedLimits>, Partial<Queue
     readonly tracing?: Required<TracingOptions>;
 }
 
-/** Those who share one store. */
+/** All processes that share one store and its settings. */
 export interface Deployment {
     /** UUID, made once; it keeps the deployment's jobs apart from those of others on the same queue server. */
     readonly id: string;
@@ -42,11 +42,14 @@ export interface Deployment {
 
 /** Keeps the settings of the deployment. Rejects with ScanwireError `UNAVAILABLE` when the store cannot be reached. */
 export interface SettingsStore {
-    /** What the rows are in, for example the pool, compared by identity: stores in different ones are refused together. Absent where that cannot be known. */
+    /**
+     * The database that holds the rows, for example the pool, compared by identity: stores in different databases are refused when they are given
+     * together. Absent where that cannot be known.
+     */
     readonly database?: object;
     /** The deployment, which begins when it is first asked for. */
     read(): Promise<Deployment>;
-    /** Stores settings in place of those that were there; the generation rises by one if they differ. The deployment after that. */
+    /** Stores settings in place of those that were there; the generation rises by one if they differ. Resolves with the deployment as it is after that. */
     declare(settings: DeploymentSettings): Promise<Deployment>;
 }
 
@@ -56,7 +59,7 @@ export interface SettingsStore {
  */
 export type Role = 'host' | 'worker';
 
-/** What a process was given of what the settings of the deployment are made of. */
+/** The options of a process from which the settings of its deployment are made. */
 interface Parts extends Pick<DeploymentSettings, 'vendor' | 'window' | 'breakerAfter' | 'stopAfter' | 'maxBodyBytes'> {
     readonly rate: number | null;
     readonly keepResponses: boolean;
@@ -72,12 +75,13 @@ interface Parts extends Pick<DeploymentSettings, 'vendor' | 'window' | 'breakerA
 /** A process among those that share its deployment's settings. */
 export interface Membership {
     /**
-     * Stores the settings of this process, as a host, or makes sure that they are those that are stored. Done once until it leaves.
+     * Joins the deployment. A host stores the settings of this process; a worker makes sure that its own are those that are stored. Done once
+     * until the process leaves.
      *
      * @throws ScanwireError `MISCONFIGURED` for a worker before its host, or with other settings, each with both values; `UNAVAILABLE`.
      */
     join(role: Role): Promise<void>;
-    /** That of the settings of this process; 0 before it has joined. */
+    /** Generation of the settings that this process has joined with; 0 before it has joined. */
     generation(): number;
     /** Checks now whether the settings have changed, which is also done every two seconds. */
     checkSettings(): Promise<void>;
@@ -86,7 +90,7 @@ export interface Membership {
 
 const CHECK_EVERY = 2_000;
 
-/** @param outdated Called once when another process has changed the settings since this one joined; it is no member any more. */
+/** @param outdated Called once when another process has changed the settings since this one joined. This process is no member any more then. */
 export function membership(parts: Parts, outdated: () => void): Membership {
     const { settings, queue, onError } = parts;
     let generation = 0;
@@ -133,7 +137,7 @@ export function membership(parts: Parts, outdated: () => void): Membership {
             const own = settingsOf(parts, queue.address?.(found.id));
             const deployment = role === 'host' ? await settings.declare(own) : agreeing(own, found);
             generation = deployment.generation;
-            // A worker may know less than its host.
+            // A worker may be given fewer settings than its host.
             joined = deployment.settings ?? own;
             asHost = role === 'host';
             clearInterval(timer);
@@ -166,7 +170,7 @@ function settingsOf(
     return own;
 }
 
-/** Which receivers a guard allows, in an order that does not depend on the one in which they were given. */
+/** The receivers that a guard allows, sorted, so that the order in which they were given makes no difference. */
 function policyOf(allow: readonly string[], owners?: EgressGuard['owners']): EgressPolicy {
     const sorted = (entries: readonly string[]): readonly string[] => [...new Set(entries)].toSorted();
     const ofOwners = Object.entries(owners ?? {}).map(([owner, own]) => [owner, sorted(own)] as const);
@@ -185,13 +189,13 @@ export function storedSettings({ settings }: Deployment): DeploymentSettings {
 type Known = Partial<DeploymentSettings>;
 type Name = keyof DeploymentSettings;
 
-/** Without a rate there is no limit, and what receivers answer is kept unless somebody says no. */
+/** Settings whose absence has a meaning: without a rate there is no limit, and without `keepResponses` answers of receivers are kept. */
 const SAID_BY_ABSENCE: readonly Name[] = ['rate', 'keepResponses'];
 
 function agreeing(own: DeploymentSettings, deployment: Deployment): Deployment {
     const settings = storedSettings(deployment);
     const names = new Set([...SAID_BY_ABSENCE, ...Object.keys(own)] as Name[]);
-    // A worker may choose what its host has not set, but for settings whose absence has a meaning: in these too both must agree.
+    // A worker may choose what its host has not set. Settings whose absence has a meaning are different: in these both must agree.
     const different = [...names].filter(
         (name) => (settings[name] !== undefined || SAID_BY_ABSENCE.includes(name)) && differs(own, settings, name),
     );

@@ -11,16 +11,16 @@ import { DISPATCH, dispatchedFromRow } from './dispatch.ts';
 import type { Notifications } from './notifications.ts';
 
 /**
- * `$1` is a JSON array of events. It is a text first, since the application's driver may turn whatever is to be `json` into JSON once
- * more. `$2` the revision that subscribers were chosen by, or null, `$3` milliseconds within which an attempt must have begun, null when
- * nothing is to be handed out; the others as in {@link DISPATCH}.
+ * `$1` is a JSON array of events. It is passed as text, since the application's driver may encode a parameter of type `json` a second time. `$2`
+ * is the revision by which subscribers were chosen, or null. `$3` are the milliseconds within which an attempt must have begun, null when nothing
+ * is to be handed out. The others are as in {@link DISPATCH}.
  */
 const accepting = (name: string): string =>
     prepared(`
 select a.outdated, a.missing, a.duplicate, a.conflicting, a.event_id as "eventId", a.deliveries
 from scanwire.${name}($1::text::json, $2, $3::double precision * interval '1 millisecond', $4, $5, $6, $7) a`);
 
-/** For events that no exporter has chosen, without keys of the caller's. */
+/** For events that go to no exporter with a subscription of its own and have no keys of the caller's. */
 const ACCEPT: string = accepting('accept_events');
 
 /** The same for others. */
@@ -47,7 +47,7 @@ select
     extract(epoch from a.begin_by)::double precision * 1000 as "beginBy", a.generation, a.settings
 from scanwire.accept_single_event($1, $2, $3, $4, $5, $6, $7::double precision * interval '1 millisecond', $8, $9, $10, $11) a`);
 
-/** One event of {@link ACCEPT}, or why none was stored. */
+/** One event that {@link ACCEPT} has stored, or why it stored none. */
 interface AcceptedRow {
     readonly outdated: boolean;
     /** Absent, as the two that follow, from {@link ACCEPT_ALIKE}. */
@@ -62,7 +62,7 @@ interface AcceptedDelivery {
     readonly id: string;
     readonly exporterId: string;
     readonly collector: string;
-    /** Null when it was not handed out, and what follows then says nothing. */
+    /** Null when the delivery was not handed out; the fields that follow then mean nothing. */
     readonly token: string | null;
     readonly beginBy: number | null;
     readonly generation: number | null;
@@ -109,7 +109,7 @@ export async function accept(
     }));
 }
 
-/** By the statement that does least. */
+/** Chooses the statement that does the least work. */
 async function acceptedRows(
     db: Executor,
     events: readonly EventParameter[],
@@ -190,7 +190,7 @@ function eventParameter({ event, owner = null, idempotency, orderKey, recipients
     return { index, id, kind, body, owner, types, exporter_id: exporterId, ...idempotency, order_key: orderKey, subscribers };
 }
 
-/** A `test` names its only one. */
+/** The subscribers of an event; a `test` has a single one. */
 function subscribersOf(recipients: Recipients): readonly Recipient[] {
     if ('types' in recipients) {
         return recipients.subscribers ?? [];
@@ -205,7 +205,7 @@ function subscriberParameter({ exporterId, message }: Recipient) {
     return { exporter_id: exporterId, content_type: contentType, headers, body, failure };
 }
 
-/** The statement looks for known ids itself; only one that is accepted in the same moment runs into the unique index. */
+/** The statement looks for ids that are known by itself. Only an id that somebody else accepts in the same moment violates the unique index. */
 async function queryAccept<Row>(db: Executor, statement: string, parameters: unknown[]): Promise<readonly Row[]> {
     try {
         const { rows } = await db.query<Row>(statement, parameters);

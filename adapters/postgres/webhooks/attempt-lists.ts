@@ -13,21 +13,21 @@ import { type Row, uuidOrNull, withDates } from '../database.ts';
 import { CODE, ENDED_LATE, IN_VAIN, TO_REPEAT, triedAgain } from '../migrations/0079-attempts-listed.ts';
 import { chosenBy, firstSince, type ListedRows, lastOldOf, type Parameter, SOON, type Span, withinSpans } from './delivery-lists.ts';
 
-/** Up to how many are gathered and put in order: more are looked for among the deliveries in theirs. */
+/** Up to how many candidates are collected and sorted. Where there are more, deliveries are read in their own order instead. */
 export interface Few {
-    /** Attempts that came to an outcome, whose newest are listed: so many are sorted faster than deliveries are walked through for them. */
+    /** Attempts with the outcome that is asked for, when the newest are listed: to sort so many is faster than to walk through deliveries for them. */
     readonly newest: number;
-    /** And where they are counted. */
+    /** The same when they are counted. */
     readonly counted: number;
-    /** Deliveries that were accepted before the time from which on attempts are asked for: more than are counted. */
+    /** Deliveries that were accepted before `since`, the time from which on attempts are asked for. */
     readonly late: number;
 }
 
 const FEW: Few = { newest: 2_000, counted: 20_000, late: 20_000 };
 
 /**
- * Attempts in the order of their deliveries, which have what they are asked for by: a delivery that is delivered at once pays for these lists with no
- * entry of an index, an attempt in vain with one.
+ * Lists attempts in the order of their deliveries, whose columns hold most of what a filter asks for. So a delivery that succeeds at once needs
+ * no index entry for these lists, and a failed attempt needs one.
  *
  * @param begin Gives what the statements of one operation go to.
  */
@@ -92,7 +92,7 @@ interface Reading {
     readonly asked: AttemptFilter;
     /** As {@link lastOldOf} says. */
     readonly lastOld: string | null;
-    /** Whether it matters which of them there are: not where they are counted. */
+    /** Whether the newest are wanted. A count needs no order. */
     readonly newest: boolean;
     readonly few: Few;
     /** @returns How many there are of them. */
@@ -115,7 +115,7 @@ async function eachPart(reading: Omit<Reading, 'lastOld'>, limit: number): Promi
     }
 }
 
-/** Deliveries that may have attempts as they are asked for: looked for by these, and put in order, while there are few. */
+/** Deliveries that may have attempts that the filter asks for. While there are few, they are found by their attempts, and then sorted. */
 interface Candidates {
     readonly max: number;
     /** Selects the id of each as `delivery_id`, perhaps more than once. */
@@ -129,7 +129,7 @@ async function readFew({ db, asked, lastOld, newest, read }: Reading, candidates
     const listed = (parameter: Parameter): ListedRows => gathered(asked, candidates, parameter);
     const { source, values } = chosenBy(filter, NO_BOUNDS, limit, { newest, lastOld, listed });
     const found = await read(source, values);
-    // None is what too many have as well.
+    // Too many candidates yield no rows either.
     return found > 0 || !(await areMany(db, candidates)) ? found : null;
 }
 
@@ -154,7 +154,7 @@ async function readInOrder({ db, asked, lastOld, newest, read }: Reading, { cond
             ...conditions(parameter),
             ...ownConditionsOf(asked, parameter),
             ...keyConditionsOf(asked, parameter),
-            // Of what an index of its own has, the planner would expect too few to read them in its order.
+            // With these conditions the planner would expect too few rows of a partial index to read it in its order.
             ...(either === undefined ? likelyConditionsOf(asked) : []),
         ],
     });
@@ -167,11 +167,14 @@ async function readInOrder({ db, asked, lastOld, newest, read }: Reading, { cond
     return found;
 }
 
-/** As the partial indexes of exporters have them, which hold all that may have an attempt in vain, or one long after it was accepted. */
+/**
+ * The conditions of the partial indexes of exporters. These hold all deliveries that may have a failed attempt, or an attempt long after they
+ * were accepted.
+ */
 const UNDELIVERED = `(d.last_code <> 'delivered' or d.stage = 'failed')`;
 const TRIED_AGAIN = `${triedAgain('d.')} and d.stage <> 'failed'`;
 
-/** The deliveries that need not be looked into say so: most were delivered at once, and few of those that were not had been before. */
+/** Excludes deliveries of which their own columns show that no attempt can match: most succeed at once, and few that failed had succeeded before. */
 function likelyConditionsOf({ outcome }: AttemptFilter): readonly string[] {
     if (isInVain(outcome)) {
         return [`(d.last_code is distinct from 'delivered' or d.attempts > 1)`];
@@ -181,12 +184,12 @@ function likelyConditionsOf({ outcome }: AttemptFilter): readonly string[] {
 
 const NO_BOUNDS: Span = { first: null, end: null };
 
-/** What is asked of deliveries as it is of their attempts. */
+/** The part of the filter that applies to the deliveries as well. */
 function ofDelivery({ deliveryId: _, since: __, until: ___, outcome: ____, after: _____, ...filter }: AttemptFilter): DeliveryFilter {
     return filter;
 }
 
-/** One exporter as several, so that only indexes of exporters will do. */
+/** Asks for one exporter as for several, so that the planner uses the indexes of exporters only. */
 function withSeveralExporters(asked: AttemptFilter): AttemptFilter {
     const { exporterId, exporterIds, ...others } = asked;
     if (exporterId === undefined) {
@@ -219,15 +222,15 @@ interface Part {
 }
 
 /**
- * An attempt may be much later than its delivery was accepted. Those of the deliveries that were accepted since are looked for first, which are listed
- * first, then those of older ones that had not ended by then.
+ * An attempt may begin long after its delivery was accepted. The attempts of deliveries accepted since that time are looked for first, since they
+ * are listed first; then those of older deliveries that had not ended by that time.
  */
 async function partsOf({ db, asked, few }: Reading): Promise<readonly Part[]> {
     const { since } = asked;
     if (since === undefined || asked.eventId !== undefined) {
         return [{ conditions: () => [], isOld: false }];
     }
-    // What comes before has been numbered, and so accepted, as long before as what ENDED_LATE says.
+    // Deliveries with lower numbers were accepted so much earlier that ENDED_LATE covers them.
     const first = await firstSince(db, new Date(since.getTime() - 2 * SOON));
     if (first === null) {
         return [];
@@ -243,7 +246,7 @@ async function partsOf({ db, asked, few }: Reading): Promise<readonly Part[]> {
     ];
 }
 
-/** By what they came to. */
+/** The deliveries with attempts that had the outcome that is asked for, a failure. */
 function inVain({ asked, newest, few }: Reading): Candidates {
     return {
         max: newest ? few.newest : few.counted,
@@ -252,8 +255,8 @@ function inVain({ asked, newest, few }: Reading): Candidates {
 }
 
 /**
- * Of those that were accepted earlier: what was tried in vain since, what has ended since, and what was delivered and is to be sent once more. What has been
- * tried since then is among the first.
+ * Deliveries that were accepted earlier, but had a failed attempt since, have ended since, or were delivered and are to be sent once more. One of
+ * the last that has been tried again is among the others.
  */
 function unended(since: Date, max: number): Candidates {
     return {
@@ -281,14 +284,14 @@ const LISTED = {
     order: 'd.seq desc, a.number desc',
 } as const;
 
-/** Each delivery with its attempts: sorted by themselves, they are joined to no other way than by the key of each. */
+/** Each delivery with its attempts. The subquery sorts them, so that the planner can only look them up by the key of their delivery. */
 const WALKED: Omit<ListedRows, 'conditions'> = {
     ...LISTED,
     from: `scanwire.deliveries d
         cross join lateral (select a.* from scanwire.attempts a where a.delivery_id = d.id order by a.number desc) a`,
 };
 
-/** Deliveries first that are looked for otherwise, none of too many. */
+/** Collects the candidates first; selects nothing where there are too many. */
 function gathered(asked: AttemptFilter, { max, ids, conditions = () => [] }: Candidates, parameter: Parameter): ListedRows {
     const { exporterIds } = asked;
     return {
@@ -314,7 +317,7 @@ function ownConditionsOf({ since, until, outcome }: AttemptFilter, parameter: Pa
         ...(since === undefined ? [] : [`a.started_at >= ${parameter(since)}`]),
         ...(until === undefined ? [] : [`a.started_at < ${parameter(until)}`]),
         ...(isInVain(outcome) ? [`${CODE} = ${parameter(outcome)}`, IN_VAIN] : []),
-        // which begins otherwise in every row that has another code, and is cheaper to see
+        // cheaper than to read the code: outcomes of attempts that were delivered begin alike
         ...(outcome === 'delivered' ? [`not ${IN_VAIN}`] : []),
     ];
 }

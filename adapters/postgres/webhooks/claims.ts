@@ -48,9 +48,9 @@ left join scanwire.delivery_messages f on f.delivery_id = m.delivery_id`;
 interface ClaimRow
     extends Row<StoredExporter>,
         Pick<Claim, 'deliveryId' | 'token' | 'attempt' | 'attemptSinceReplay' | 'singleAttempt' | 'generation' | 'message'> {
-    /** Of its request, from 0. */
+    /** Index of its request, from 0. */
     readonly index: number;
-    /** The number of requests that were looked at; null for all. */
+    /** How many requests were looked at; null for all. */
     readonly end: number | null;
     readonly eventId: string;
     readonly kind: string;
@@ -69,7 +69,7 @@ select
 from scanwire.take_back_grants($2, $6 * interval '1 millisecond', $5) t
 cross join lateral scanwire.sweep_and_tell($1 * interval '1 millisecond', $2 + 0 * t, $3, $4, $5) s`);
 
-/** A delivery of {@link SWEEP}; one that is set aside has nothing but its id. */
+/** A delivery that {@link SWEEP} has found. One that became `poisoned` has nothing but its id. */
 interface SweptRow extends Omit<Dispatched, 'reservation'> {
     readonly poisoned: boolean;
 }

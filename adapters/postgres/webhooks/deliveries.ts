@@ -29,7 +29,7 @@ join scanwire.events v on v.id = d.event_id
 left join scanwire.exporters e on e.id = d.exporter_id
 where d.id = $1`;
 
-/** An open attempt is part of its delivery; those that have ended have rows. */
+/** An open attempt is stored in the row of its delivery; attempts that have ended have rows of their own. */
 const ATTEMPTS = `
 select a.number, a.started_at as "startedAt", a.finished_at as "finishedAt", a.outcome, a.late
 from scanwire.attempts a
@@ -117,7 +117,7 @@ const TRACES: string = prepared('select event_id as "eventId", traceparent from 
 /**
  * Events, deliveries and attempts in the tables of migration `0002-webhooks`. `db` rejects with `UNAVAILABLE` by itself.
  *
- * @param notifications How commits are heard; they are not when absent.
+ * @param notifications How commits are heard. Without it they are not.
  */
 export function deliveries(db: Executor, notifications?: Notifications): DeliveryStore {
     const keepCounts = countKeeping(db);

@@ -5,17 +5,21 @@ import type { DeliveryFilter } from '../../../lib/webhooks/deliveries/deliveries
 import { ENDED } from '../migrations/0076-counting-functions.ts';
 import { prepared } from '../prepared.ts';
 
-/** In one of so many sweeps, and then in each until nothing is left, so many rows, which takes some milliseconds. */
+/**
+ * The work begins at every tenth sweep (`every`) and goes on at each sweep until nothing is left. It takes so many rows at a time (`rows`), which
+ * lasts some milliseconds.
+ */
 const FOLDS = { every: 10, rows: 5_000 } as const;
 
 /** `$1` is the number of rows. */
 const FOLD: string = prepared('select scanwire.fold_delivery_counts($1) as more');
 
 /**
- * Makes what has ended meanwhile part of the numbers of the migration `0076-counts`, and counts what was kept before it.
+ * Adds the deliveries that have ended meanwhile to the numbers of the migration `0076-counts`, and counts those that were there before that
+ * migration.
  *
- * @returns What is called behind each sweep, and seldom has something to do: to read numbers is to read what is no part of them yet. What fails is reported and
- *   keeps nobody from sending.
+ * @returns A function to call after each sweep. It seldom has something to do; it keeps the number of rows small that a count has to read besides
+ *     the stored numbers. A failure is reported and keeps nobody from sending.
  */
 export function countKeeping(db: Executor): (onWarning?: OnWarning) => Promise<void> {
     let sweeps = 0;
@@ -41,30 +45,30 @@ export function countKeeping(db: Executor): (onWarning?: OnWarning) => Promise<v
     };
 }
 
-/** Those that have not ended are looked through one by one, in an order that only an index of these has; one begins with the exporter. */
+/** Deliveries that have not ended are counted one by one, each kind by an index that holds no others. One of these indexes begins with the exporter. */
 const UNENDED: readonly (readonly [condition: string, order: string, byExporter: boolean])[] = [
     [`w.stage = 'waiting'`, 'w.exporter_id, w.priority, w.due_at, w.seq', true],
     [`w.stage = 'in flight' and w.flight >= (select l.last_value from scanwire.landed_flights l)`, 'w.flight', false],
     [`w.ended_as = 'held'`, 'w.ended_as, w.seq', false],
 ];
 
-/** Those that have ended and are no part of the numbers, for they are from before deliveries had the kind of their events. */
+/** Deliveries that have ended but are in no stored number, since they are from before deliveries had the kind of their events. */
 const KINDLESS: (typeof UNENDED)[number] = [`w.kind is null and w.state in ${ENDED}`, 'w.kind, w.seq', false];
 
 const KIND = 'coalesce(w.kind, (select v.kind from scanwire.events v where v.id = w.event_id))';
 
 interface Counted {
-    /** Null where those from before count was kept are not counted yet. */
+    /** Null while deliveries from before numbers were stored are not counted yet. */
     readonly ended: number | null;
     readonly unended: number;
-    /** Of those that wait, are in flight, are held or have no kind, the most that were looked through. */
+    /** The largest number that was looked through of one group: those that wait, are in flight, are held, or have no kind. */
     readonly looked: number;
 }
 
 /**
- * How many deliveries there are of those of which count is kept; null where they must be counted one by one.
+ * How many deliveries the filter selects, from the stored numbers; null where they must be counted one by one.
  *
- * @param max Up to how many of those that have not ended are looked through.
+ * @param max Up to how many deliveries that have not ended are looked through.
  */
 export async function countKept(db: Executor, filter: DeliveryFilter, max: number): Promise<number | null> {
     const values: unknown[] = [max];

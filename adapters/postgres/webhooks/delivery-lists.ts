@@ -13,7 +13,7 @@ export const DELIVERY_COLUMNS = `d.id, d.event_id as "eventId", v.kind, d.export
     coalesce(e.collector, d.collector) as collector, d.state, d.attempts, d.due_at as "dueAt", v.created_at as "createdAt",
     d.finished_at as "finishedAt", d.last_code as "lastCode"`;
 
-/** Which of the partial indexes holds the deliveries of a state, as the column `stage` says. */
+/** The value of the column `stage` for each state: it tells which of the partial indexes holds the delivery. */
 const STAGES: { readonly [State in DeliveryState]: string } = {
     pending: 'waiting',
     queued: 'in flight',
@@ -43,7 +43,7 @@ export async function listDeliveries(db: Executor, { limit, ...filter }: Deliver
     });
 }
 
-/** How many there are of them, `max` at most where they have to be counted one by one. */
+/** How many deliveries the filter selects; at most `max` where they have to be counted one by one. */
 export async function countDeliveries(db: Executor, filter: DeliveryFilter, max: number): Promise<number> {
     const kept = isCountKept(filter) ? await countKept(db, filter, max) : null;
     return kept ?? (await countOneByOne(db, filter, max));
@@ -78,23 +78,25 @@ export function deliveryFromRow(row: Row<Delivery>): Delivery {
     return withDates(row, ['dueAt', 'createdAt', 'finishedAt']);
 }
 
-/** Numbers of deliveries. */
+/** A range of the numbers (`seq`) that deliveries have. */
 export interface Span {
     readonly first: string | null;
     readonly end: string | null;
 }
 
 /**
- * Deliveries are numbered soon after the time of their event. Who accepts may have to wait in between, for the same idempotency key in an open
- * transaction: rarely, and no longer than the last of these. Milliseconds.
+ * Milliseconds within which a delivery gets its number after the time of its event. Rarely there is a wait in between, for an open transaction
+ * with the same idempotency key, and it is no longer than this.
  */
 export const SOON = 10_000;
 const LATE = 3_600_000;
 
 /**
- * Times are looked for by numbers, and the deliveries of an event by its time: an index of either would cost each delivery on its way.
+ * Looks for times by the numbers of deliveries, and for the deliveries of an event by its time: an index of times or of events would cost every
+ * delivery an entry.
  *
- * @param read What is asked for among the numbers; what finds none of an event is asked once more, with more of them.
+ * @param read Reads what is asked for within a range of numbers. Where that finds nothing of an event, it is called once more with a larger
+ *     range.
  */
 export async function withinSpans<T>(
     db: Executor,
@@ -129,12 +131,12 @@ export async function firstSince(db: Executor, time: Date): Promise<string | nul
     return rows[0]?.first ?? null;
 }
 
-/** By their own index only, in this order: the planner knows how many have no kind, and not that all of these are old. */
+/** This order leaves the planner only the index of these deliveries: it knows how many have no kind, but not that all of them are old. */
 const LAST_OLD = 'select d.seq from scanwire.deliveries d where d.kind is null order by d.kind desc, d.seq desc limit 1';
 
 /**
- * The number of the last delivery from before they had what they are asked for by; null where there is none, and where what is asked for all have.
- * What was being accepted when they got it is among them.
+ * The number of the last delivery without the columns that the filter asks for, since it is older than these columns; null where there is none,
+ * and where the filter asks for none of them. Deliveries that were being accepted when the columns were added count as old.
  */
 export async function lastOldOf(db: Executor, { kind, state, since, until }: DeliveryFilter): Promise<string | null> {
     if (kind === undefined && since === undefined && until === undefined && !isFailed(state)) {
@@ -152,21 +154,21 @@ export interface ListedRows {
     readonly columns: string;
     readonly from: string;
     readonly order: string;
-    /** What holds of them besides. */
+    /** Further conditions. */
     readonly conditions: readonly string[];
 }
 
 const DELIVERIES: ListedRows = { columns: 'd.*', from: 'scanwire.deliveries d', order: 'd.seq desc', conditions: [] };
 
-/** Gives a value to a statement, and says by what it is named there. */
+/** Adds a value to the parameters of a statement, and returns its name there, such as `$2`. */
 export type Parameter = (value: unknown) => string;
 
 interface Choice {
-    /** Whether it matters which of them there are, as in a list: not where they are counted. */
+    /** Whether the newest are wanted, as in a list. A count needs no order. */
     readonly newest: boolean;
     /** As {@link lastOldOf} says. */
     readonly lastOld: string | null;
-    /** Conditions of which one holds, each of which has an index of its own; all are looked through if absent. */
+    /** Conditions of which one must hold, each with an index of its own. When absent, all deliveries are looked through. */
     readonly either?: readonly string[];
     readonly listed?: (parameter: Parameter) => ListedRows;
 }
@@ -198,8 +200,10 @@ function ofAll({ columns, from, order }: ListedRows): Source {
 }
 
 /**
- * Of each of several exporters as many as are asked for: who has few does not have those of all others read for it. In this order only indexes of
- * exporters will do, whatever is known of how many have how many. Of many exporters, no more than are asked for have the newest, and all of these from the last of their first ones on.
+ * Reads of each exporter by itself as many as are asked for, so that for an exporter with few deliveries not those of all others are read. This
+ * order leaves the planner only indexes of exporters, whatever it expects of their sizes. Where there are more exporters than rows asked for,
+ * only the exporters with the latest newest deliveries can have the rows that are listed, and no such row is older than the oldest of these
+ * newest deliveries.
  */
 function ofEach({ columns: all, from, order }: ListedRows, exporterIds: string, newest: boolean): Source {
     const each = `unnest(${exporterIds}::uuid[]) x (id)`;
@@ -217,7 +221,7 @@ function ofEach({ columns: all, from, order }: ListedRows, exporterIds: string, 
             : `select o.* from ${each} cross join lateral (${of(all, condition, '$1')}) o`;
 }
 
-/** On what deliveries have for the sake of lists, and for old ones, which do not have it, on what it is copied from. */
+/** Conditions on the columns that deliveries have for lists. Old deliveries lack these columns: for them, on what the columns are copied from. */
 function copiedConditionsOf(
     { kind, state, since, until }: DeliveryFilter,
     lastOld: string | null,
@@ -256,7 +260,7 @@ function conditionsOf(filter: DeliveryFilter, { first, end }: Span, parameter: P
     const { state, exporterId, eventId, outcome, after } = filter;
     return [
         'true',
-        // as the partial indexes have them, whatever the planner knows of the parameters
+        // spelled as in the partial indexes, since the planner does not know the parameters
         ...(state === undefined ? [] : [`d.stage = '${STAGES[state]}'`]),
         ...(state === undefined || isFailed(state) ? [] : [`d.state = ${parameter(state)}`]),
         ...(outcome === undefined ? [] : [`d.last_code = ${parameter(outcome)}`]),

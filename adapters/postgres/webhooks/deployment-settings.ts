@@ -6,7 +6,7 @@ const COLUMNS = 'id, generation, settings';
 
 const READ = prepared(`select ${COLUMNS} from scanwire.deployment`);
 
-/** Who comes second changes nothing. */
+/** Of several processes that begin at once, only the first changes anything. */
 const BEGIN = 'insert into scanwire.deployment default values on conflict do nothing';
 
 const DECLARE = `

@@ -21,7 +21,10 @@ export const DISPATCH: string = handingOut(`hand_out_due_deliveries($1, $2, $3, 
 /** The same with a rate for all exporters together: `$7` deliveries a second. */
 const DISPATCH_AT_RATE: string = handingOut(`hand_out_at_rate($1, $2, $3, $4, $5, $6::double precision * interval '1 millisecond', $7)`);
 
-/** A delivery of {@link DISPATCH}; the first row has nothing but what the rest waits for, and whether any were passed by since it was not their turn. */
+/**
+ * A delivery of {@link DISPATCH}. The first row is none: it says what the other deliveries wait for, and whether any were passed over because it
+ * was not their turn.
+ */
 interface DispatchRow extends Pick<Dispatched, 'deliveryId' | 'collector' | 'attempt' | 'singleAttempt'> {
     readonly exporterId: string;
     readonly token: string | null;
@@ -40,7 +43,10 @@ export function dispatchedFromRow(row: Omit<DispatchRow, 'waitsFor'>): Dispatche
     return { deliveryId, exporterId, collector, attempt, singleAttempt, reservation };
 }
 
-/** Those that were passed by for others of their order keys are not found again, and may have had the places of others: these get them at once. */
+/**
+ * Deliveries that were passed over, since others of their order keys come first, are not found again by the next statement. They may have used up
+ * places that others could have had, so it dispatches once more at once.
+ */
 export async function dispatch(db: Executor, { window, breakerAfter, beginWithin, limit, rate }: DispatchOptions): Promise<DispatchResult> {
     const handedOut: Dispatched[] = [];
     for (;;) {

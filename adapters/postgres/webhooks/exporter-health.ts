@@ -17,9 +17,9 @@ import type { Outcome } from '../../../lib/webhooks/outcomes/outcome.ts';
 import { type Row, type Time, withDates } from '../database.ts';
 
 /**
- * How exporters fare. `$1` their ids, `$2` a JSON array of ages, `$3` how many are counted at most. First tries are due when they are
- * accepted, or replayed by themselves, so that those of an age lie side by side in the index of waiting deliveries; of retries the events have to be
- * looked up, but of those of a replay that have not been queued since.
+ * How exporters fare. `$1` are their ids, `$2` is a JSON array of ages, `$3` how many are counted at most. A first try is due when it is
+ * accepted, or replayed by itself, so that first tries of an age lie side by side in the index of waiting deliveries. For a retry the event has
+ * to be looked up, unless it belongs to a replay and has not been queued since.
  */
 const HEALTH = `
 with clock as materialized (
@@ -106,7 +106,7 @@ from (
 ) s
 group by s.state`;
 
-/** Exporters that are alike, each group with one of their times. */
+/** Exporters counted in groups of those that are alike, each group with one of their times. */
 const ALIKE = `
 select
     e.state = 'running' as running, count(*)::integer as count,
@@ -137,7 +137,7 @@ interface HealthRow extends Row<TimesAndCounts> {
     readonly moreRetries: boolean;
 }
 
-/** How each of these fares, by its id; of those that there are none of nothing. */
+/** How each of these exporters fares, by its id. Ids that no exporter has are left out. */
 export async function healths(db: Executor, ids: readonly string[]): Promise<ReadonlyMap<string, ExporterHealth>> {
     const { rows } = await db.query<HealthRow>(HEALTH, [ids.filter(isUuid), AGES, MAX_COUNTED]);
     return new Map(rows.map((row) => [row.id, healthFromRow(row)]));
@@ -168,7 +168,7 @@ export async function activityOfEach(
     return new Map(rows.map(({ id, slices }) => [id, slices]));
 }
 
-/** How much there is to do, and how the exporters are; as many of each stage are counted. */
+/** How much there is to do, and how the exporters are. Of each stage at most `limit` deliveries are counted. */
 export async function countedIn(db: Executor, limit: number): Promise<Overview> {
     const deliveries = await db.query<{ state: string; count: number }>(UNENDED, [limit]);
     const { rows } = await db.query<AlikeRow>(ALIKE);

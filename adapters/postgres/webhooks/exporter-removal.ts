@@ -3,8 +3,8 @@ import { INTERRUPTIONS, interrupted } from '../../../lib/webhooks/outcomes/outco
 import { uuidOrNull } from '../database.ts';
 
 /**
- * So many deliveries are cancelled by a statement. Each costs an entry in several indexes, which takes half a millisecond on the embedded database, whose
- * one connection nobody else has meanwhile.
+ * How many deliveries a statement cancels. Each needs an entry in several indexes, which takes half a millisecond on the embedded database, and
+ * meanwhile nobody else can use its only connection.
  */
 export const STEP = 150;
 
@@ -25,13 +25,13 @@ const STOP = `update scanwire.exporters set state = 'stopped', stop_reason = nul
 const CANCEL_WAITING = `select scanwire.cancel_some_waiting($1, ${STEP}) as cancelled`;
 const CANCEL_HELD = `select scanwire.cancel_some_held($1, $2, ${STEP}) as last`;
 const REMOVE = 'select scanwire.remove_exporter($1, scanwire.now(), $2) as removed';
-/** Steps in a row that cancel none, although there are many. */
+/** How many steps in a row may cancel nothing although many deliveries are left, before the removal goes on without them. */
 const MAX_IDLE = 10;
 const MAX_SEQ = '9223372036854775807';
 
 /**
- * As `ExporterStore.remove` says. One with a long backlog is stopped first, so that nothing more comes for it and nothing more is sent, and is removed once that
- * is cancelled. Where this is cut short it stays, stopped, and is removed by another call.
+ * As `ExporterStore.remove` says. An exporter with a long backlog is stopped first, so that nothing more is accepted for it or sent to it. Its
+ * backlog is cancelled in steps, and then it is removed. If this is cut short, the exporter stays, stopped, and another call removes it.
  */
 export async function removeExporter(db: Executor, given: string): Promise<boolean> {
     const id = uuidOrNull(given);
@@ -45,7 +45,8 @@ export async function removeExporter(db: Executor, given: string): Promise<boole
 }
 
 async function cancelAll(db: Executor, id: string | null): Promise<void> {
-    // Where somebody else removes it too, or hands some out as it is stopped, a step finds fewer than there are.
+    // A step finds fewer than there are where somebody else removes the exporter too, or hands out some of its deliveries while it is being
+    // stopped.
     for (let idle = 0; idle < MAX_IDLE && (await db.query<{ many: boolean }>(HAS_MANY_WAITING, [id])).rows[0]?.many === true; ) {
         const { rows } = await db.query<{ cancelled: number }>(CANCEL_WAITING, [id]);
         idle = (rows[0]?.cancelled ?? 0) === 0 ? idle + 1 : 0;

@@ -67,7 +67,7 @@ const SELECT = `select ${EXPORTER_COLUMNS} from scanwire.exporters e`;
 const ALL = `${SELECT} order by e.created_at, e.seq`;
 const ALL_OF_OWNER = `${SELECT} where e.owner = $1 order by e.created_at, e.seq`;
 
-/** With the ids `$1`, of the owner `$2`: any where these are null. */
+/** Exporters with the ids `$1` and the owner `$2`; a parameter that is null allows any. */
 const SUMMARIES = `
 select
     e.id, e.name, e.collector, e.owner, e.state, e.stop_reason as "stopReason", e.paused_at as "pausedAt",
@@ -76,7 +76,10 @@ from scanwire.exporters e
 where ($1::uuid[] is null or e.id = any ($1)) and ($2::text is null or e.owner = $2)
 order by e.created_at, e.seq`;
 
-/** `$1` of them, behind `$2`, of the owner `$3`: any where these are null. Another's tells nothing, not even where it stands. */
+/**
+ * At most `$1` exporters, behind the one with the id `$2`, of the owner `$3`; a parameter that is null allows any. An id of another owner's
+ * exporter selects nothing, so that not even its position in the list becomes known.
+ */
 const PAGE = `
 ${SELECT}
 left join scanwire.exporters a on a.id = $2::uuid and ($3::text is null or a.owner = $3)
@@ -84,7 +87,7 @@ where ($3::text is null or e.owner = $3) and (a.id is null or (e.created_at, e.s
 order by e.created_at, e.seq
 limit $1`;
 
-/** One row at least, for the revision. */
+/** The exporters with subscriptions of their own. There is at least one row, which carries the revision. */
 const SUBSCRIBERS = `
 select s.revision, scanwire.now() as at, ${EXPORTER_COLUMNS}
 from scanwire.subscriptions s
@@ -96,7 +99,7 @@ interface SubscriberRow extends ExporterRow {
     readonly at: Time;
 }
 
-/** `$1` how many. */
+/** At most `$1` notices. */
 const NOTICES = `
 select
     n.id, n.exporter_id as "exporterId", n.kind, n.at, n.name, n.collector, n.owner, n.failures, n.failing_since as "failingSince", n.reason,

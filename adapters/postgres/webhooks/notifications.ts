@@ -12,9 +12,9 @@ import { type HostPool, isHostPool, ownPool } from '../own-pool.ts';
 
 /** How commits of the application's transactions are heard. */
 export interface Notifications {
-    /** Makes the commit of `tx` heard; once, however often this is called in it. Where there are many, not of each. */
+    /** Makes the commit of `tx` heard, once however often this is called in the transaction. Where there are very many commits, not each of them is heard. */
     notify(tx: Executor): Promise<void>;
-    /** Absent for a pool like which no other can be made. */
+    /** Absent for a pool from which no second pool can be made. */
     readonly listen?: NonNullable<DeliveryStore['listen']>;
 }
 
@@ -29,26 +29,32 @@ export interface Watch extends Omit<Patience, 'onServer' | 'probe'> {
     readonly ticker?: Ticker;
 }
 
-/** A connection that answers nothing is noticed within the two together, and 10 s to spare until half a minute is over. */
+/**
+ * A connection that does not answer is noticed within the sum of the probe's interval and its time limit, with 10 s to spare before half a minute
+ * is over.
+ */
 const WATCH = { connect: 4_000, statement: 10_000, probeEvery: 10_000, retries: RETRIES } as const;
 
 /**
- * The channel of processes that publish and do not listen. Whoever listens has a channel of its own: its process looks for what it has
- * published itself, so that eight of them cost no more than one.
+ * The channel for commits of processes that publish but do not listen. A process that listens notifies a channel of its own, so that it alone
+ * looks for what it has published, and eight processes cost no more than one.
  */
 const COMMON = 'scanwire';
 
-/** Held by the one session that listens to the common channel; another one takes it over at its next probe. */
+/** The lock that the one session holds which listens to the common channel. When that session ends, another one takes the lock over at its next probe. */
 const TAKE_COMMON = "select case when $1 then true else pg_try_advisory_lock(hashtextextended('scanwire.notifications', 0)) end as common";
 
 /**
- * Transactions that notify commit one after the other, on the whole server. A process that publishes more of them a second than this, and
- * listens, looks by itself instead, every so many milliseconds, and goes on for as long as such a transaction may take to commit; what takes
- * longer is polled for.
+ * On a PostgreSQL server, all transactions that notify commit one after the other. So a process that listens, and publishes in more than
+ * `aSecond` transactions a second, does not notify: it looks for due rows by itself every `lookEvery` milliseconds, for as long as such a
+ * transaction may take to commit. What takes longer is found by polling.
  */
 const MANY = { aSecond: 100, lookEvery: 10, lookFor: 1_000 } as const;
 
-/** Notifications of PostgreSQL, which it hands out at the commit and drops at a rollback, those of the same transaction as one. */
+/**
+ * Uses the notifications of PostgreSQL, which delivers them at the commit and drops them at a rollback. Several notifications of one transaction
+ * arrive as one.
+ */
 export function notifications(pool: PoolLike, watch: Watch = {}): Notifications {
     const channels: Channels = new Map();
     const many = lookingWhereMany(channels, watch);
@@ -65,10 +71,10 @@ export function notifications(pool: PoolLike, watch: Watch = {}): Notifications 
     };
 }
 
-/** Whom the connections of this process that listen now tell what they hear, by the channel that each has for itself. */
+/** The listeners of this process's connections, by the channel that each connection has for itself. */
 type Channels = Map<string, () => void>;
 
-/** Says, each time that something is published, whether that comes too often to notify; it is looked for then. */
+/** Tells, each time that something is published, whether this happens too often to notify. If so, it begins to look for due rows. */
 function lookingWhereMany(channels: Channels, { monotonic = () => performance.now(), ticker = timer }: Watch): () => boolean {
     let left: number = MANY.aSecond;
     let counted = monotonic();
@@ -125,7 +131,7 @@ function listening(options: ListeningOptions): Listening {
         tried();
     }
 
-    /** Reported once, and again only after it has answered for a while. */
+    /** Reports a failure once; another is reported only after the connection has answered for a while. */
     function failed(cause: unknown): void {
         if (failures === 0) {
             const why = cause instanceof Error ? cause.message : String(cause);
@@ -188,13 +194,13 @@ async function listenOnce(application: HostPool, session: ListeningSession): Pro
             return listenOn(client as PoolClient, session);
         });
     } finally {
-        // Not waited for: a connection that answers nothing does not end in order.
+        // This is not waited for, since a connection that does not answer does not end properly.
         void pool.end();
     }
 }
 
 async function listenOn(client: PoolClient, { channel, watch, heard, begun, answered }: ListeningSession): Promise<never> {
-    // Silent, it would keep the process from ending. Its type hides that it can.
+    // A silent connection would keep the process from ending. `unref` exists, but its type does not say so.
     (client as { unref?(): void }).unref?.();
     const lost = new AbortController();
     client.on('error', (error) => lost.abort(storeError(error)));

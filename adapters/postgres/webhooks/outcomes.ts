@@ -8,10 +8,13 @@ import type { ResponseBody, ResponseStore } from '../../../lib/webhooks/outcomes
 import { uuidOrNull } from '../database.ts';
 import { prepared } from '../prepared.ts';
 
-/** `$1` is a JSON array of outcomes, `$2` the rules of the breaker, `$3` the outcome of who sends what was delivered already. */
+/**
+ * `$1` is a JSON array of outcomes, `$2` the rules of the breaker, `$3` the outcome of another attempt that is under way for a delivery that was
+ * delivered already.
+ */
 const RECORD_OUTCOMES: string = prepared('select finish_attempts as index from scanwire.finish_attempts($1, $2, $3)');
 
-/** The same where all were delivered, and soon: `$4` are their exporters. */
+/** The same where all were delivered quickly: `$4` are their exporters. */
 const RECORD_DELIVERED: string = prepared('select finish_delivered as index from scanwire.finish_delivered($1, $2, $3, $4)');
 
 /** The same for one: `$4` its exporter, `$5` its id, `$6` its claim, `$7` when it was begun, `$8` the code of its outcome, `$9` the outcome. */
@@ -46,7 +49,7 @@ export async function recordOutcomes(db: Executor, outcomes: readonly RecordedOu
     return outcomes.map((_, index) => held.has(index));
 }
 
-/** The least that will do, with what it takes after what is common to all. */
+/** The statement that does the least work, with the parameters that follow the common ones. */
 function outcomeStatement(
     parameters: readonly ReturnType<typeof outcomeParameter>[],
     common: readonly string[],

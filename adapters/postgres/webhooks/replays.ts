@@ -10,7 +10,7 @@ const COLUMNS = `r.id, r.exporter_id as "exporterId", r.failed_since as "failedS
 /** `$1` of them. */
 const NEWEST = `select ${COLUMNS} from scanwire.replays r order by r.seq desc limit $1`;
 
-/** `$1` of those of the exporters `$2`: as many of each are found by the index, whatever the planner takes the others to be. */
+/** At most `$1` replays of the exporters `$2`. The index finds that many of each exporter, whatever the planner expects of the sizes. */
 const NEWEST_OF_EXPORTERS = `
 select ${COLUMNS}
 from (select distinct unnest($2::uuid[])) x (exporter_id)

@@ -1,7 +1,10 @@
 import type { Executor } from '../../../lib/transaction.ts';
 import { EVENT_MARGIN, type Expired, type RetentionStore } from '../../../lib/webhooks/deliveries/retention.ts';
 
-/** Rows that a step removes at most, and pages of events that it reads: it takes a few milliseconds, which is how long those wait who want the same rows. */
+/**
+ * How many rows a step removes at most, and how many pages of events it reads. It takes a few milliseconds, and whoever needs the same rows waits
+ * for no longer.
+ */
 const ROWS = 500;
 const PAGES = 1_000;
 
@@ -16,7 +19,7 @@ const EXPIRE_DELIVERIES = `select * from scanwire.expire_deliveries(${BEFORE}, $
 const EXPIRE_EVENTS = `select * from scanwire.expire_events($2, ${BEFORE}, ${PAGES}, ${ROWS})`;
 
 const EXPIRE_REPLAYS = expireByTime('replays', 'id', 'finished_at');
-/** Whether their events were accepted or not. */
+/** Removes traces by their own time, since some were kept for events that were never accepted. */
 const EXPIRE_TRACES = expireByTime('traces', 'event_id', 'kept_at');
 
 function expireByTime(table: string, key: string, time: string): string {
@@ -54,7 +57,7 @@ export function retentionStore(db: Executor): RetentionStore {
     };
 }
 
-/** The 64-bit number with which the next step begins, null after the last, and what this one has removed. */
+/** What a step has removed, and the 64-bit number with which the next step begins, null after the last. */
 interface Step {
     readonly next: string | null;
     readonly removed: number;

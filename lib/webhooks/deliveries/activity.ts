@@ -16,7 +16,7 @@ export type ActivitySpan = 'hour' | 'day';
 export interface SliceTally {
     /** How many were looked at, the newest of the slice: `max` at most. */
     readonly deliveries: number;
-    /** Of these. */
+    /** How many of these were delivered. */
     readonly delivered: number;
     /** Of these, those whose last attempt came to anything but `delivered`. */
     readonly failed: number;
@@ -24,7 +24,10 @@ export interface SliceTally {
 
 /** What became of the deliveries that were accepted in a slice of time. */
 export interface SliceCounts extends SliceTally {
-    /** Milliseconds from the acceptance to the end of those that were delivered: half took no longer, and nineteen of twenty. Null without any. */
+    /**
+     * Milliseconds from the acceptance to the end of those that were delivered: no longer took half of them (`p50`), and nineteen of twenty
+     * (`p95`). Null when none was delivered.
+     */
     readonly latency: { readonly p50: number; readonly p95: number } | null;
 }
 
@@ -66,7 +69,7 @@ export interface SliceOptions {
     readonly max: number;
 }
 
-/** So many deliveries of a slice are looked at: enough for shares and for latencies, and the work of a page whatever is kept. */
+/** How many deliveries of a slice are looked at: enough to tell shares and latencies, and no more work for a page however much the store keeps. */
 export const MAX_OF_SLICE = 1_000;
 
 type AskedActivity = Omit<ActivityQuery, 'exporterIds'> & { readonly span: ActivitySpan };
@@ -99,7 +102,7 @@ export function activityOf({ deliveries: store }: WebhooksContext): (query?: Act
     };
 }
 
-/** Round times, so that what was counted of a slice that is over stays so: the last one has not come yet. */
+/** The bounds of the slices, at round times, so that a slice that is over does not change any more. The last bound lies in the future. */
 export function boundsOf(at: Date, { span, slice }: { readonly span: number; readonly slice: number }): readonly Date[] {
     const last = (Math.floor(at.getTime() / slice) + 1) * slice;
     return Array.from({ length: span / slice + 1 }, (_, index) => new Date(last - span + index * slice));

@@ -8,7 +8,7 @@ import { countUpTo, type DeliveryCount } from './kept-counts.ts';
 
 /** An attempt that has ended, as one of many deliveries. */
 export interface ListedAttempt extends Attempt {
-    /** That of its delivery, a colon and its number. */
+    /** The id of its delivery, a colon and the number of the attempt. */
     readonly id: string;
     readonly deliveryId: string;
     readonly eventId: string;
@@ -16,7 +16,7 @@ export interface ListedAttempt extends Attempt {
     readonly exporterId: string;
 }
 
-/** Which attempts are asked for: those of the deliveries of a filter, but that the times and the outcome are their own. */
+/** Which attempts are asked for. The times and the outcome are those of the attempt; everything else is asked of its delivery. */
 export interface AttemptFilter extends Omit<DeliveryFilter, 'since' | 'until' | 'outcome' | 'after'> {
     readonly deliveryId?: string;
     /** Those that began at this time or later. */
@@ -84,5 +84,5 @@ export function attemptOf(id: string): { readonly deliveryId: string; readonly n
     return isNumber && attemptId(deliveryId, number) === id ? { deliveryId, number } : null;
 }
 
-/** What a column of numbers cannot hold. */
+/** The smallest number that is too large for the column of attempt numbers. */
 const MAX_NUMBER = 2 ** 31;

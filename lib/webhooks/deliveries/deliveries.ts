@@ -37,7 +37,7 @@ export interface DeliveryFilter {
     readonly outcome?: OutcomeCode;
     /** Id of a delivery: only older ones. */
     readonly after?: string;
-    /** Those to these exporters; none where there are none. @throws ScanwireError `MISCONFIGURED` with a store that does not heed it. */
+    /** Only deliveries to these exporters; none when the list is empty. @throws ScanwireError `MISCONFIGURED` with a store that does not heed it. */
     readonly exporterIds?: readonly string[];
 }
 
@@ -48,18 +48,18 @@ export interface DeliveryQuery extends DeliveryFilter {
 
 /** What a delivery sends, as far as people may see it. */
 export interface DeliveryMessage {
-    /** With the secret of its format masked; null once the event was erased, and where it could not be made. */
+    /** The body, with the secret of its format masked. Null once the event was erased, and where the message could not be made. */
     readonly body: string | null;
     /** How many bytes of it are sent; null where `body` is. */
     readonly bytes: number | null;
     /**
-     * As the last attempt sends them with the settings that its exporter has now, the next one before the first; what is secret is masked, and those of the
-     * connection are not among them. Null where there is no body any more, or no exporter.
+     * The headers as the last attempt would send them with the settings that the exporter has now; before the first attempt, as that one will.
+     * Secret values are masked, and the headers of the connection are left out. Null where the body or the exporter is gone.
      */
     readonly headers: HeaderPairs | null;
     /** When the body of its event was erased; null while it is there. */
     readonly erasedAt: Date | null;
-    /** Why it could not be made, so that nothing is sent; else null. */
+    /** Why the message could not be made, so that nothing is sent; else null. */
     readonly failure: string | null;
 }
 
@@ -86,30 +86,32 @@ export interface Deliveries {
     /** Replays of many deliveries. */
     readonly replays: Replays;
     /**
-     * Sends the same bytes under the same message id once more, of what waits for its next try at once.
+     * Sends the same bytes under the same message id once more. A delivery that waits for its next try is sent at once.
      *
      * @throws ScanwireError `NOT_FOUND`; `CONFLICT` while it is being sent or waits for its first try.
      */
     replay(id: string): Promise<Delivery>;
     /**
-     * Ends for good as `cancelled` what waits, is held or has failed, so that nothing sends or replays it and others of its order key go on.
+     * Ends a delivery for good, as `cancelled`, that waits, is held or has failed. Nothing sends or replays it any more, and others with its
+     * order key go on.
      *
-     * @throws ScanwireError `NOT_FOUND`; `CONFLICT` while it is being sent, or when it has ended otherwise; `MISCONFIGURED` when the store cannot.
+     * @throws ScanwireError `NOT_FOUND`; `CONFLICT` while it is being sent, or when it has ended otherwise; `MISCONFIGURED` when the store
+     *     cannot.
      */
     discard(id: string): Promise<Delivery>;
-    /** Whether the store can. */
+    /** Whether the store can discard deliveries. */
     readonly discards: boolean;
 }
 
-/** What of a filter can be asked for from outside. */
+/** The part of a filter that callers may give. */
 export type AskedFilter = Omit<DeliveryFilter, 'exporterIds'>;
-/** And of a query. */
+/** The part of a query that callers may give. */
 export type AskedQuery = Omit<DeliveryQuery, 'exporterIds'>;
 
 /** An event whose body was erased. */
 export interface ErasedEvent extends EventSummary {
     readonly erasedAt: Date;
-    /** How many of its deliveries have ended by this as `erased`. */
+    /** How many of its deliveries this has ended, as `erased`. */
     readonly ended: number;
 }
 
@@ -117,8 +119,8 @@ export interface ErasedEvent extends EventSummary {
 export interface Events {
     show(id: string): Promise<EventSummary>;
     /**
-     * Erases the body of an event for good; its row and those of its deliveries stay. What of these has not ended ends as `erased`. Once this
-     * has resolved no attempt begins any more; one that is under way may still reach its receiver within its time-out.
+     * Erases the body of an event for good; its row and those of its deliveries stay. Deliveries that have not ended become `erased`. Once this
+     * has resolved, no attempt begins any more, but one that is under way may still reach its receiver within its time-out.
      */
     erase(id: string): Promise<ErasedEvent>;
 }
@@ -206,7 +208,8 @@ export function eventsOf(context: WebhooksContext): Events {
         async erase(id) {
             const event = await store.erase(id);
             await messageCache.forgetEvent(id);
-            // Another process that accepted the event holds its deliveries with their claims, and may begin to send them for so long (see reservations.ts).
+            // Another process that has accepted the event may have its deliveries with their reservations, and may begin to send them for so long
+            // (see reservations.ts).
             if (event.ended > 0 && (await session.hasOthers().catch(() => true))) {
                 await sleep(RESERVATION_TIMES.beginWithin);
             }

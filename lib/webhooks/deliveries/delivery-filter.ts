@@ -6,7 +6,7 @@ import type { AskedFilter, AskedQuery, DeliveryFilter, DeliveryQuery } from './d
 import { DELIVERY_STATES } from './delivery-states.ts';
 import type { DeliveryStore } from './delivery-store.ts';
 
-/** What deliveries can be asked by; ids and kinds are texts, and one that names nothing finds nothing. */
+/** What deliveries can be filtered by. Ids and kinds may be any text; one that names nothing finds nothing. */
 const FIELDS = {
     state: Joi.string().valid(...DELIVERY_STATES),
     exporterId: Joi.string(),
@@ -18,7 +18,7 @@ const FIELDS = {
     after: Joi.string(),
 };
 
-/** And attempts, besides. */
+/** What attempts can be filtered by. */
 const ATTEMPT_FIELDS = { ...FIELDS, deliveryId: Joi.string() };
 
 const LIMIT = Joi.number().integer().min(1).max(1000).default(100);
@@ -68,7 +68,7 @@ function ofSeveral<Filter extends object>(schema: Joi.ObjectSchema<Omit<Filter, 
 }
 
 /**
- * The filter, for a store that knows of several exporters: another one would answer with what all have.
+ * Refuses a filter by several exporters where the store does not heed it: such a store would answer with the rows of all exporters.
  *
  * @param what It is looked for, for example `deliveries`.
  * @throws ScanwireError `MISCONFIGURED`, field `exporterIds`.

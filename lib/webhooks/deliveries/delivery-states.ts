@@ -4,11 +4,11 @@ import type { Delivery } from './delivery-store.ts';
  * - `pending`: waits for its time (`dueAt`) and for room in its exporter's window.
  * - `queued`: a job for it was handed to the queue.
  * - `sending`: an attempt was claimed and its outcome has not been recorded.
- * - `delivered`, `exhausted` (no tries left; kept for replay), `poisoned` (its attempts seem to end the processes that make them; kept
- *   for replay), `cancelled` (its exporter was removed, or it was discarded), `erased` (the body of its event was, before it had ended): final. A delivery
- *   that has ended, or is finished, is one in these states.
- * - `held`: was accepted while its exporter was stopped by an outcome. It has not ended, yet waits for nothing but a replay, the removal of
- *   its exporter or the erasure of its event.
+ * - `delivered`, `exhausted` (no tries left; kept for replay), `poisoned` (its attempts seem to end the processes that make them; kept for
+ *   replay), `cancelled` (its exporter was removed, or it was discarded), `erased` (the body of its event was erased before it had ended): these
+ *   are final. A delivery in one of them has ended, or is finished.
+ * - `held`: was accepted while its exporter was stopped by an outcome. It has not ended, yet waits for nothing but a replay, the removal of its
+ *   exporter or the erasure of its event.
  */
 export const DELIVERY_STATES = [
     'pending',

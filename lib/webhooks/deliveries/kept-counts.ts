@@ -3,7 +3,7 @@ import type { DeliveryFilter } from './deliveries.ts';
 import { hasEnded } from './delivery-states.ts';
 import type { DeliveryStore } from './delivery-store.ts';
 
-/** Whether count may be kept of those of a filter that have ended: of each exporter, state, kind and outcome. */
+/** Whether a store may have the number of ended deliveries for a filter without counting them: such numbers are kept by exporter, state, kind and outcome. */
 export function isCountKept({ state, eventId, since, until, after }: DeliveryFilter): boolean {
     return (
         (state === undefined || hasEnded(state)) &&
@@ -18,20 +18,23 @@ export function isCountKept({ state, eventId, since, until, after }: DeliveryFil
 export interface DeliveryCount {
     /** 10,000 where there are `more`. */
     readonly count: number;
-    /** Whether there are more than were counted: never of those that have ended, by exporter, state, kind and outcome, in a store that keeps count of them. */
+    /**
+     * Whether there are more than were counted. A store that keeps numbers of ended deliveries (`keepsCounts`) counts those without a limit,
+     * where they are asked for by nothing but exporter, state, kind and outcome.
+     */
     readonly more: boolean;
 }
 
 /** How many a store has. */
 export async function countIn(store: DeliveryStore, filter: DeliveryFilter): Promise<DeliveryCount> {
     const counted = await countUpTo((max) => store.count(filter, max));
-    // Either as many as that or more.
+    // The store has counted up to its limit, or knows a larger number.
     return counted.more && store.keepsCounts === true && isCountKept(filter)
         ? await countUpTo((max) => store.count(filter, max), MAX_COUNTED + 2)
         : counted;
 }
 
-/** How many are counted by what counts up to a number. */
+/** The result of a function that counts up to `max`. */
 export async function countUpTo(count: (max: number) => Promise<number>, max: number = MAX_COUNTED + 1): Promise<DeliveryCount> {
     const counted = await count(max);
     return counted === max ? { count: MAX_COUNTED, more: true } : { count: counted, more: false };

@@ -4,15 +4,15 @@ import { checked } from '../../schema-validation.ts';
 import type { WebhooksContext } from '../webhooks-context.ts';
 
 /**
- * A replay of what an exporter was sent in vain, tests aside: its deliveries that are `exhausted` or `poisoned`, and those that wait to be tried once more,
- * which are then due; or of those that are `held`. It goes on in slices, in whichever process runs, until it is done or cancelled.
+ * Sends many deliveries of an exporter once more, tests aside: either those that failed (`exhausted`, `poisoned`, or waiting for another try,
+ * which then are due at once), or those that are `held`. It goes on in steps, in whichever process runs, until it is done or cancelled.
  */
 export interface Replay extends ReplaySelection {
     /** UUID. */
     readonly id: string;
     /** Deliveries a second. */
     readonly rate: number;
-    /** How many there were when it was planned; some may have ended otherwise by their turn. */
+    /** How many deliveries there were when it was planned. Some may have ended otherwise by the time of their turn. */
     readonly total: number;
     readonly done: number;
     /** `cancelled` too when its exporter was removed. */
@@ -34,17 +34,21 @@ export interface ReplayStore {
     /** How many deliveries a replay that is planned now would have. */
     count(selection: ReplaySelection): Promise<number>;
     plan(replay: Pick<Replay, 'id' | 'exporterId' | 'failedSince' | 'rate'>): Promise<Replay>;
-    /** Newest first; of these exporters only, where some, or none, are named. A store may not heed that: then some may be missed. */
+    /**
+     * Newest first. Only those of these exporters, where a list is given, even an empty one. A store may not heed the list; then some replays may
+     * be missing from the answer.
+     */
     list(limit: number, exporterIds?: readonly string[]): Promise<readonly Replay[]>;
     /**
-     * Makes the deliveries of all that are unfinished `pending` and due as their rates allow by now, of each `limit` and a second's worth at
-     * most, a tenth of that (or one) when it was just planned: those that have ended before those that wait. They are handed out like retries, behind first tries. Each restarts its retry schedule, with the same
-     * bytes and message id. What fails again after the replay was planned is none of it. Any number of processes may do so at once.
+     * Advances every unfinished replay: makes as many of its deliveries `pending` and due as its rate allows by now. Of each replay that is at
+     * most `limit` and a second's worth, and a tenth of a second's worth (at least one) when it was just planned. Deliveries that have ended come
+     * before those that wait. They are handed out like retries, behind first tries. Each begins its retry schedule anew, with the same bytes and
+     * message id. A delivery that fails again after the replay was planned is not replayed twice. Any number of processes may call this at once.
      *
-     * @returns Whether any is unfinished.
+     * @returns Whether any replay is unfinished.
      */
     advance(limit: number): Promise<boolean>;
-    /** What has been replayed by now goes on. One that has ended stays as it is. */
+    /** Ends a replay. What it has replayed by now goes on. A replay that has ended stays as it is. */
     cancel(id: string): Promise<Replay>;
 }
 
@@ -84,7 +88,7 @@ export interface Replays {
     count(options: ReplayOptions): Promise<number>;
     /** Begins it. @throws ScanwireError `INVALID_INPUT` with the field. */
     begin(options: ReplayOptions): Promise<Replay>;
-    /** The newest 100, newest first; of these exporters only, where some, or none, are named. */
+    /** The newest 100, newest first. Only those of these exporters, where a list is given, even an empty one. */
     list(exporterIds?: readonly string[]): Promise<readonly Replay[]>;
     /** Ends it; what has been replayed by now goes on. */
     cancel(id: string): Promise<Replay>;

@@ -7,8 +7,8 @@ const DAY = 24 * 60 * 60_000;
 export const KEEP_FOR: { readonly byDefault: number; readonly min: number } = { byDefault: 30 * DAY, min: DAY };
 
 /**
- * How much longer than its deliveries an event is kept, in milliseconds: deliveries are looked at in the order in which they were stored,
- * which is that of their events but for clocks that were set and transactions that took long.
+ * How much longer than its deliveries an event is kept, in milliseconds. Deliveries are looked at in the order in which they were stored. That
+ * may differ from the order of their events where a clock was set or a transaction took long, and the margin is longer than either.
  */
 export const EVENT_MARGIN: number = DAY;
 
@@ -20,12 +20,13 @@ export interface Expired {
 
 /** Removes what was kept long enough. */
 export interface RetentionStore {
-    /** Takes on the next run, which removes what is old: true, and it has begun, unless one has begun in any process within so many milliseconds. */
+    /** Begins the next run, which removes what is old. Resolves with true, unless a run has begun in any process within the last `every` milliseconds. */
     begin(every: number): Promise<boolean>;
     /**
-     * Removes what is older than so many milliseconds, in batches that each hold nobody up, for as long as batches are asked for: deliveries
-     * that ended before, or are `held` of events from before, with their attempts; and events from {@link EVENT_MARGIN} before that of
-     * which no delivery is left, with the caller's keys that they were accepted under; and replays that ended before. A delivery that has not ended stays, and so does its event.
+     * Removes what is older than `keepFor` milliseconds, in batches so small that nobody is held up, for as long as batches are asked for. It
+     * removes deliveries that ended before that time, with their attempts; deliveries that are `held`, of events from before that time; replays
+     * that ended before that time; and events from {@link EVENT_MARGIN} earlier of which no delivery is left, with the idempotency keys of these
+     * events. A delivery that has not ended stays, and so does its event.
      */
     expire(keepFor: number): AsyncIterable<Expired>;
 }
@@ -33,11 +34,11 @@ export interface RetentionStore {
 /** The runs of this process. */
 export interface Retention {
     start(): void;
-    /** Resolves once the batch that is being removed is gone. */
+    /** Stops the runs; resolves once the batch that is being removed is gone. */
     stop(): Promise<void>;
 }
 
-/** How often a run is due in all processes together, and how often each of them checks; how long a run pauses after a batch. In milliseconds. */
+/** Milliseconds: how often a run is due in all processes together, how often each process checks whether one is, and how long a run pauses after a batch. */
 const RUN_EVERY = 6 * 60 * 60_000;
 const CHECK_EVERY = 10 * 60_000;
 const PAUSE = 200;
@@ -52,7 +53,7 @@ export function retentionOf({
     let wake = (): void => {};
     let running: Promise<void> = Promise.resolve();
 
-    /** Until the next batch, or the end. */
+    /** Waits until the next batch is due, or the runs are stopped. */
     function pause(): Promise<void> {
         return new Promise((resolve) => {
             wake = resolve;

@@ -6,8 +6,8 @@ export interface AcceptanceLimit {
     /**
      * Runs an acceptance.
      *
-     * @param accept Is given by what options it may hand out; undefined where what it accepts has to wait in its rows.
-     * @param leaves Whether some of what it has accepted waits in its rows.
+     * @param accept Gets the options for handing out at once; undefined where what it accepts has to wait in its rows.
+     * @param leaves Tells whether some of what was accepted waits in its rows.
      */
     run<Result>(
         accept: (handOut: Required<HandOutOptions> | undefined) => Promise<Result>,
@@ -16,22 +16,22 @@ export interface AcceptanceLimit {
 }
 
 /**
- * How many acceptances may hand out at once. None sees what another hands out meanwhile: a second one can exceed an exporter's window by what it hands out
- * itself, and each beyond it would by as much again.
+ * How many acceptances may hand out at the same time. None sees what another hands out meanwhile. So a second one can exceed an exporter's window
+ * by what it hands out itself, and each further one would exceed it by as much again.
  */
 export const ACCEPTANCES_AT_ONCE = 2;
 
 /**
- * The limit of a process, over all ways to accept. Who comes beyond it does not wait, since it may be that others wait for a key or for a connection
- * that is dead: what it accepts is left to dispatch.
+ * The limit of a process, over all ways to accept. An acceptance beyond the limit does not wait, since those before it may be waiting for
+ * somebody else's key or for a dead connection. What it accepts is left to dispatch.
  */
 export function acceptanceLimit({ handOutOptions, wake }: Pick<Dispatcher, 'handOutOptions' | 'wake'>): AcceptanceLimit {
     let handingOut = 0;
     let isLeft = false;
 
     /**
-     * Dispatch does not see either what is being handed out, and what it hands out in the same moment comes on top: so it is not woken while two do, and
-     * finds what was left at the next poll at the latest.
+     * Dispatch does not see either what acceptances are handing out, and would exceed the window as well. So it is not woken while two of them
+     * hand out. What was left it finds at its next poll at the latest.
      */
     function wakeInTime(): void {
         if (isLeft && handingOut < ACCEPTANCES_AT_ONCE) {

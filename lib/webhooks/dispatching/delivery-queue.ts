@@ -5,15 +5,15 @@ import type { Reservation } from './reservations.ts';
 export interface DeliveryJob {
     readonly collector: string;
     readonly deliveryId: string;
-    /** Whose the delivery is; absent in what an earlier release has added. */
+    /** The exporter of the delivery; absent in jobs that an earlier release has added. */
     readonly exporterId?: string;
     /** Number of the attempt this job is for, from 1. With the delivery's id, and the token of its claim if it has one, it identifies the job. */
     readonly attempt: number;
     /** True for a `test`: its job is done before all that wait. */
     readonly singleAttempt: boolean;
     /**
-     * The claim that the delivery was handed out with: for whoever gets the job first. Null when there is none, and where the job may have
-     * been handed out before: added once more, taken again from a worker that died, or taken after the connection was lost.
+     * The reservation that the delivery was handed out with, for whoever gets the job first. Null when there is none, and where the job may have
+     * been handed out before: it was added once more, taken from a worker that died, or taken after the connection was lost.
      */
     readonly reservation: Reservation | null;
 }
@@ -32,10 +32,10 @@ export interface WorkOptions {
     readonly onError?: (error: Error) => void;
 }
 
-/** How many tests may run beyond the places that there are for jobs. */
+/** How many tests may run beyond the limit of jobs that run at once. */
 const PLACES_OF_TESTS = 16;
 
-/** How many jobs may run at once, this one among them: a test does not wait behind deliveries that the process has, however long theirs are. */
+/** How many jobs may run at once when this one is added. A test has places of its own, so that it does not wait for deliveries that take long. */
 export function placesFor({ singleAttempt }: Pick<DeliveryJob, 'singleAttempt'>, concurrency: number): number {
     return singleAttempt ? concurrency + PLACES_OF_TESTS : concurrency;
 }
@@ -53,7 +53,7 @@ export interface QueueAddress {
  * any time; the dispatcher adds again what has gone missing and a worker's claim stops what comes twice.
  */
 export interface DeliveryQueue {
-    /** What the jobs are in, for people: `Redis`, `this process`. */
+    /** What keeps the jobs, for people: `Redis`, `this process`. */
     readonly name?: string;
 
     /**
@@ -68,16 +68,16 @@ export interface DeliveryQueue {
     ready(): Promise<void>;
 
     /**
-     * Adds jobs; one that was added before and is not done stays as it is. One with a reservation may be begun at once instead, by a worker
-     * of this process, past the server: that this resolves does not show that the server is there, for which there is `hasLostJobs`.
+     * Adds jobs; one that was added before and is not done stays as it is. A job with a reservation may be begun at once by a worker of this
+     * process instead, without the server. So this may resolve although the server is away; `hasLostJobs` tells whether it is there.
      *
      * @throws ScanwireError `UNAVAILABLE` without waiting for a reconnect.
      */
     add(jobs: readonly DeliveryJob[]): Promise<void>;
 
     /**
-     * Whether jobs that were added may be gone since it was asked last, or first used; absent where that is not known. Then all that is
-     * `queued` is added again. @throws ScanwireError `UNAVAILABLE`.
+     * Whether jobs may have been lost since this was asked last, or since the queue was first used. If so, all that is `queued` is added again.
+     * Absent where that is not known. @throws ScanwireError `UNAVAILABLE`.
      */
     hasLostJobs?(): Promise<boolean>;
 
@@ -96,14 +96,17 @@ export interface FirstContact {
      * @throws ScanwireError `MISCONFIGURED` for a server that is there and would lose jobs or refuses the connection.
      */
     start(reached: () => void): Promise<void>;
-    /** Tries no more. */
+    /** Stops trying. */
     stop(): void;
 }
 
 /** Milliseconds between the tries to reach a server that was away, doubled each time. */
 export const RETRIES: { readonly first: number; readonly max: number } = { first: 500, max: 5_000 };
 
-/** Every try that fails in the background is reported, whatever the reason: who runs the server may yet mend it. */
+/**
+ * Tries until the queue can be used. Every failure in the background is reported, and even a refusal is tried again, since whoever runs the
+ * server may mend it.
+ */
 export function firstContact(queue: DeliveryQueue, onError: (error: Error) => void): FirstContact {
     let retry: NodeJS.Timeout | undefined;
     let wanted = false;

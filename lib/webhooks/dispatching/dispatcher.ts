@@ -21,9 +21,12 @@ export interface Dispatcher {
     sweep(): void;
     /** A replay was begun: looks for it now. */
     replay(): void;
-    /** An attempt for this exporter has ended, after so many milliseconds, retried or not: hands out what may have waited for its place in the window. */
+    /**
+     * Tells that an attempt for this exporter has ended after `took` milliseconds, whether it is tried again or not. Hands out what may have
+     * waited for its place in the window.
+     */
     attemptEnded(exporterId: string, took: number): void;
-    /** By what options what is accepted now can be handed out at once; undefined when it has to wait in its rows. */
+    /** The options by which deliveries that are accepted now may be handed out at once; undefined when they have to wait in their rows. */
     handOutOptions(): Required<HandOutOptions> | undefined;
     /** Puts what was handed out into the queue. What fails is reported and tried again. */
     add(handedOut: readonly Dispatched[]): void;
@@ -38,8 +41,8 @@ const POLL_EVERY = 1_000;
 const SWEEP_EVERY = 1_000;
 
 /**
- * A session without heartbeats may be of a live process that cannot reach the store. As long as this process has itself reached the store for less
- * than this, in milliseconds, it cannot tell the two apart: it then takes claims only from sessions that were ended (`endSessions`).
+ * Milliseconds. A session without heartbeats may belong to a live process that cannot reach the store. A process that has itself reached the
+ * store for less than this cannot tell that from a dead one. Until then it takes claims only from sessions that were ended (`endSessions`).
  */
 const GRACE = 5_000;
 
@@ -50,15 +53,17 @@ const REQUEUE_AFTER = 10_000;
 const BATCH = 500;
 
 /**
- * What has been tried before goes out so many milliseconds apart, those of one turn together, and all of it within so many: what begins together ends
- * together, each time again, and the new events of that moment have to wait for it.
+ * Milliseconds that retries are kept apart when they go out (`apart`), within which all of them have to go out (`within`), and between two turns
+ * of which each sends several (`turnEvery`). What begins together ends together, and begins together again at the next try, and new events that
+ * come at that moment have to wait.
  */
 const TRIED = { apart: 4, within: 600, turnEvery: 20 } as const;
 
 /**
- * A job is done when its deliveries have begun, so that a slow one holds up no other: the place of each comes back through dispatch when it has ended.
- * The place of an attempt stays empty for such a part of the time that it took, and no longer than so many milliseconds: attempts that took long end
- * together, by their time limit, and one hand-out for all of them costs hardly more than one for each.
+ * For how long the place of an attempt that has ended may stay empty before dispatch fills it: for this part of the time that the attempt took
+ * (`part`), and at most `max` milliseconds. Attempts that took long often end together, by their time limit, and one hand-out for all of them
+ * costs hardly more than one for each. Dispatch fills places because a job is done when its deliveries have begun, so that a slow one holds up no
+ * other.
  */
 const EMPTY = { part: 1 / 40, max: 50 } as const;
 
@@ -87,7 +92,7 @@ export function dispatcher(context: DispatcherContext): Dispatcher {
         againAt = Number.POSITIVE_INFINITY;
     }
 
-    /** @param milliseconds Null for not at all. */
+    /** @param milliseconds Null to wake at no time. */
     function wakeWithin(milliseconds: number | null): void {
         if (milliseconds !== null && !stopped && monotonic() + milliseconds < againAt) {
             wakeNoMore();
@@ -162,9 +167,9 @@ type DispatcherContext = Pick<WebhooksContext, 'deliveries' | 'queue' | 'monoton
     Pick<WebhooksContext, 'onWarning' | 'window' | 'rate' | 'breakerAfter' | 'breaker'> & { readonly readAhead: ReadAhead };
 
 interface HandingOut {
-    /** To be called when the process starts, which has not watched the store before. */
+    /** Call it when the process starts: until then it has not watched the store. */
     start(): void;
-    /** @returns After how many milliseconds to do so again, should nobody ask for it sooner than the poll; else null. */
+    /** @returns After how many milliseconds to hand out again, where that is before the next poll; else null. */
     handOut(): Promise<number | null>;
     /** The next hand-out sweeps. */
     sweepNext(): void;
@@ -172,13 +177,13 @@ interface HandingOut {
     replayNext(): void;
     /** Adds jobs, before them those that could not be added earlier. What fails is reported and tried again. */
     add(handedOut: readonly Dispatched[]): void;
-    /** Resolves once what was handed out has been added, at once. */
+    /** Adds at once what waits for its turn; resolves when that is done. */
     added(): Promise<void>;
     /** Whether jobs wait for the queue. */
     isBehind(): boolean;
     /**
-     * An attempt for this exporter has ended, after so many milliseconds. @returns Within how many to hand out what that may unblock; null when the last
-     * dispatch has left nothing that does. One that is under way looks again by itself.
+     * Notes that an attempt for this exporter has ended after `took` milliseconds. @returns Within how many milliseconds to hand out what that
+     * may unblock; null when the last dispatch has left nothing that waits for it. A dispatch that is under way looks again by itself.
      */
     noteAttemptEnd(exporterId: string, took: number): number | null;
 }
@@ -188,7 +193,7 @@ function handingOut(context: DispatcherContext): HandingOut {
     const { deliveries, queue, monotonic, window, rate, breakerAfter, readAhead, onError, onWarning } = context;
     let nextSweep = Number.NEGATIVE_INFINITY;
     let graceEnds = Number.POSITIVE_INFINITY;
-    /** Marked queued in their rows, not yet in the queue. */
+    /** Jobs of deliveries that are marked `queued` in their rows, but are not in the queue yet. */
     let unqueued: readonly DeliveryJob[] = [];
     const { dispatchBegins, dispatchEnds, noteAttemptEnd } = awaitedAttempts();
     const { add, addInTurns, added } = adding(enqueue, onError);
@@ -215,7 +220,7 @@ function handingOut(context: DispatcherContext): HandingOut {
         } while (swept.lost.length === BATCH);
     }
 
-    /** Adds what is handed out; what has been tried before is left to go in turns where it shall. */
+    /** Adds what is handed out. With `triedInTurns`, retries are not added but returned, to go out in turns. */
     async function dispatch(triedInTurns: boolean): Promise<AfterStep & { readonly again: number | null }> {
         const tried: Dispatched[] = [];
         let atOnce = 0;
@@ -242,7 +247,7 @@ function handingOut(context: DispatcherContext): HandingOut {
         }
         if (jobs.length > 0) {
             await queue.add(jobs).catch((error: unknown) => {
-                // They may have got there all the same.
+                // A failed call may have added them all the same.
                 unqueued = [...jobs.map((job) => ({ ...job, reservation: null })), ...unqueued];
                 throw error;
             });
@@ -282,7 +287,7 @@ function handingOut(context: DispatcherContext): HandingOut {
     };
 }
 
-/** A queue that cannot be asked does not keep the sweep from its other work: claims run out all the same. */
+/** A queue that cannot be asked does not keep the sweep from its other work, since claims run out all the same. */
 async function hasLostJobs({ queue, onError }: DispatcherContext): Promise<boolean> {
     try {
         return (await queue.hasLostJobs?.()) ?? false;
@@ -295,7 +300,10 @@ async function hasLostJobs({ queue, onError }: DispatcherContext): Promise<boole
 /** Remembers for which exporters the end of an attempt may unblock deliveries that the last dispatch had to leave. */
 function awaitedAttempts() {
     let awaited: ReadonlySet<string> = new Set();
-    /** Exporters with attempts that have ended since the last dispatch began, which may not have seen that, and within how long to look again. */
+    /**
+     * Exporters with attempts that have ended since the last dispatch began and that it may not have seen, with the milliseconds within which to
+     * look again.
+     */
     const unseen = new Map<string, number>();
     return {
         /** A dispatch begins. */
@@ -303,7 +311,10 @@ function awaitedAttempts() {
             unseen.clear();
         },
 
-        /** It has left what waits for attempts of these exporters. @returns Within how many milliseconds to look again; null when none of those has ended. */
+        /**
+         * A dispatch has ended, and has left deliveries that wait for attempts of these exporters. @returns Within how many milliseconds to look
+         * again; null when none of those has ended.
+         */
         dispatchEnds(waitsFor: readonly string[]): number | null {
             awaited = new Set(waitsFor);
             return waitsFor.map((exporterId) => unseen.get(exporterId) ?? null).reduce(sooner, null);
@@ -318,12 +329,12 @@ function awaitedAttempts() {
     };
 }
 
-/** Of two times, of which null is never. */
+/** The earlier of two times; null stands for never. */
 function sooner(one: number | null, other: number | null): number | null {
     return one === null || other === null ? (one ?? other) : Math.min(one, other);
 }
 
-/** Rows can be changed with SQL, past all checks. One that nobody can send ends with a reason and holds nobody up. */
+/** Rows can be changed with SQL, past all checks. A delivery that nobody can send ends with a reason, and holds nobody up. */
 async function refuse(dispatched: readonly Dispatched[], { deliveries, claimDuration, newId, breaker }: DispatcherContext): Promise<void> {
     const requests = dispatched.map(({ deliveryId, reservation }) => {
         return { deliveryId, token: newId(), duration: claimDuration, ...(reservation !== null && { reservation: reservation.token }) };

@@ -3,15 +3,19 @@ import type { WebhooksContext } from '../webhooks-context.ts';
 import type { Turns } from './turns.ts';
 
 /**
- * Milliseconds between two steps of replays: the first two, which have as much to spread; at least; at most while their deliveries are handed out; at
- * most while none are; and while no replay is known. A step costs as much whether it has one delivery or twenty.
+ * Milliseconds between two steps of replays. `first`: between the first two, which have a tenth of a second's deliveries to spread. `min` and
+ * `max`: while deliveries are handed out. `unused`: at most, while none are. `unknown`: while no replay is known. A step costs as much with one
+ * delivery as with twenty.
  */
 const STEP_EVERY = { first: 100, min: 25, max: 200, unused: 500, unknown: 10_000 } as const;
 
-/** Deliveries that a step should have; steps become rarer or more frequent until it has. */
+/** How many deliveries a step should have. Steps become rarer or more frequent until they have so many. */
 const OF_A_STEP = { min: 12, max: 24 } as const;
 
-/** Milliseconds by which a timer may end before its time: a hand-out that finds no step due yet costs as much as one that does. */
+/**
+ * Milliseconds by which a timer may end too early. A step that is due so soon is taken at once, since a hand-out costs as much whether it finds a
+ * step due or not.
+ */
 const EARLY = 2;
 
 /** The most deliveries of one replay that a step makes due. */
@@ -38,16 +42,16 @@ export function replaySteps(
             next = Number.NEGATIVE_INFINITY;
         },
 
-        /** Whether any goes on, by the last step. */
+        /** Whether any replay was unfinished after the last step. */
         areUnfinished: (): boolean => isUnfinished,
 
-        /** @returns Whether it was time, and any goes on. */
+        /** @returns Whether a step was due, and any replay is unfinished after it. */
         async advance(): Promise<boolean> {
             if (replays === undefined || monotonic() < next - EARLY) {
                 return false;
             }
 
-            // Before it is asked: where that fails, what is due is dispatched all the same, and replays wait.
+            // Set before the store is asked: where that fails, due deliveries are dispatched all the same, and replays wait.
             next = monotonic() + STEP_EVERY.unknown;
             isUnfinished = false;
             isUnfinished = await replays.advance(MAX_OF_A_STEP);
@@ -68,7 +72,7 @@ export function replaySteps(
             const untilNext = Math.max(0, next - monotonic());
             if (advanced) {
                 pause = pauseAfter(pause, atOnce, inTurns.length);
-                // So many are sent at less cost together.
+                // To add so many together costs less.
                 addInTurns(inTurns, inTurns.length > OF_A_STEP.max ? 0 : untilNext);
             }
             return untilNext;
@@ -76,7 +80,7 @@ export function replaySteps(
     };
 }
 
-/** What is sent at once slows down the new events of that moment, so that it should be little. */
+/** The next pause. Deliveries that are added at once slow down new events of the same moment, so that they should be few. */
 function pauseAfter(pause: number, atOnce: number, inTurns: number): number {
     if (atOnce + inTurns === 0) {
         return Math.min(2 * pause, STEP_EVERY.unused);

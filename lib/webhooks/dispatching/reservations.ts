@@ -52,33 +52,33 @@ export interface BegunAttempts {
 
 /** Times of reservations, in milliseconds. */
 export const RESERVATION_TIMES = {
-    /** Within which an attempt must have begun. So settings of an exporter that came with the claim are not older than that. */
+    /** Within which an attempt must have begun. The settings of the exporter that came with the reservation are therefore no older. */
     beginWithin: 1_000,
     /** An attempt that goes on for longer is reported, so that the store knows that it has begun. */
     reportedAfter: 500,
-    /** What the store has said of its time is trusted for so long. */
+    /** For how long a time that the store has told is trusted. */
     timeTrustedFor: 10_000,
 } as const;
 
 /** What a process knows of the reservations that were handed out to it. */
 export interface Reservations {
     /**
-     * The store has said what time it is.
+     * Notes what time it is by the store.
      *
      * @param asked This process's own, monotonic time at which it was asked.
      */
     heard(time: Date, asked: number): void;
-    /** Whether an attempt under it may begin now: the store's time, at the latest that it can be, is before its end. */
+    /** Whether an attempt under the reservation may begin now: even the latest time that the store may have is before `beginBy`. */
     inTime(reservation: Reservation): boolean;
-    /** The store's time, as far as is known; null when it was not heard of for too long. */
+    /** The store's time, as far as is known; null when the store has not told it for too long. */
     now(): Date | null;
-    /** Whether an attempt has begun under it that goes on. */
+    /** Whether an attempt under this reservation is under way. */
     hasBegun(reservation: Reservation): boolean;
     /** An attempt begins under a reservation. */
     begin(attempt: Omit<BegunAttempt, 'duration'>): void;
-    /** Its outcome has been recorded. */
+    /** The outcome of the attempt has been recorded. */
     end(token: string): void;
-    /** Milliseconds until an attempt that goes on has to be reported; null when there is none. */
+    /** Milliseconds until an attempt that is under way has to be reported; null when none has to be. */
     nextReport(): number | null;
     /** What is to be reported to the store. */
     report(): BegunAttempts;
@@ -93,8 +93,8 @@ interface Begun {
 }
 
 /**
- * The reservations that were handed out to a process. Their times are the store's, of which this process knows what it heard last, and how
- * much of its own time has passed since.
+ * The reservations that were handed out to a process. Their times are the store's. This process reckons the store's time from what it heard last,
+ * and from how much of its own time has passed since.
  */
 export function reservationsOf({
     monotonic,
@@ -106,7 +106,7 @@ export function reservationsOf({
     const begun = new Map<string, Begun>();
     let last: { readonly time: number; readonly asked: number; readonly answered: number } | null = null;
 
-    /** The store's time, at the latest that it can be. */
+    /** The latest time that the store may have now. */
     function latest(): number | null {
         const now = monotonic();
         return last === null || now - last.answered > RESERVATION_TIMES.timeTrustedFor ? null : last.time + (now - last.asked);
@@ -119,7 +119,7 @@ export function reservationsOf({
 
         inTime({ beginBy }) {
             const now = latest();
-            // One that ends too late was made before the store's clock was set back.
+            // A reservation whose end is too far away was made before the store's clock was set back.
             return now !== null && now < beginBy && beginBy <= now + 2 * RESERVATION_TIMES.beginWithin;
         },
 

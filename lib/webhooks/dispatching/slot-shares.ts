@@ -7,13 +7,13 @@ import type { RecordedOutcome } from '../deliveries/delivery-store.ts';
 export const SHARES = {
     /** Slots of a collector none of whose workers is known. */
     defaultSlots: 400,
-    /** An attempt that takes longer makes its exporter a slow one, already while it goes on. */
+    /** An attempt that takes longer makes its exporter a slow one, even before the attempt has ended. */
     slowAfter: 1_000,
     /** An attempt that delivers within this time makes its exporter a quick one. A new one counts as slow until then. */
     quickWithin: 500,
 } as const;
 
-/** Whether it can only change an exporter that does not fare well yet. */
+/** Whether an outcome is a quick success: it changes nothing for an exporter that fares well. */
 export function isQuickSuccess({ next, health, outcome, pause, stopReason }: RecordedOutcome): boolean {
     const isQuick = outcome.timings.total <= SHARES.quickWithin;
     return isQuick && next.state === 'delivered' && health === 'success' && pause === null && stopReason === null;
@@ -29,16 +29,16 @@ export interface Sharer {
 
 /** What the slow or the quick exporters of a collector may have in flight. */
 export interface ShareGroup {
-    /** Each of them. */
+    /** Share of each of them. */
     readonly share: number;
     /** Free places: how many more all of them together may have than now. */
     readonly room: number;
 }
 
 /**
- * Slow exporters together have half of the slots, one at least; where there are more of them than that, they take turns.
- * Quick ones together have twice the slots, less what the slow ones hold: one set of deliveries that is being sent, and one that waits in
- * the queue, for about {@link SHARES.quickWithin} at most, so that workers never wait for the dispatcher.
+ * Slow exporters together have half of the slots, at least one; where there are more slow exporters than slots for them, they take turns. Quick
+ * exporters together have twice the number of slots, less what the slow ones hold. That is one set of deliveries that is being sent, and another
+ * that waits in the queue, for at most about {@link SHARES.quickWithin}, so that workers never wait for the dispatcher.
  */
 export function shareGroupsOf(sharers: readonly Sharer[], slots: number): { readonly slow: ShareGroup; readonly quick: ShareGroup } {
     const slow = sharers.filter((one) => one.slow);
@@ -56,8 +56,8 @@ function inFlight(sharers: readonly Sharer[]): number {
 }
 
 /**
- * How many places of a window go to retries first, also while there are first tries: an eighth. Of a window that is too small for that,
- * for an eighth of the time.
+ * How many places of a window go to retries first, even while there are first tries: an eighth. A window that is too small for that gives retries
+ * one place for an eighth of the time.
  */
 export function placesForRetries(window: number, now: Date): number {
     return Math.floor((window + (Math.floor(now.getTime() / 100) % 8)) / 8);

@@ -1,17 +1,20 @@
 import type { Dispatched } from '../deliveries/delivery-store.ts';
 
-/** Hands on what it gets in turns. */
+/** Hands on what it is given, part by part, in turns. */
 export interface Turns<Item> {
-    /** Evenly within so many milliseconds; what is left of an earlier call at once. @param every The least between two turns; 5 unless it is given. */
+    /**
+     * Hands on items evenly within so many milliseconds. What is left of an earlier call is handed on at once. @param every Minimum number of
+     * milliseconds between two turns. 5 by default.
+     */
     give(items: readonly Item[], milliseconds: number, every?: number): void;
-    /** What is left, at once. */
+    /** Hands on at once what is left. */
     end(): void;
 }
 
-/** The least milliseconds between two turns: together, several are cheaper. */
+/** Minimum number of milliseconds between two turns: several items together cost less. */
 const TURN_EVERY = 5;
 
-/** Turns of what would be too much for one moment. */
+/** Turns for items that would be too much for one moment. */
 function evenly<Item>(handOn: (items: readonly Item[]) => void): Turns<Item> {
     let left: readonly Item[] = [];
     let timer: NodeJS.Timeout | undefined;
@@ -41,11 +44,11 @@ function evenly<Item>(handOn: (items: readonly Item[]) => void): Turns<Item> {
     };
 }
 
-/** What adds jobs that nobody waits for. */
+/** Adds jobs while nobody waits for it. */
 export interface Adding {
     add(handedOut: readonly Dispatched[]): void;
     readonly addInTurns: Turns<Dispatched>['give'];
-    /** Resolves once all has been added; what waits for its turn is at once. */
+    /** Adds at once what waits for its turn; resolves when all has been added. */
     added(): Promise<void>;
 }
 

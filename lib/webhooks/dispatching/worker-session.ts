@@ -9,36 +9,40 @@ import { RESERVATION_TIMES, type Reservations } from './reservations.ts';
 export interface Session {
     /** UUID, a new one for each start. */
     readonly id: string;
-    /** What runs under it, so that another process on the same machine can tell whether it has ended: an opaque text. */
+    /** An opaque text for the operating system's process, from which another process of the same machine can tell whether it has ended. */
     readonly process: string;
     /** How many attempts it can make at once, by collector. */
     readonly slots: Readonly<Record<string, number>>;
-    /** Generation of the settings that it sends with: once the deployment's is another one, it claims nothing. Without it, it claims under any. */
+    /**
+     * Generation of the settings that it sends with. Once the deployment has another generation, the session claims nothing. A session without
+     * this field claims under any.
+     */
     readonly generation?: number;
     /** Whether its process can unseal the URL of an exporter; earlier releases do not say so. */
     readonly opensUrls?: boolean;
 }
 
-/** Under which a process claims: whoever has claims says by heartbeats (`keepAlive` of the store) that it is alive. */
+/** The session under which a process claims. It tells the store by heartbeats (`keepAlive`) that it is alive. */
 export interface ClaimingSession {
     readonly id: string;
     /**
-     * Ends the sessions of processes of this machine that have ended, then begins.
+     * Ends the sessions of those processes of this machine that have ended, then begins this one.
      *
-     * @param onFreed Called when deliveries that were theirs, by claims or by reservations, may be free for others, several times where there were any.
+     * @param onFreed Called when deliveries that such processes held, by claims or by reservations, may be free for others. It may be called
+     *     several times.
      */
     begin(onFreed: () => void): Promise<void>;
     /** Says how many attempts for a collector this process can make at once. */
     offer(collector: string, slots: number): Promise<void>;
     /** Whether it makes attempts for a collector, or for any where none is named. */
     offers(collector?: string): boolean;
-    /** An attempt has begun under a reservation: should it go on for long, it is reported. */
+    /** Notes that an attempt has begun under a reservation. It is reported to the store if it goes on for long. */
     attemptBegan(claim: Claim): void;
     /** Whether other processes claim, too. */
     hasOthers(): Promise<boolean>;
     /** Says that it makes no more attempts: what it has claimed stays its own. */
     withdraw(): void;
-    /** Ends it, so that what was claimed under it and not recorded is free at once. */
+    /** Ends the session, so that claims without a recorded outcome are free at once. */
     end(): Promise<void>;
 }
 
@@ -47,16 +51,17 @@ const ALIVE_FOR = 7_500;
 const HEARTBEAT_EVERY = 2_000;
 
 /**
- * How long the reservations of a process that has ended stay its own, in milliseconds: by then whoever had begun an attempt under one has to
- * report it. Once every living session has sent a heartbeat after that, those that nobody has reported can be handed out again.
+ * Milliseconds after the end of a process during which its reservations cannot be handed out again: by then every attempt that has begun under
+ * one has to be reported. Once every living session has sent a heartbeat after that, reservations that nobody has reported can be handed out
+ * again.
  */
 const RESERVED_FOR = RESERVATION_TIMES.beginWithin + RESERVATION_TIMES.reportedAfter;
 /** Milliseconds between heartbeats while such reservations are waited for, so that the wait is short. */
 const FAST_HEARTBEAT_EVERY = 250;
 
 /**
- * What goes on is reported together with what follows within so many milliseconds. The store goes by the time up to which a report is complete, so that
- * one that comes later only says later what is lost.
+ * Milliseconds for which a report waits for further attempts to report. The store goes by the time up to which a report is complete, so that a
+ * later report only delays finding what is lost.
  */
 const REPORTED_TOGETHER = 250;
 
@@ -87,7 +92,7 @@ export function claimingSession(
         reportInTime();
     }
 
-    /** One after the other: of two at once, the one that knows less may be the last to get there. */
+    /** Sends heartbeats one after the other: of two at the same time, the older one might arrive last. */
     function sendHeartbeat(): void {
         if (!isHeartbeatWaiting) {
             isHeartbeatWaiting = true;
@@ -100,7 +105,7 @@ export function claimingSession(
         }
     }
 
-    /** Once something has gone on for too long to remain unreported. */
+    /** Sends a heartbeat once an attempt has gone on for so long that it must be reported. */
     function reportInTime(): void {
         const wait = reservations.nextReport();
         if (reporting !== undefined || wait === null) {
@@ -161,7 +166,7 @@ export function claimingSession(
     };
 }
 
-/** Sends heartbeats faster until the reservations of ended processes are free: what waits for them could be sent. */
+/** Sends heartbeats faster until the reservations of ended processes are free, so that their deliveries are sent soon. */
 function beatUntilFreed(sendBeat: () => void, onBeat: () => void): NodeJS.Timeout {
     let beats = Math.ceil(RESERVED_FOR / FAST_HEARTBEAT_EVERY) + 1;
     onBeat();
@@ -176,13 +181,16 @@ function beatUntilFreed(sendBeat: () => void, onBeat: () => void): NodeJS.Timeou
     return timer.unref();
 }
 
-/** Only of a process of this machine, whose ids mean the same here, can that be known; others end when they are silent. */
+/**
+ * This can be known only of a process of this machine, since ids of processes mean nothing elsewhere. Sessions of other machines end when they
+ * are silent.
+ */
 function hasEnded({ process }: Pick<Session, 'process'>): boolean {
     const { machine, ...identity } = identityIn(process);
     return machine === ownMachine() && !isAlive(identity);
 }
 
-/** What another version has written need not be read. */
+/** The identity in the text. One without a machine stands for a text that cannot be read, as another version may have written it. */
 function identityIn(process: string): ProcessIdentity & { readonly machine: string | null } {
     try {
         const { pid, started, machine } = JSON.parse(process);
@@ -192,7 +200,10 @@ function identityIn(process: string): ProcessIdentity & { readonly machine: stri
     }
 }
 
-/** Where ids of processes mean the same: the name of the machine and, on Linux, what keeps the processes of containers apart. */
+/**
+ * Names the place where ids of processes mean the same: the name of the machine and, on Linux, the namespace that keeps the processes of
+ * containers apart.
+ */
 function ownMachine(): string {
     try {
         return `${hostname()} ${readlinkSync('/proc/self/ns/pid')}`;

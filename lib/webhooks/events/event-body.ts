@@ -24,10 +24,10 @@ export function eventBody(kind: EventKind, body: unknown, maxBytes: number = Num
     return text;
 }
 
-/** As deep as a body may be: whoever reads it again, with less room on its stack, gets as far. */
+/** How deep a body may be nested. Whoever reads it again with less room on the stack must get as far. */
 const MAX_DEPTH = 1000;
 
-/** A body that is given as it is may be anything that JavaScript has. */
+/** The text of a body after the check; the body that is given may be any value of JavaScript. */
 function checkedText(kind: EventKind, body: unknown): string {
     const checked = overflowing(kind, () => checkedBy(kind.schema, body, `Body of ${kind.name}`));
     const text = overflowing(kind, () => jsonOf(kind, inOrder(checked, orderOf(kind))));
@@ -38,7 +38,7 @@ function checkedText(kind: EventKind, body: unknown): string {
     return text;
 }
 
-/** Schemas and JSON go down a body by recursion. */
+/** Turns an overflow of the stack into a refusal: schemas and JSON go down a body by recursion. */
 function overflowing<T>(kind: EventKind, act: () => T): T {
     try {
         return act();
@@ -69,7 +69,7 @@ const [QUOTE, BACKSLASH] = ['"', '\\'].map((character) => character.charCodeAt(0
 const OPENING: ReadonlySet<number> = new Set(['[', '{'].map((character) => character.charCodeAt(0)));
 const CLOSING: ReadonlySet<number> = new Set([']', '}'].map((character) => character.charCodeAt(0)));
 
-/** One look at each character: an expression would keep a step for each of a long string. */
+/** Looks at each character once. A regular expression would keep a step for every character of a long string. */
 function isNestedDeeper(json: string, levels: number): boolean {
     // Most bodies are too short to be deep.
     if (json.length <= 2 * levels) {
@@ -104,9 +104,10 @@ const orders = new WeakMap<EventKind, KeyOrder>();
 const quickChecks = new WeakMap<EventKind, () => QuickCheck>();
 
 /**
- * A kind of ours whose events come by the thousand: bodies are checked by its schema compiled, which is done when the first one comes.
+ * A kind of ours whose events come by the thousand. Its bodies are checked by a compiled form of its schema, which is made when the first body
+ * comes.
  *
- * @param patterns Those of its schema.
+ * @param patterns The regular expressions of its schema.
  */
 export function frequent(kind: EventKind, patterns: readonly RegExp[]): EventKind {
     let quick: QuickCheck | null = null;
@@ -114,7 +115,10 @@ export function frequent(kind: EventKind, patterns: readonly RegExp[]): EventKin
     return kind;
 }
 
-/** What a body of the kind has. Describing a schema costs more than checking a body: it is done once for each kind, and then warned of. */
+/**
+ * The description of a kind's bodies. To describe a schema costs more than to check a body, so it is done once for each kind; what is doubtful is
+ * warned of then.
+ */
 export function describedBody(kind: EventKind, onWarning?: OnWarning): SchemaDescription {
     const description = descriptions.get(kind) ?? describedSchema(kind, `Event kind ${kind.name}`, onWarning);
     descriptions.set(kind, description);

@@ -74,7 +74,7 @@ export const investigationCreated: EventKind = frequent(
     [RESOURCE_NAME],
 );
 
-/** What becomes of an exporter, published to those that name the kind and are not the exporter itself. */
+/** Body of an event that tells what became of an exporter. It goes to exporters that name the kind, but not to the one that it is about. */
 const exporterSchema = Joi.object({
     timestamp: timestamp().required(),
     exporterId: Joi.string().guid().required(),

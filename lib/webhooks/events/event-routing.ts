@@ -19,26 +19,27 @@ export interface UnroutedEvent {
     /** Whose it is, null for the deployment's. */
     readonly owner: string | null;
     readonly idempotency?: IdempotencyKey;
-    /** Exporters that are ordered get the events of a key one after another. */
+    /** Ordered exporters get events with the same key one after another. */
     readonly orderKey?: string;
     /** The span that publishes it. */
     readonly traceparent?: string;
-    /** An exporter that it is about, and that never gets it. */
+    /** The exporter that the event is about; it never gets the event. */
     readonly about?: string;
 }
 
 /** Whether an exporter gets an event, and if not, why not: a sentence. */
 export type Choice = { readonly wanted: true } | { readonly wanted: false; readonly reason: string };
 
-/** Stores events with what is given, or nothing. */
+/** Stores events for these recipients, or stores nothing. */
 type Accept<Result> = (newEvents: readonly NewEvent[], revision: { readonly revision?: number }) => Promise<Result>;
 
 /** Brings events to the exporters that choose them, each in its format. */
 export interface EventRouting {
     /**
-     * Lets events be accepted for those who choose them; once more where what they choose has changed meanwhile.
+     * Finds the exporters that choose these events, and has the events accepted for them. If what exporters choose has changed meanwhile, it does
+     * so again.
      *
-     * @param accept Stores them with what is given, or nothing.
+     * @param accept Stores the events for these recipients, or stores nothing.
      * @param tx The transaction in which it does so.
      */
     route<Result>(events: readonly UnroutedEvent[], accept: Accept<Result>, tx?: Executor): Promise<Result>;
@@ -62,7 +63,7 @@ interface KnownSubscribers {
 
 type Context = Pick<WebhooksContext, 'exporters' | 'reservations' | 'monotonic' | 'formats' | 'vendor' | 'maxBodyBytes' | 'onError'>;
 
-/** What exporters choose may change again while events are accepted, but not each time. */
+/** What exporters choose may change while events are accepted, but not at every try. */
 const MAX_TRIES = 5;
 
 /** The routing by what exporters of the store choose. That is read when the first event is accepted, and again only when it has changed. */
@@ -83,7 +84,7 @@ export function eventRouting(context: Context): EventRouting {
         };
     }
 
-    /** Many who publish at once read it once. What could not be read is not known. */
+    /** The current subscriptions. Many publishes at the same time share one read. A read that fails is not remembered. */
     async function current(): Promise<KnownSubscribers> {
         reading ??= read();
         const mine = reading;
@@ -105,8 +106,8 @@ export function eventRouting(context: Context): EventRouting {
     }
 
     /**
-     * In a transaction nothing else is waited for: there may be no other connection. What it sees may also be older than what is known, or
-     * never be committed, so that it is not kept for others.
+     * The subscriptions as a transaction of the application sees them. Inside it nothing else may be waited for, since there may be no other
+     * connection. What the transaction sees is not remembered for others: it may be older than what is known, or may never be committed.
      */
     async function currentIn(tx: Executor, again: boolean): Promise<KnownSubscribers> {
         if (known !== null && !again) {
@@ -167,7 +168,10 @@ function unusableSubscriptions(onError: Context['onError']): ReportUnusable {
     };
 }
 
-/** What was written into the row of one exporter past all checks must not end the publishing for all: that exporter chooses nothing. */
+/**
+ * An exporter whose stored subscription cannot be used chooses nothing. Somebody may have written into its row past all checks, and that must not
+ * stop publishing for all others.
+ */
 function guardedSubscription(exporter: StoredExporter, report: ReportUnusable): CompiledSubscription {
     let wants: CompiledSubscription | undefined;
     return (event) => {

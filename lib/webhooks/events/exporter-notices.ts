@@ -12,7 +12,7 @@ export interface ExporterNotice {
     readonly id: string;
     readonly exporterId: string;
     readonly kind: ExporterKind;
-    /** When it was, in the store's time. The rest is as it was then. */
+    /** When it happened, in the store's time. The other fields are as they were then. */
     readonly at: Date;
     readonly name: string;
     readonly collector: string;
@@ -29,13 +29,13 @@ export interface ExporterNotice {
 /** Publishes what becomes of exporters as events, in every process that reads the store. */
 export interface Notices {
     start(): void;
-    /** Reads now what an outcome may have made of its exporter. */
+    /** Reads the notices now, since this outcome may have changed its exporter. */
     recorded(outcome: Pick<RecordedOutcome, 'exporterId' | 'health' | 'stopReason'>): void;
     /** Resolves once what is being published is published. */
     stop(): Promise<void>;
 }
 
-/** How often notices are read that another process, or one that has died, has caused; and the least time between two readings. In milliseconds. */
+/** Milliseconds: how often notices are read that other processes, or processes that have died, have caused; and the shortest time between two readings. */
 const POLL_EVERY = 5_000;
 const QUIET = 500;
 
@@ -53,7 +53,7 @@ export function noticesOf(context: NoticesContext): Notices {
     let wanted = false;
     let publishing: Promise<void> = Promise.resolve();
 
-    /** What the application does with it is no part of publishing. */
+    /** Emits the event to the application. What the application does with it must not disturb publishing. */
     async function emit({ kind, exporterId, collector, at, failures, failingSince, reason, lastOutcome }: ExporterNotice): Promise<void> {
         const code = lastOutcome?.code ?? null;
         await onEvent({ type: EVENT_TYPES[kind], exporterId, collector, at, failures, failingSince, reason, code });
@@ -71,7 +71,7 @@ export function noticesOf(context: NoticesContext): Notices {
         } while (found.length === BATCH);
     }
 
-    /** At once, and no more often than the quiet between two readings. */
+    /** Reads at once, or as soon as the pause after the last reading is over. */
     function readSoon(): void {
         wanted = true;
         if (poll === undefined || quiet !== undefined) {
@@ -123,9 +123,9 @@ const EVENT_TYPES = {
 } as const;
 
 /**
- * A crash between the event and the end of its notice publishes it once more, as the same event.
+ * Publishes a notice, then forgets it. After a crash in between it is published once more, as the same event.
  *
- * @returns Whether it was published by this, and not before.
+ * @returns Whether this call has published it, and none before.
  */
 async function publishNotice(
     notice: ExporterNotice,

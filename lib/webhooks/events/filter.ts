@@ -17,7 +17,7 @@ export type Scalar = string | number | boolean | null;
 
 /** A question about what a path leads to. */
 export interface Condition {
-    /** Keys with dots between them. It leads through lists to all of their items, and any one of them may be what is asked for. */
+    /** Keys with dots between them. In a list it leads to every item, and the condition holds when it does for any of them. */
     readonly path: string;
     readonly op: FilterOp;
     /** `in` and `matches-cidr` take lists. */
@@ -33,9 +33,12 @@ const [MAX_DEPTH, MAX_CONDITIONS, MAX_SIZE] = [8, 100, 65_536];
 const [MAX_PATH, MAX_KEYS] = [256, 16];
 /** Characters of a value, and values of a list. */
 const [MAX_TEXT, MAX_LIST] = [1024, 1000];
-/** Address blocks of `matches-cidr`: an address is compared with one after the other, while a value is looked up in a set. */
+/**
+ * Maximum number of address blocks of `matches-cidr`. It is lower than that of values, since an address is compared with the blocks one after the
+ * other, while a value is looked up in a set.
+ */
 const MAX_BLOCKS = 100;
-/** Lists in lists, as far as a path looks into them. */
+/** How deep a path looks into lists within lists. */
 const MAX_NESTED = 8;
 
 /** What an operator takes, and what it makes of it. */
@@ -44,9 +47,9 @@ interface Operator {
     readonly accept: (value: unknown) => Condition['value'] | undefined;
     /** What {@link accept} takes, in words. */
     readonly rule: string;
-    /** Whether what a path leads to is what is asked for. */
+    /** Makes the test for a value that a path leads to. */
     readonly test: (value: never) => (found: unknown) => boolean;
-    /** True where a body is wanted that has no such value. */
+    /** Whether the condition asks for bodies without such a value. */
     readonly inverted?: (value: Condition['value']) => boolean;
 }
 
@@ -94,7 +97,7 @@ const OPERATORS: Readonly<Record<FilterOp, Operator>> = {
     },
 };
 
-/** The operators as they may be written: there are keyboards that lack their signs. */
+/** Other spellings of the operators, for keyboards that lack the signs. */
 const SPELLINGS: ReadonlyMap<unknown, FilterOp> = new Map([
     ...FILTER_OPS.map((op) => [op, op] as const),
     ['!=', '≠'],
@@ -102,7 +105,7 @@ const SPELLINGS: ReadonlyMap<unknown, FilterOp> = new Map([
     ['>=', '≥'],
 ]);
 
-/** The operator of numbers and of times; of a number and a time neither is more. */
+/** An operator that compares numbers with numbers and times with times. Between a number and a time it never holds. */
 function ordered(holds: (order: number) => boolean): Operator {
     return {
         accept: (value) => (typeof value === 'string' ? timeOf(value) : isScalar(value) && typeof value === 'number' ? value : undefined),
@@ -233,7 +236,7 @@ function checkedCondition(
 /** Types of which nothing is said about what is below. */
 const OPEN_TYPES: ReadonlySet<string | undefined> = new Set([undefined, 'any', 'alternatives', 'link']);
 
-/** Whether a value of the description can have something at the path. What is left open may have anything. */
+/** Whether a value of the description can have something at the path. Where the description leaves the type open, any path is possible. */
 function knows(description: SchemaDescription, [key, ...below]: readonly string[]): boolean {
     const { type, keys, items, flags, patterns } = description;
     if (
@@ -304,13 +307,13 @@ export interface FailedCondition {
     readonly field: string;
     /** As text, for example `title contains "x"`. */
     readonly condition: string;
-    /** What it was for this body; it should have been the other. True only under a `not`. */
+    /** What the condition was for this body, where the opposite was needed. True only under a `not`. */
     readonly holds: boolean;
     /** How many values the path led to. */
     readonly found: number;
 }
 
-/** Every condition that is why a filter does not let a body pass; none when it does. Values of the body are not part of it. */
+/** Every condition because of which a filter does not let a body pass; none when it lets the body pass. Values of the body are not part of the result. */
 export function failedConditions(filter: Filter, body: unknown): readonly FailedCondition[] {
     return failuresOf(filter, body, 'filter', true);
 }

@@ -31,7 +31,7 @@ export interface NewEvent {
     readonly idempotency?: IdempotencyKey;
     /** Of the caller's: exporters that are ordered get the events of a key one after another. Only where {@link DeliveryStore.ordered} is true. */
     readonly orderKey?: string;
-    /** {@link StoredEvent.traceparent}, for who sends it from this process. */
+    /** {@link StoredEvent.traceparent}, for attempts that this process makes. */
     readonly traceparent?: string;
     readonly recipients: Recipients;
 }
@@ -41,27 +41,28 @@ export interface AcceptOptions {
     /** An open transaction of the application to store in; only where {@link DeliveryStore.transactions} is true. */
     readonly tx?: Executor;
     /**
-     * How first tries are handed out at once, `queued` with their claims: those whose exporters have room, no probe to wait for, and no older first
-     * try that is due; beside retries that are due, {@link placesLeftToRetries} are left free. No lock is waited for to find out, so that a window
-     * may be exceeded by what is accepted at the same time. Not with `tx`.
+     * The options for handing out first tries at once: `queued`, with their reservations. It is done for exporters that have room, are not being
+     * probed, and have no older first try that is due. While retries are due, {@link placesLeftToRetries} are left free. No lock is waited for,
+     * so that acceptances at the same time may exceed a window. Not with `tx`.
      */
     readonly handOut?: Required<HandOutOptions>;
     /** The {@link SubscribedExporters.revision} by which subscribers were chosen. */
     readonly revision?: number;
 }
 
-/** A key of the caller's: what is accepted under it is accepted once, for as long as the event is kept. Owners have keys of their own. */
+/** A key of the caller's under which only one event is accepted, for as long as that event is kept. Each owner has keys of its own. */
 export interface IdempotencyKey {
     readonly key: string;
-    /** Of kind and body. */
+    /** Digest of the event's kind and body. */
     readonly digest: string;
 }
 
 /** To whom an event goes. */
 export type Recipients =
     /**
-     * Of the exporters that have chosen nothing, neither an owner nor kinds, a filter or a format: all of these types. Of the others:
-     * `subscribers`. Only those that run, and those that an outcome has stopped, for which it is `held` where the store can.
+     * Among the exporters without a subscription of their own (no owner, kinds, filter or format): all of these types. Among the others:
+     * `subscribers`. The event goes only to exporters that run, and to those that an outcome has stopped, for which it is `held` where the store
+     * can do so.
      */
     | { readonly types: readonly ExportType[]; readonly subscribers?: readonly Recipient[] }
     /** This exporter, running or not, with a single attempt that is never retried: a `test`. */
@@ -76,7 +77,7 @@ export interface Recipient {
 
 /** Exporters with a subscription of their own (an owner, kinds, a filter or a format), as they were at one time. */
 export interface SubscribedExporters {
-    /** How often what exporters choose had been changed. */
+    /** How often subscriptions had been changed. */
     readonly revision: number;
     /** The store's time. */
     readonly at: Date;
@@ -92,7 +93,7 @@ export interface AcceptedEvent {
 /** What a delivery sends. Its parts are read in one moment. */
 export interface DeliveryContent {
     readonly exporterId: string;
-    /** Its body is empty once it was erased. */
+    /** The event; its body is empty once it was erased. */
     readonly event: StoredEvent & Pick<EventSummary, 'erasedAt'>;
     /** What is sent in place of the event's body; null for that. */
     readonly message: FormattedMessage | null;

@@ -25,18 +25,18 @@ export interface PublishOptions {
      */
     readonly rules?: RuleSet;
     /**
-     * Whose it is, in the application's words, at most 200 characters: of the exporters that have an owner, only this one's get it. The
-     * deployment's own by default, which only exporters without an owner get.
+     * Whose event it is, in the application's words, at most 200 characters. Among exporters that have an owner, only those of this owner get it.
+     * By default it is the deployment's own, which only exporters without an owner get.
      */
     readonly owner?: string;
     /**
-     * A key of the caller's, at most 200 characters: who repeats a publish that may have gone through gives the same, and gets the answer of
-     * then, for as long as the event is kept. Another kind or body under the same key, of the same owner, is refused.
+     * A key of the caller's, at most 200 characters. A caller that repeats a publish which may have succeeded gives the same key, and gets the
+     * first answer again, for as long as the event is kept. Another kind or body under the same key, of the same owner, is refused.
      */
     readonly idempotencyKey?: string;
     /**
-     * A key of the caller's, at most 200 characters: exporters that are ordered get the events of a key one after another, in the order in
-     * which they were accepted. Who publishes with a key waits for those who have published with it in a transaction that is still open.
+     * A key of the caller's, at most 200 characters. Ordered exporters get events with the same key one after another, in the order in which they
+     * were accepted. To publish with a key waits for those who have published with the same key in a transaction that is still open.
      */
     readonly orderKey?: string;
     /**
@@ -49,20 +49,21 @@ export interface PublishOptions {
 /** An event that was accepted. */
 export interface PublishedEvent extends AcceptedEvent {
     /**
-     * Tells this process to look for it now; to be called after the commit of `tx`, by a host (an application that publishes) whose commits the store does not
-     * notify of (`listen` of the store), since that is switched off or impossible. Without the call it is found within a second.
+     * Makes this process look for due deliveries now. A host (an application that publishes) calls it after the commit of `tx` if the store does
+     * not notify of commits (see `listen` of the store), because that is switched off or impossible. Without the call the event is found within a
+     * second.
      */
     readonly wake: () => void;
 }
 
 /**
- * Accepts an event: checks its body, freezes it as bytes and stores it with one delivery per exporter that wants it. Once
- * the promise resolves (with `tx`: once that transaction commits), the event survives the loss of process and queue.
+ * Accepts an event: checks its body, freezes it as bytes and stores it with one delivery per exporter that wants it. Once the promise resolves
+ * (with `tx`: once that transaction commits), the event survives the loss of process and queue.
  *
- * @throws ScanwireError `INVALID_INPUT` for an unknown kind or a body that breaks its schema or is too long, with the field;
- *     `MISCONFIGURED` for a `tx` that is no transaction, or with a store that cannot join one; `UNAVAILABLE` when the store cannot be
- *     reached. Nothing is stored then, but where the connection was lost before the answer came it may be: a repeat with an `idempotencyKey`
- *     stores nothing twice.
+ * @throws ScanwireError `INVALID_INPUT` for an unknown kind or a body that breaks its schema or is too long, with the field; `MISCONFIGURED` for
+ *     a `tx` that is no transaction, or with a store that cannot join one; `UNAVAILABLE` when the store cannot be reached. Nothing is stored
+ *     then, unless the connection was lost before the answer came: in that case it may have been. A repeat with the same `idempotencyKey` stores
+ *     nothing twice.
  */
 export type Publish = <Kind extends string>(kind: Kind, body: EventBody<Kind>, options?: PublishOptions) => Promise<PublishedEvent>;
 
@@ -108,10 +109,10 @@ export function publisher(context: WebhooksContext): Publisher {
     const limit = acceptanceLimit(dispatcher);
     const acceptTogether = (events: readonly UnroutedEvent[]) => routing.route(events, accept);
     const acceptBatched = batched<UnroutedEvent, Acceptance>(acceptTogether, BATCH, ACCEPTANCES_AT_ONCE);
-    // In statements of their own: they may wait for others of their keys, and must not keep others waiting.
+    // Events with keys have statements of their own: they may wait for others with the same keys, and must not keep other events waiting.
     const acceptOrdered = batched<UnroutedEvent, Acceptance>(acceptTogether, BATCH, ACCEPTANCES_AT_ONCE);
 
-    /** Those who publish wait for the rows and not for the queue. */
+    /** Stores events. A publish waits for the rows, and not for the queue. */
     async function accept(newEvents: readonly NewEvent[], revision: { readonly revision?: number }): Promise<readonly Acceptance[]> {
         const accepted = await limit.run(
             (handOut) => deliveries.accept(newEvents, handOut === undefined ? revision : { handOut, ...revision }),
@@ -130,7 +131,7 @@ export function publisher(context: WebhooksContext): Publisher {
         return accepted;
     }
 
-    /** Checked, and frozen as bytes. */
+    /** The event with its body checked and frozen as bytes. */
     function unrouted(kindName: string, body: unknown, { rules, ...ownerAndKeys }: Omit<PublishOptions, 'tx'>): UnroutedEvent {
         const kind = publishableKind(kinds, kindName);
         if (rules !== undefined && !RULE_SETS.includes(rules)) {
@@ -156,7 +157,7 @@ export function publisher(context: WebhooksContext): Publisher {
     }
 
     function acceptOne(tx: Executor | undefined, event: UnroutedEvent): Promise<Acceptance> {
-        // A key that is refused must refuse nothing else.
+        // A refused key must not make other events of the statement fail.
         const shared = tx === undefined && event.idempotency === undefined;
         const together = event.orderKey === undefined ? acceptBatched : acceptOrdered;
         return shared ? together(event) : acceptIn(tx, [event]).then(([acceptance]) => acceptance as Acceptance);
@@ -184,14 +185,17 @@ export function publisher(context: WebhooksContext): Publisher {
     };
 }
 
-/** Where exporters get different messages, only deliveries that were handed out can be cached: of the others nothing says which exporter they are for. */
+/**
+ * Where exporters get different messages, only those of deliveries that were handed out can be cached: of the other deliveries it is not known
+ * which exporter they are for.
+ */
 function cacheMessages(
     messageCache: MessageCache,
     { event: given, traceparent, recipients }: NewEvent,
     { eventId, deliveries, handedOut }: Acceptance,
     createdAt: Date,
 ): void {
-    // One that was accepted before.
+    // This event was accepted before.
     if (eventId !== given.id) {
         return;
     }
@@ -211,12 +215,15 @@ function cacheMessages(
     }
 }
 
-/** Accepts events in a span of the application's trace, which they carry to where they are sent. */
+/** Accepts events in a span of the application's trace. The events carry the span's context to where they are sent. */
 function tracedBy({ tracing, traces }: Pick<WebhooksContext, 'tracing' | 'traces'>) {
     type Accepted = Promise<readonly Acceptance[]>;
     type Accept = (events: readonly UnroutedEvent[]) => Accepted;
 
-    /** The trace is kept outside of the application's transaction, which would fail with it, and not waited for: the transaction may have the only connection. */
+    /**
+     * The trace is stored outside the application's transaction, which would fail if this fails. It is not waited for, since the transaction may
+     * have the only connection.
+     */
     function acceptIn(traceparent: string | null, events: readonly UnroutedEvent[], accept: Accept): Accepted {
         if (traceparent === null) {
             return accept(events);
@@ -238,10 +245,10 @@ function tracedBy({ tracing, traces }: Pick<WebhooksContext, 'tracing' | 'traces
               );
 }
 
-/** What an acceptance is for the caller; it is emitted to the application as well, and what that does with it is no part of publishing. */
+/** Makes the caller's result of an acceptance, and emits it to the application. What the application does with it must not disturb publishing. */
 function publishing({ dispatcher, onEvent, onError }: WebhooksContext) {
     async function emitAccepted({ id, kind }: UnroutedEvent, { eventId, deliveries }: Acceptance, inTransaction: boolean): Promise<void> {
-        // One that was accepted before is no news.
+        // An event that was accepted before is not emitted again.
         if (eventId === id) {
             await onEvent({ type: 'event.accepted', eventId, kind: kind.name, deliveries: deliveries.length, inTransaction });
         }
@@ -269,7 +276,7 @@ function assertJoinable(tx: Executor | undefined): void {
     }
 }
 
-/** What may not be stored in one statement. */
+/** Refuses more events, or more bytes, than may share a call. */
 function assertTogether(events: readonly UnroutedEvent[]): void {
     const keys = events.flatMap(({ owner, idempotency }) => (idempotency === undefined ? [] : [JSON.stringify([owner, idempotency.key])]));
     if (new Set(keys).size < keys.length) {
@@ -284,7 +291,7 @@ function assertTogether(events: readonly UnroutedEvent[]): void {
     }
 }
 
-/** Says in a refusal which event it is. */
+/** Adds the index of the event to a refusal. */
 function atIndex<T>(index: number, run: () => T): T {
     try {
         return run();

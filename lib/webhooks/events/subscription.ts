@@ -4,7 +4,7 @@ import { type CompiledFilter, checkFilter, compileFilter, type FailedCondition, 
 
 /** Which events an exporter wants, of those that its export type lets it have. */
 export interface Subscription {
-    /** Names of event kinds, each whole or with `*` for its end; null for every kind but those of notices. */
+    /** Names of event kinds, each in full or with `*` in place of its end; null for every kind but those of notices. */
     readonly kinds: readonly string[] | null;
     /** Asked of the body; null for every body. */
     readonly filter: Filter | null;
@@ -30,7 +30,7 @@ export function isSubscribable(kind: EventKind): boolean {
     return kind !== testEvent;
 }
 
-/** The kind of that name, of those that are admitted. @throws ScanwireError `INVALID_INPUT` for any other. */
+/** The kind of that name, if `admits` accepts it. @throws ScanwireError `INVALID_INPUT` for any other. */
 export function kindAmong(kinds: EventKinds, name: string, admits: (kind: EventKind) => boolean): EventKind {
     const kind = kinds.get(name);
     if (kind === undefined || !admits(kind)) {
@@ -107,7 +107,7 @@ export interface SubscriptionVerdict {
     readonly wanted: boolean;
     /** False when the kind is not among those that are wanted; the filter is not asked then. */
     readonly kindWanted: boolean;
-    /** The conditions of the filter that are why it is not wanted. */
+    /** The conditions of the filter because of which it is not wanted. */
     readonly failed: readonly FailedCondition[];
 }
 

@@ -17,11 +17,14 @@ import { knownUrl } from './sealed-url.ts';
 export interface Authentication {
     /** Goes out as `Authorization: Basic …`. */
     readonly basic?: BasicCredentials;
-    /** Certificates of authorities, PEM, in place of Node's: beyond what they have signed is trusted what `trust` lets pass, with `all` anything. */
+    /**
+     * Certificates of authorities, PEM, in place of those that Node trusts. Certificates that they have not signed are trusted only as far as
+     * `trust` allows; with `all`, any is.
+     */
     readonly ca?: string;
     /** Presented in the TLS handshake. */
     readonly clientCertificate?: ClientCertificate;
-    /** Goes out as `Authorization: Bearer …`, with a token of this client's. */
+    /** Goes out as `Authorization: Bearer …`, with a token that this client gets from its token server. */
     readonly oauth?: OAuthClient;
     /** The way to the receiver, and to its token server. */
     readonly proxy?: ProxySettings;
@@ -41,7 +44,7 @@ export interface ClientCertificate {
     readonly key: string;
 }
 
-/** How a token server checks who asks it, by the names of its registry: the header `Authorization`, or fields of the form. */
+/** How the client proves itself to the token server, by the names of the OAuth registry: by the header `Authorization`, or by fields of the form. */
 export const OAUTH_METHODS = ['client_secret_basic', 'client_secret_post'] as const;
 
 /** A client of a token server (OAuth 2, client credentials). */
@@ -71,20 +74,20 @@ export interface ProxySettings {
 /** Name of one part of {@link Authentication}. */
 export type AuthenticationPart = keyof Authentication;
 
-/** What a user says of it: what is absent stays, null drops. */
+/** The settings that a user gives: an absent part stays as it is, null removes it. */
 export type AuthenticationSettings = { readonly [Part in AuthenticationPart]?: Authentication[Part] | null };
 
 const MAX_PEM = 65_536;
 const pemSchema = (): Joi.StringSchema => Joi.string().max(MAX_PEM);
 
-/** What RFC 6749 lets clients be called and say. */
+/** The characters that RFC 6749 allows in the names and secrets of clients. */
 const ascii = (max: number): Joi.StringSchema =>
     Joi.string()
         .max(max)
         .pattern(/^[\x20-\x7e]*$/)
         .messages({ 'string.pattern.base': '{{#label}} must be visible ASCII characters and spaces' });
 
-/** The rules of {@link AuthenticationSettings}; {@link checkAuthentication} has those of what depends on something else. */
+/** The rules of {@link AuthenticationSettings}. Rules that depend on other settings are in {@link checkAuthentication}. */
 export const authenticationSchemas: { readonly [Part in AuthenticationPart]: Joi.Schema } = {
     basic: Joi.object({
         username: Joi.string()
@@ -125,10 +128,10 @@ export const authenticationSchemas: { readonly [Part in AuthenticationPart]: Joi
 /** Names of all that an exporter may authenticate by. */
 export const AUTHENTICATION_PARTS: readonly AuthenticationPart[] = Object.keys(authenticationSchemas) as AuthenticationPart[];
 
-/** What was given for the receiver of an exporter, and for no other. */
+/** The parts that were given for one receiver, and may go to no other. */
 const CREDENTIALS: readonly AuthenticationPart[] = ['basic', 'clientCertificate', 'oauth'];
 
-/** Settings parted in two: those of this page, of which only what was given is there, and the others. */
+/** Splits settings into those of authentication, as far as they were given, and the others. */
 export function partAuthentication<Settings extends AuthenticationSettings>(
     settings: Settings,
 ): readonly [AuthenticationSettings, Omit<Settings, AuthenticationPart>] {
@@ -140,7 +143,7 @@ export function partAuthentication<Settings extends AuthenticationSettings>(
 
 type StoredAuthentication = Pick<StoredExporter, 'authentication' | 'sealedAuthentication'>;
 
-/** What is stored for an exporter of what it has, null for none, once it is given something more, something else or null. */
+/** The authentication to store after a change: what the exporter had, with the given parts added, replaced or removed. Null when nothing is left. */
 export function storedAuthentication(
     id: string,
     before: Authentication | null,
@@ -162,7 +165,7 @@ export function authenticationPatch(before: StoredExporter, given: Authenticatio
     return { ...storedAuthentication(before.id, kept, given, keyRing), expectedAuthentication: before.sealedAuthentication };
 }
 
-/** The first of its credentials of which a change says nothing, and which so would go wherever it leads. */
+/** The first of its credentials that a change does not mention, and that would therefore be sent to the new receiver; undefined when there is none. */
 export function unsettledCredential(before: StoredExporter, given: AuthenticationSettings): AuthenticationPart | undefined {
     return CREDENTIALS.find((part) => before.authentication.includes(part) && given[part] === undefined);
 }
@@ -179,7 +182,7 @@ export function unsealAuthentication(exporter: StoredExporter, keyRing: KeyRing)
 }
 
 /**
- * Checks what an exporter authenticates by against the rest of it.
+ * Checks what an exporter authenticates by against its other settings.
  *
  * @throws ScanwireError `INVALID_INPUT` with the field, never with a value; `UNSEALABLE`.
  */
@@ -253,7 +256,7 @@ function checkOAuth({ tokenUrl, ca }: OAuthClient, guard: EgressGuard): void {
     }
 }
 
-/** By the rules of receivers: it is called by the same guard. */
+/** Checks a URL by the rules for receivers, since it is called through the same guard. */
 function checkUrl(text: string, field: string, guard: EgressGuard): string {
     try {
         return checkReceiverUrl(text, guard);

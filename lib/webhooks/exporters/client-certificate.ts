@@ -5,7 +5,7 @@ import { subjectOf } from '../../schema-validation.ts';
 import { AttemptFailure } from '../outcomes/outcome.ts';
 import type { Authentication, ClientCertificate } from './authentication.ts';
 
-/** What of an exporter's authentication is part of its TLS connections. */
+/** The parts of an exporter's authentication that belong to its TLS connections. */
 export type TlsIdentity = Pick<Authentication, 'ca' | 'clientCertificate'>;
 
 const MAX_CERTIFICATES = 200;
@@ -20,12 +20,12 @@ function pemBlocks(pem: string): readonly string[] {
     });
 }
 
-/** What connections are secured with by default. */
+/** The options of a TLS context without authorities or a certificate of the exporter's. */
 const PLAIN: tls.SecureContextOptions = { minVersion: 'TLSv1.2' };
 
 /**
- * What connections are secured with: the authorities and the certificate of an exporter, if it has any. Made for each connection, so that none is
- * secured with another's.
+ * The TLS context of a connection, with the authorities and the certificate of an exporter, if it has any. It is made for each connection, so
+ * that none uses those of another exporter.
  *
  * @throws AttemptFailure `invalid_exporter` when one of them cannot be used: nothing goes out without it.
  */
@@ -50,7 +50,7 @@ function contextOptions({ ca, clientCertificate }: TlsIdentity): tls.SecureConte
 }
 
 /**
- * What connections with these authorities and this certificate are secured with.
+ * The TLS context with these authorities and this certificate.
  *
  * @throws ScanwireError `INVALID_INPUT` with the field, for certificates that cannot be used and a key that does not fit.
  */
@@ -88,7 +88,7 @@ function privateKey(pem: string): KeyObject {
     }
 }
 
-/** All certificates of a text, which may explain them. One that is broken is not passed over. */
+/** All certificates of a text, which may have comments between them. A broken certificate is refused, not skipped. */
 export function certificatesIn(pem: string, field: string): readonly X509Certificate[] {
     const subject = subjectOf(field);
     const texts = pemBlocks(pem);

@@ -16,9 +16,9 @@ export interface ExporterHealth {
     readonly breaker: Breaker;
     /** When, since the last success, it first failed or its receiver first wanted to be left alone; null when neither has happened. */
     readonly failingSince: Date | null;
-    /** From when on it gets a probe; null when it gets more than that. */
+    /** When the next probe may be sent; null when it gets more than probes. */
     readonly nextProbe: Date | null;
-    /** Until when its receiver wants to be left alone; stays until it has taken a probe, else null. */
+    /** Until when its receiver wants to be left alone. Stays after that time until a probe was taken; null otherwise. */
     readonly pausedUntil: Date | null;
     /** What the receiver did last; null before the first. It is stored once a second, so that what it did within the second after may be missing. */
     readonly lastOutcome: (Pick<Outcome, 'code' | 'detail'> & { readonly at: Date }) | null;
@@ -51,7 +51,7 @@ export interface Backlog {
 /** How long a delivery has waited. */
 export type BacklogAge = 'minute' | 'tenMinutes' | 'hour' | 'day' | 'older';
 
-/** Younger than so many milliseconds, and in no younger age. */
+/** Each age with its upper bound in milliseconds, youngest first. A delivery has the first age that it fits. */
 export const BACKLOG_AGES: readonly (readonly [age: BacklogAge, below: number])[] = [
     ['minute', 60_000],
     ['tenMinutes', 10 * 60_000],
@@ -60,10 +60,10 @@ export const BACKLOG_AGES: readonly (readonly [age: BacklogAge, below: number])[
     ['older', Number.POSITIVE_INFINITY],
 ];
 
-/** So many are counted and no more, so that the look at a long backlog stays a short one. */
+/** Up to how many deliveries are counted, so that a look at a long backlog takes no longer than at a short one. */
 export const MAX_COUNTED = 10_000;
 
-/** How much there is to do, and how the exporters are that it is for. */
+/** How much there is to do, and how the exporters fare. */
 export interface Overview {
     /** Deliveries that wait or are on their way (`held` ones are neither); a store may stop to count at the limit that it is given. */
     readonly deliveries: Readonly<Record<(typeof UNFINISHED_STATES)[number], number>>;
@@ -71,7 +71,7 @@ export interface Overview {
     readonly exporters: Readonly<Record<'stopped' | Breaker, number>>;
 }
 
-/** The overview that is made of exporters that are counted together where they are alike. */
+/** The overview, from exporters that were counted in groups of those that are alike. */
 export function overviewOf(
     deliveries: readonly { readonly state: string; readonly count: number }[],
     exporters: readonly (BreakerColumns & { readonly running: boolean; readonly count: number })[],
@@ -93,7 +93,7 @@ export function breakerOf({ pausedUntil, probeAt, slowStart }: BreakerColumns): 
     return { breaker: slowStart === null ? 'closed' : 'recovering', nextProbe: null };
 }
 
-/** What of the breaker says when the exporter is sent to. */
+/** The columns of an exporter that tell when it is sent to. */
 export interface BreakerColumns {
     readonly pausedUntil: Date | null;
     /** When an open breaker lets a probe through, null while it is closed. */
@@ -102,7 +102,7 @@ export interface BreakerColumns {
     readonly slowStart: number | null;
 }
 
-/** The backlog of which so many are of each age. */
+/** The backlog, from the numbers that were counted of each age. */
 export function backlogOf(counted: readonly CountedAge[], more: boolean): Backlog {
     const count = (wanted: BacklogAge): number => counted.reduce((sum, { age, count }) => sum + (age === wanted ? count : 0), 0);
     const ages = Object.fromEntries(BACKLOG_AGES.map(([age]) => [age, count(age)])) as Record<BacklogAge, number>;
@@ -124,7 +124,10 @@ interface CountedAge {
 /** An exporter as people look at it when they wonder how it fares. */
 export interface ShownExporter extends Exporter {
     readonly health: ExporterHealth & {
-        /** What is not taken from then on stops it: a failure, or an answer that it wants to be left alone. Null unless it runs and takes nothing. */
+        /**
+         * From this time on, any failure, or an answer that the receiver wants to be left alone, stops the exporter. Null unless the exporter
+         * runs and its receiver takes nothing.
+         */
         readonly stopsAt: Date | null;
     };
 }

@@ -8,7 +8,7 @@ import type { ExporterStore } from './exporter-store.ts';
 
 /** Which exporters of the list are asked for. */
 export interface ExporterPageQuery {
-    /** Behind the one of this id; from the first on where there is none. */
+    /** Exporters behind the one with this id; from the first on when absent. */
     readonly after?: string;
     /** How many at most: 25 by default, 100 at most. */
     readonly limit?: number;
@@ -25,13 +25,13 @@ export interface PagedExporter extends ShownExporter {
 /** What became of deliveries in one slice of a day. */
 export interface DaySlice extends SliceTally, SliceTimes {}
 
-/** What lists of names and of what is not well need of an exporter: nothing of it is sealed. */
+/** The fields of an exporter that lists of names and of states need. None of them is sealed. */
 export type ExporterSummary = Pick<
     Exporter,
     'id' | 'name' | 'collector' | 'owner' | 'state' | 'stopReason' | 'pausedAt' | 'consecutiveFailures'
 >;
 
-/** Which exporters are summarised: all that all of it allows. */
+/** Which exporters are summarised: those that fulfil all of it. */
 export interface SummaryQuery {
     readonly ids?: readonly string[];
     readonly owner?: string;
@@ -66,7 +66,7 @@ export interface PagedRow {
 const HOUR = 3_600_000;
 const DAY = { span: 24 * HOUR, slice: 3 * HOUR };
 
-/** So many deliveries of an exporter and a slice are looked at: enough for a share of each, and few enough for a page of a hundred. */
+/** How many deliveries of an exporter are looked at in a slice: enough to tell the share of failures, and few enough for a page of a hundred exporters. */
 export const MAX_OF_EACH = 40;
 
 type Asked = ExporterPageQuery & Required<Pick<ExporterPageQuery, 'limit'>>;
@@ -120,7 +120,7 @@ export function summaryOf(exporter: ExporterSummary): ExporterSummary {
     return { id, name, collector, owner, state, stopReason, pausedAt, consecutiveFailures };
 }
 
-/** What a store lists in full, whether it heeds the query or not. */
+/** All exporters that fulfil the query, whether the store heeds it or not. */
 export async function allOf({ list }: ExporterStore, { ids, owner }: SummaryQuery): Promise<readonly StoredExporter[]> {
     return (await list(owner === undefined ? {} : { owner })).filter(
         (one) => ids?.includes(one.id) !== false && (owner ?? one.owner) === one.owner,

@@ -37,15 +37,18 @@ export interface WebhooksSettings extends OwnerSettings {
     readonly vendor?: string;
     /** Deliveries of one exporter in the queue or being sent at once. Default 400. */
     readonly window?: number;
-    /** The most attempts a second of all exporters together, by all workers. Null, the default, for any. */
+    /** Maximum number of attempts a second, of all exporters and workers together. Null, the default, for no limit. */
     readonly rate?: number | null;
     /** Consecutive failures that open an exporter's circuit breaker: it gets one due delivery at a time, as a probe. Default 10. */
     readonly breakerAfter?: number;
-    /** An exporter that has taken nothing for so many milliseconds is stopped, be it that it failed or answered 429 only; half an hour at least. Default 5 days. */
+    /**
+     * Milliseconds after which an exporter is stopped whose receiver has taken nothing, whether it failed or only answered 429. At least half an
+     * hour. Default 5 days.
+     */
     readonly stopAfter?: number;
     /**
-     * For how many milliseconds a delivery that has ended is kept, a day at least; null for ever. Events go a day later, with the last of their
-     * deliveries. Default 30 days.
+     * Milliseconds for which a delivery is kept after it has ended, at least a day; null for ever. An event is removed a day later than its last
+     * delivery. Default 30 days.
      */
     readonly keepFor?: number | null;
     /** Whether the beginning of what a receiver answers is kept, beside an attempt that was no 2xx, with what is secret masked. True by default. */
@@ -75,7 +78,7 @@ export interface WebhooksOptions extends WebhookStores, WebhooksSettings {
     readonly sleep?: (milliseconds: number) => Promise<void>;
     /** Receives every failure of store and queue that is tried again later. */
     readonly onError?: (error: Error) => void;
-    /** Told what is not as it should be and keeps nothing from working, as a sentence. The process warns of it by default. */
+    /** Told, as a sentence, of what is not as it should be although everything works. A warning of the process by default. */
     readonly onWarning?: (message: string) => void;
     /**
      * Called with every event that this process has accepted, every outcome that it has recorded, and what became of exporters. What it throws
@@ -130,7 +133,7 @@ export const webhooksSettingSchemas: Readonly<Record<keyof WebhooksSettings, Joi
     window: Joi.number().integer().min(1).max(10_000).default(400),
     rate: Joi.number().integer().min(1).max(1000).allow(null).default(null),
     breakerAfter: Joi.number().integer().min(1).default(10),
-    // Five days in seconds are seven minutes in milliseconds: every receiver that is updated would be stopped.
+    // Five days written in seconds would be seven minutes in milliseconds, and every receiver would be stopped during an update.
     stopAfter: inMilliseconds(30 * 60_000).default(5 * 24 * 60 * 60_000),
     keepFor: inMilliseconds(KEEP_FOR.min).allow(null).default(KEEP_FOR.byDefault),
     keepResponses: Joi.boolean().default(true),
@@ -156,8 +159,9 @@ export const webhooksSettingSchemas: Readonly<Record<keyof WebhooksSettings, Joi
 /** How a process stops to send. */
 export interface CloseOptions {
     /**
-     * Milliseconds after which `close` resolves, whatever hangs. What is still being sent about a second before is given up, for another
-     * process to send it at once, so an attempt's time-out and a second for its outcome should fit in. By default 20,000, or what an attempt takes at most and 5,000, whichever is more.
+     * Milliseconds after which `close` resolves, whatever hangs. About a second before, what is still being sent is given up, so that another
+     * process can send it at once. An attempt's time-out, and a second for its outcome, should therefore fit in. By default 20,000, or the
+     * time-out of an attempt plus 5,000, whichever is more.
      */
     readonly timeout?: number;
 }
@@ -179,7 +183,7 @@ export function drainTimeoutFor(attemptTimeout: number): number {
     return Math.max(DRAIN_TIMEOUT, attemptTimeout + CLAIM_MARGIN);
 }
 
-/** What a host or a worker is told whose stop may cut off an attempt that its receiver could still answer; null where it cannot. */
+/** The warning for a host or a worker whose stop may cut off attempts that receivers could still answer; null where it cannot. */
 export function drainWarning(drainTimeout: number, attemptTimeout: number): string | null {
     return drainTimeout >= attemptTimeout + OUTCOME_MARGIN
         ? null
@@ -187,7 +191,7 @@ export function drainWarning(drainTimeout: number, attemptTimeout: number): stri
               'a stop gives up attempts that could still be answered, and they are sent again';
 }
 
-/** What a stop keeps of its time for outcomes, in milliseconds. */
+/** Milliseconds that a stop keeps for recording outcomes. */
 const OUTCOME_MARGIN = 1_000;
 
 /** Attempts at once, per collector. */
@@ -219,7 +223,7 @@ export const webhooksSchema: Joi.ObjectSchema<Required<WebhooksOptions>> = Joi.o
     onOutdated: Joi.function().default(() => () => {}),
 }).required();
 
-/** Without the time-out of its attempts no claim could be made that outlasts them. */
+/** Refuses a sender without `attemptTimeout`: claims have to be made to outlast its attempts. */
 function withTimeout(sender: Sender, helpers: Joi.CustomHelpers<Sender>): Sender | Joi.ErrorReport {
     const { attemptTimeout } = sender;
     return Number.isFinite(attemptTimeout) && attemptTimeout > 0

@@ -276,7 +276,7 @@ function assertJoinable(tx: Executor | undefined): void {
     }
 }
 
-/** Refuses more events, or more bytes, than may share a call. */
+/** Refuses events that cannot be stored together: two with the same idempotency key, or too many bytes. */
 function assertTogether(events: readonly UnroutedEvent[]): void {
     const keys = events.flatMap(({ owner, idempotency }) => (idempotency === undefined ? [] : [JSON.stringify([owner, idempotency.key])]));
     if (new Set(keys).size < keys.length) {

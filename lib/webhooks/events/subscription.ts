@@ -30,7 +30,7 @@ export function isSubscribable(kind: EventKind): boolean {
     return kind !== testEvent;
 }
 
-/** The kind of that name, if `admits` accepts it. @throws ScanwireError `INVALID_INPUT` for any other. */
+/** The kind of that name, if `admits` lets it through. @throws ScanwireError `INVALID_INPUT` for any other. */
 export function kindAmong(kinds: EventKinds, name: string, admits: (kind: EventKind) => boolean): EventKind {
     const kind = kinds.get(name);
     if (kind === undefined || !admits(kind)) {

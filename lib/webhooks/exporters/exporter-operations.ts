@@ -16,7 +16,7 @@ import { type ReceiverWarning, receiverWarnings } from './receiver-url.ts';
 import { knownUrl, shownUrl, shownUrls, unsealUrl } from './sealed-url.ts';
 import { sendTest, type TestOptions, type TestResult } from './test-event.ts';
 
-/** An exporter after a change, and what the `test` came to that the change sent. */
+/** An exporter after a change, with the result of the `test` that the change sent. */
 export interface ChangedExporter {
     readonly exporter: Exporter;
     readonly test: TestResult;
@@ -24,7 +24,7 @@ export interface ChangedExporter {
     readonly warnings: readonly ReceiverWarning[];
 }
 
-/** An exporter that was made, and what only its maker gets to see. */
+/** An exporter that was created, with what only its creator gets to see. */
 export interface CreatedExporter {
     readonly exporter: Exporter;
     readonly secret: string;
@@ -55,24 +55,28 @@ export interface Exporters extends ExporterLists, ExporterQuestions {
      * @throws ScanwireError `INVALID_INPUT`, `CONFLICT` for a change of type that is not allowed.
      */
     update(id: string, changes: ExporterChanges, options?: TestOptions): Promise<ChangedExporter>;
-    /** From now on events are addressed to it, and deliveries that wait as `pending` are sent; `held` ones only once they are replayed. Sends a `test`. */
+    /** Starts an exporter: from now on events go to it, and its `pending` deliveries are sent; `held` ones only once they are replayed. Sends a `test`. */
     start(id: string, options?: TestOptions): Promise<ChangedExporter>;
-    /** New events pass it by; accepted deliveries wait in their rows. Sends a `test`, whose outcome is waited for a moment only. */
+    /** Stops an exporter: new events do not go to it, and accepted deliveries wait in their rows. Sends a `test`, and waits only a moment for its outcome. */
     stop(id: string): Promise<ChangedExporter>;
     /**
-     * From now on events are accepted for it as before, and wait: nothing but a `test` is sent until it is resumed, whether it is stopped and
-     * started meanwhile or not. What is being sent goes on.
+     * Pauses an exporter: events are accepted for it as before, but wait. Nothing but a `test` is sent until it is resumed, even if it is stopped
+     * and started meanwhile. What is being sent goes on.
      */
     pause(id: string): Promise<Exporter>;
-    /** What waits is sent, unless the exporter is stopped besides. The time for which it was paused does not count as time for which it failed. */
+    /**
+     * Ends the pause: what waits is sent, unless the exporter is stopped as well. The time of the pause does not count as time for which the
+     * exporter failed.
+     */
     resume(id: string): Promise<Exporter>;
-    /** Sends a `test` and waits for what it comes to. */
+    /** Sends a `test` and waits for its outcome. */
     test(id: string, options?: TestOptions): Promise<TestResult>;
     /** Removes it with its secrets; its unfinished deliveries are cancelled. */
     remove(id: string): Promise<void>;
     /**
-     * Takes some exporters, and seals with the current key of the ring what another key of it has sealed for them: once no exporter is left, the
-     * other key can be removed. Deliveries go on meanwhile, also when it is cut off: each text is sealed with a key of the ring at all times.
+     * Takes a batch of exporters, and seals with the current key of the ring what another key has sealed for them. Once no exporter is left, the
+     * other key can be removed. Deliveries go on meanwhile, and the work may be cut off at any time: every text is always sealed with some key of
+     * the ring.
      *
      * @param after `next` of the batch before; from the beginning when absent.
      */
@@ -82,7 +86,7 @@ export interface Exporters extends ExporterLists, ExporterQuestions {
 /** How long the outcome of a `test` is waited for on stop, which nothing may delay. Milliseconds. */
 const STOP_TEST_TIMEOUT = 200;
 
-/** Tries of a change that meets others of the same exporter, each made with what the one before has stored. */
+/** How often a change is tried when others change the same exporter at the same time, each time with what is stored by then. */
 const MAX_CHANGES_AT_ONCE = 5;
 
 /** The exporters of a store. */
@@ -111,7 +115,10 @@ export function exporters(context: WebhooksContext): Exporters {
         return { exporter: visible(exporter, keyRing), test, warnings };
     }
 
-    /** Once more with what is stored by now when somebody else has changed it meanwhile, so that neither change is lost. */
+    /**
+     * Stores a change. If somebody else has changed the exporter meanwhile, it is tried again with what is stored by then, so that neither change
+     * is lost.
+     */
     async function update(id: string, changes: ExporterChanges, tries: number = MAX_CHANGES_AT_ONCE): Promise<StoredExporter> {
         const before = await stored(id);
         const patch = await patchOf(before, changes, context);
@@ -206,23 +213,24 @@ function pausing(stored: (id: string) => Promise<StoredExporter>, context: Webho
 }
 
 /**
- * What is doubtful about its receiver. `givenUrl` is the URL as a person has just typed it, if any. Which exporters have the same URL is found once these are unsealed: a digest of it beside the row would
- * show that to everybody.
+ * What is doubtful about the receiver of an exporter. `givenUrl` is the URL as a person has just typed it, if any. To find exporters with the
+ * same URL, their URLs are unsealed and compared: a digest in the row would show to everybody which ones are the same.
  */
 async function warningsOf(
     exporter: StoredExporter,
     givenUrl: string | undefined,
     { exporters: store, keyRing }: WebhooksContext,
 ): Promise<readonly ReceiverWarning[]> {
-    // No event goes to exporters of two owners, so that these never get one twice; nor may an owner learn of another's receivers.
+    // An exporter that has an owner is compared only with those of the same owner: no event goes to exporters of two owners, so that no receiver
+    // gets one twice, and an owner must not learn of another's receivers.
     const comparable = await allOf(store, exporter.owner === null ? {} : { owner: exporter.owner });
     const others = comparable.map((other) => ({ id: other.id, url: knownUrl(other, keyRing) }));
     return receiverWarnings({ ...exporter, url: knownUrl(exporter, keyRing) ?? '' }, givenUrl, others);
 }
 
 /**
- * Resolves once no attempt begins any more with settings of the exporter from before: this process has forgotten them, and the reservations that
- * other processes have with them have run out. Attempts that are under way finish with the settings that they began with.
+ * Resolves once no further attempt begins with older settings of the exporter: this process has forgotten them, and the reservations that other
+ * processes got together with them have run out. Attempts that are under way finish with the settings that they began with.
  */
 async function olderSettingsGone(id: string, { messageCache, session, sleep }: WebhooksContext): Promise<void> {
     await messageCache.forgetSettings(id);
@@ -236,7 +244,7 @@ function visible(exporter: StoredExporter, keyRing: KeyRing): Exporter {
     return withoutSecrets(exporter, shownUrl(knownUrl(exporter, keyRing)));
 }
 
-/** Of many exporters what everybody may see. */
+/** Makes the exporters of a list visible to everybody, without what only the sender may see. */
 function listing(keyRing: KeyRing): (all: readonly StoredExporter[]) => readonly Exporter[] {
     const urlsOf = shownUrls(keyRing);
     return (all) => {

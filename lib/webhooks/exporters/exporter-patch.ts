@@ -29,8 +29,9 @@ export interface ExporterChanges extends Partial<Omit<ExporterSettings, 'headers
     /** Only `investigation_legacy` can change, only to `investigation_legacy_and_library`, and never back. */
     readonly type?: ExportType;
     /**
-     * Sends the additional headers, credentials and secret of the format that there are to the new URL, although it leads to another scheme, host
-     * or port than before. Else such a change needs `headers` with all their values, and `basic` and whatever else there is: they were given for the receiver of then.
+     * Keeps the additional headers, the credentials and the secret of the format for the new URL, although it has another scheme, host or port.
+     * Without it such a change has to give all of them again (`headers` with all values, `basic` and so on), since they were given for the
+     * receiver before.
      */
     readonly keepHeaders?: boolean;
     /**
@@ -67,7 +68,7 @@ export const exporterChangesSchema: Joi.ObjectSchema<ExporterChanges> = Joi.obje
 
 /** What an exporter's settings are changed to; what is absent stays. */
 export type ExporterPatch = Partial<Omit<StoredExporter, 'id' | 'createdAt' | 'updatedAt' | 'consecutiveFailures' | 'legacy' | 'owner'>> & {
-    /** Only when it still has this type; else `CONFLICT`. */
+    /** Stored only if the exporter still has this type; else `CONFLICT`. */
     readonly expectedType?: ExportType;
     /** Only when its `sealedSecret` is still this text; else `CONFLICT`. */
     readonly expectedSecret?: string;
@@ -133,13 +134,13 @@ export async function patchOf(before: StoredExporter, changes: ExporterChanges, 
     return { ...patch, ...(stored.filter !== undefined && { filter: choices.filter }) };
 }
 
-/** A value that stays is one that has not been changed meanwhile. */
+/** The headers to store. A value that stays must not have been changed meanwhile. */
 function headersPatch(before: StoredExporter, headers: HeaderChanges, context: WebhooksContext): ExporterPatch {
     const sealed = sealHeaders(before.id, changedHeaders(before, headers, context.keyRing), context);
     return keepsHeaders(headers) ? { ...sealed, expectedHeaders: before.sealedHeaders } : sealed;
 }
 
-/** The secret of a format, and its template, end with it. */
+/** The format to store. A change of format removes the secret and the template of the one before. */
 function formatPatch(
     before: StoredExporter,
     { format = before.format, template, formatSecret }: ExporterChanges,
@@ -154,8 +155,8 @@ function formatPatch(
 }
 
 /**
- * Headers, credentials and the secret of a format are those of the receiver that they were given for, and whoever may change an exporter could
- * never read them: a URL of another origin must not take them along unasked.
+ * The URL to store. Headers, credentials and the secret of a format were given for one receiver, and whoever may change an exporter could never
+ * read them. So a URL of another origin must not take them along unasked.
  */
 async function urlPatch(
     before: StoredExporter,
@@ -184,7 +185,7 @@ async function urlPatch(
     };
 }
 
-/** What a receiver is sent that was sealed, and that the changes say nothing of. */
+/** The sealed values that are sent to the receiver and that the changes do not mention. */
 function unsettled(before: StoredExporter, changes: ExporterChanges): keyof ExporterChanges | undefined {
     const { headers } = changes;
     if ((headers === undefined || keepsHeaders(headers)) && before.sealedHeaders !== null) {

@@ -22,7 +22,7 @@ export interface ExporterQuestions {
     /** What would be sent of an event now, with secrets masked. @throws ScanwireError `INVALID_INPUT` as `publish`, or for a template that fails. */
     preview(id: string, kind: string, body: unknown): Promise<MessagePreview>;
     /**
-     * Both of an exporter that runs with settings which nobody has saved. Nothing is stored.
+     * Answers both for an exporter that would run with settings that are not saved. Nothing is stored.
      *
      * @throws ScanwireError `INVALID_INPUT` as `create`, `update` and `publish`, `CONFLICT` as `update`.
      */
@@ -46,7 +46,7 @@ export interface ExporterDraft
 /** What would become of an event: whether it is wanted, and if not, why not; and the message. */
 export type DraftPreview = Choice & MessagePreview;
 
-/** In the place of a receiver: what is sent does not depend on where to. */
+/** Stands for the receiver: what is sent does not depend on it. */
 const NOWHERE = 'https://example.com/';
 
 /** What can be asked about the exporters of a store. */
@@ -85,7 +85,7 @@ export function exporterQuestions(stored: (id: string) => Promise<StoredExporter
 
         async previewDraft(draft, kindName, body) {
             const exporter: StoredExporter = { ...(await drafted(draft)), state: 'running', stopReason: null };
-            // Whose a notice is its body says.
+            // The owner of a notice is in its body.
             const event = unpublished(kindName, body, { rules: null, owner: isNoticeKind(kindName) ? null : exporter.owner });
             const message = previewOf(formatInput(event, await context.deliveries.now()), exporter, context);
             return { ...choiceOf(exporter, event), ...message };
@@ -93,7 +93,7 @@ export function exporterQuestions(stored: (id: string) => Promise<StoredExporter
     };
 }
 
-/** Whom an event about an exporter is about, and whose that one is unless the caller says so. @param body Of such an event, checked. */
+/** The exporter that a notice is about, and the owner of that exporter unless the caller names one. @param body Body of such an event, checked. */
 function noticed(body: string, { owner }: Pick<UnroutedEvent, 'owner'>): Pick<UnroutedEvent, 'about' | 'owner'> {
     const { exporterId, owner: its = null } = JSON.parse(body) as { readonly exporterId: string; readonly owner?: string };
     return { about: exporterId, owner: owner ?? its };

@@ -10,7 +10,7 @@ import type { ExporterPatch } from './exporter-patch.ts';
 import type { ExporterStore } from './exporter-store.ts';
 import { sealedUrl } from './sealed-url.ts';
 
-/** All that is sealed for an exporter and may still be needed. */
+/** All sealed texts of an exporter that may still be needed. */
 function sealedFor(exporter: StoredExporter, now: Date): readonly SealedText[] {
     return [
         ...sealedSecrets(exporter, now),
@@ -21,12 +21,12 @@ function sealedFor(exporter: StoredExporter, now: Date): readonly SealedText[] {
     ];
 }
 
-/** All that is sealed for the exporters of a store and may still be needed, for the check of a key ring. */
+/** All sealed texts of the exporters of a store that may still be needed, to check whether a key ring opens them. */
 export async function sealedForExporters(store: ExporterStore, now: Date): Promise<readonly SealedText[]> {
     return (await store.list({ patient: true })).flatMap((exporter) => sealedFor(exporter, now));
 }
 
-/** The fields that hold a sealed text, besides the secrets of before. */
+/** The fields that hold a sealed text; previous secrets do as well. */
 const FIELDS = ['url', 'sealedSecret', 'sealedHeaders', 'sealedFormatSecret', 'sealedAuthentication'] as const;
 
 /** Exporters in one batch. */
@@ -56,7 +56,10 @@ export async function resealExporters(
     return { sealed, unopened, next: outdated.length > MAX_RESEALED ? (batch.at(-1)?.id ?? null) : null };
 }
 
-/** Secrets of before that have ended go. Nothing of it is stored where somebody has changed what is sealed meanwhile. */
+/**
+ * The patch that seals the texts of an exporter again, and removes previous secrets that have ended. It stores nothing if somebody has changed a
+ * sealed text meanwhile.
+ */
 function patchOf(exporter: StoredExporter, resealed: ReadonlyMap<string, string>, now: Date): ExporterPatch {
     const texts = FIELDS.map((field) => [field, resealed.get(exporter[field] ?? '')] as const).filter(([, text]) => text !== undefined);
     const valid = exporter.previousSecrets.filter(({ until }) => until > now);
@@ -71,7 +74,7 @@ function patchOf(exporter: StoredExporter, resealed: ReadonlyMap<string, string>
     };
 }
 
-/** False when somebody has just changed or removed it: what they have sealed is for the next round to look at. */
+/** False when somebody has just changed or removed the exporter; the next round looks at what they have sealed. */
 async function isPatched(store: ExporterStore, { id }: StoredExporter, patch: ExporterPatch): Promise<boolean> {
     try {
         await store.update(id, patch);

@@ -8,43 +8,46 @@ import type { ExporterPatch } from './exporter-patch.ts';
 
 /** How long a read may take. */
 export interface ReadOptions {
-    /** For what goes on without a request: as long as anything else. Otherwise a store gives up so soon that somebody who waits for a response gets one. */
+    /**
+     * Whether the read may take as long as any other statement, for work that no request waits for. Otherwise a store gives up so soon that
+     * whoever waits for a response gets one.
+     */
     readonly patient?: boolean;
 }
 
 /** Exporters. All methods reject with ScanwireError `UNAVAILABLE` when the store cannot be reached. */
 export interface ExporterStore {
-    /** What the rows are in: stores that name different ones are refused together. Absent where that cannot be known. */
+    /** The database that holds the rows: stores that name different databases are refused when they are given together. Absent where that cannot be known. */
     readonly database?: object;
     insert(exporter: StoredExporter): Promise<void>;
     get(id: string): Promise<StoredExporter | null>;
-    /** Oldest first; of one owner only, where that is named. A store without `page` may not heed that: then all are answered. */
+    /** Oldest first; of one owner only, where that is named. A store without `page` may not heed the owner, and answers with all. */
     list(options?: ReadOptions & Pick<SummaryQuery, 'owner'>): Promise<readonly StoredExporter[]>;
     /** How it fares; null when there is none. However long its backlog is, a bounded number of rows is read. */
     health(id: string): Promise<ExporterHealth | null>;
-    /** What names of `list` and states are, of all that the query names. Optional: else it is made of all that is listed. */
+    /** Names and states of the exporters that the query names. Optional: without it they are made from all that `list` gives. */
     summaries?(query: SummaryQuery): Promise<readonly ExporterSummary[]>;
     /**
-     * Some of `list`, how each fares, and what became of its deliveries. However many exporters and deliveries there are, a bounded number of
-     * rows of deliveries is read. Optional: else all are listed, and each of the page is asked for.
+     * Some of `list`, how each fares, and what became of its deliveries. However many exporters and deliveries there are, it reads a bounded
+     * number of delivery rows. Optional: without it all exporters are listed, and each of the page is asked for by itself.
      */
     page?(request: ExporterPageRequest): Promise<readonly PagedRow[]>;
     /** How much there is to do; a bounded number of rows is read. Optional. @param limit How many deliveries of a stage are counted at most. */
     overview?(limit: number): Promise<Overview>;
     /**
-     * The exporters that choose and are running, or stopped by an outcome: with an owner, kinds, a filter or a format of their own. Absent in a
-     * store that keeps none of these, where they are refused.
+     * The exporters with a subscription of their own (an owner, kinds, a filter or a format) that are running, or were stopped by an outcome.
+     * Absent in a store that cannot keep such settings, where they are refused.
      *
      * @param tx As in `DeliveryStore.accept`, whose transaction then sees the same.
      */
     subscribers?(tx?: Executor): Promise<SubscribedExporters>;
     /**
-     * What has become of exporters while outcomes were recorded and was not forgotten yet, oldest first: that a breaker opened, that an
-     * exporter was stopped by an outcome, and the first delivered one after either. One for each change, stored with it. Absent in a
-     * store that keeps none.
+     * What became of exporters while outcomes were recorded, oldest first, as far as it was not forgotten yet: that a breaker opened, that an
+     * outcome stopped an exporter, and the first success after either. There is one notice for each change, stored together with it. Absent in a
+     * store that keeps no notices.
      */
     notices?(limit: number): Promise<readonly ExporterNotice[]>;
-    /** Those that were published. */
+    /** Removes notices that were published. */
     forgetNotices?(ids: readonly string[]): Promise<void>;
     /**
      * The exporter after the change. Starting one (`state: 'running'`) also resets its failures and its breaker; for one that is resumed the time
@@ -54,9 +57,9 @@ export interface ExporterStore {
      */
     update(id: string, patch: ExporterPatch): Promise<StoredExporter>;
     /**
-     * Removes the exporter with its secrets; its deliveries that have not ended, `held` ones too, become `cancelled` in the same transaction, or, where
-     * they are many, in steps before it, while the exporter is stopped: a removal that is cut short then leaves it so, to be removed again. False
-     * when there was none.
+     * Removes the exporter with its secrets. Its deliveries that have not ended, `held` ones too, become `cancelled` in the same transaction.
+     * Where they are many, the exporter is stopped first, and they are cancelled in steps before that transaction; a removal that is cut short
+     * leaves the exporter stopped, and may be repeated. False when there was no such exporter.
      */
     remove(id: string): Promise<boolean>;
 }

@@ -39,11 +39,11 @@ export interface StoredSettings {
     readonly rate: number | null;
     /** Whether it gets events that were published with the same order key one after another. */
     readonly ordered: boolean;
-    /** What becomes of those after one that failed for good, where it is ordered: they go on, or wait until it is replayed, discarded or erased. */
+    /** Where the exporter is ordered: whether deliveries behind one that failed for good go on, or wait until that one is replayed, discarded or erased. */
     readonly afterExhausted: AfterExhausted;
 }
 
-/** A configured receiver, as people see it: no secret, no header values, and of the URL what cannot hold a token. */
+/** A configured receiver, as people see it: without secrets and header values, and with only those parts of the URL that cannot hold a token. */
 export interface Exporter extends Omit<StoredSettings, 'schedule' | 'url'> {
     /** Scheme, host and port of the receiver, then `/…` for what may hold a token. */
     readonly url: string;
@@ -52,7 +52,10 @@ export interface Exporter extends Omit<StoredSettings, 'schedule' | 'url'> {
     readonly type: ExportType;
     /** Whose it is, in the application's words: it gets events of this owner only. Null for the deployment's, which get those of all. */
     readonly owner: string | null;
-    /** Dates from before the detection rules library: only such an exporter has one of the two legacy types of {@link EXPORT_TYPES}. */
+    /**
+     * Whether it takes the place of an exporter from before the rule set `library` existed. Only such an exporter has one of the two legacy types
+     * of {@link EXPORT_TYPES}.
+     */
     readonly legacy: boolean;
     /** Names of the additional headers. */
     readonly headerNames: readonly string[];
@@ -61,9 +64,9 @@ export interface Exporter extends Omit<StoredSettings, 'schedule' | 'url'> {
     readonly state: 'running' | 'stopped';
     /** Why it stopped by itself, for example `The receiver answered 410 Gone`; null when a person stopped it. */
     readonly stopReason: string | null;
-    /** Since when somebody has it paused: what is accepted for it waits, whether it runs or not. Null unless it is. */
+    /** Since when a person has it paused, so that what is accepted for it waits, whether it runs or not. Null unless it is paused. */
     readonly pausedAt: Date | null;
-    /** Failed attempts since the last one that was delivered, those aside that {@link BreakerRules.after} does not count. */
+    /** Failed attempts since the last success, without those that {@link BreakerRules.after} does not count. */
     readonly consecutiveFailures: number;
     readonly createdAt: Date;
     readonly updatedAt: Date;
@@ -71,15 +74,15 @@ export interface Exporter extends Omit<StoredSettings, 'schedule' | 'url'> {
 
 /** An exporter as a store keeps it: with its secrets, sealed (encrypted, see `lib/keys/key-ring.ts`). */
 export interface StoredExporter extends Exporter, StoredSettings {
-    /** The URL of its receiver, sealed for this exporter; as it is where a version before has stored it. */
+    /** The URL of its receiver, sealed for this exporter; unsealed where an earlier release has stored it. */
     readonly url: string;
     /** The signing secret, sealed for this exporter. */
     readonly sealedSecret: string;
-    /** The secrets before it, the latest first; some may have ended. */
+    /** Previous signing secrets, the latest first. Some may have ended. */
     readonly previousSecrets: readonly PreviousSecret[];
     /** JSON of {@link HeaderPairs}, sealed for this exporter; null without additional headers. */
     readonly sealedHeaders: string | null;
-    /** What its format puts into a message at send and nobody may see, sealed for this exporter; null without one. */
+    /** The secret that its format puts into a message when it is sent, sealed for this exporter; null without one. */
     readonly sealedFormatSecret: string | null;
     /** JSON of `Authentication`, sealed for this exporter; null where {@link Exporter.authentication} is empty. */
     readonly sealedAuthentication: string | null;
@@ -105,8 +108,8 @@ export interface ExporterSettings extends Partial<Omit<StoredSettings, 'url'>>, 
 /** What a user configures when an exporter is made: its settings, and what can never change afterwards. */
 export interface NewExporterSettings extends ExporterSettings {
     /**
-     * Takes the place of one that dates from before there was the rule set `library`, in this application or in one that it comes from: starts
-     * with `investigation_legacy`, as its receiver expects. Default false.
+     * Whether it takes the place of an exporter from before the rule set `library` existed, in this application or in another one. It then starts
+     * with the type `investigation_legacy`, as its receiver expects. Default false.
      */
     readonly legacy?: boolean;
     /** Whose it is, in the application's words: it gets events of this owner only. Default null: the deployment's, which get those of all. */
@@ -160,7 +163,7 @@ export const settingSchemas: { readonly [Setting in keyof StoredSettings]: Joi.S
         .description('What becomes of those after one of their order key that failed for good'),
 };
 
-/** Names of owners are the application's. */
+/** The rules for the name of an owner, which the application chooses. */
 export const ownerSchema: Joi.StringSchema = Joi.string().max(200);
 
 /** The rules of {@link ExporterSettings}, without defaults. */
@@ -201,7 +204,7 @@ export const newExporterSchema: Joi.ObjectSchema<CheckedExporterSettings> = Joi.
     .label('settings')
     .required();
 
-/** An exporter as it begins: stopped; its URL, its secret, its additional headers and what it authenticates by are yet to be sealed. */
+/** An exporter as it begins: stopped. Its URL, its secret, its additional headers and its authentication are not sealed yet. */
 export function newExporter(id: string, checked: CheckedExporterSettings, now: Date): Omit<StoredExporter, 'sealedSecret'> {
     const [, settings] = partAuthentication(checked);
     const { secret: _, formatSecret: __, headers: ___, legacy, ...stored } = settings;

@@ -7,15 +7,15 @@ import type { ExporterStore } from './exporter-store.ts';
 
 /** What the exporters of an owner may be. */
 export interface OwnerLimits {
-    /** The most exporters. As many as others may have when absent. */
+    /** Maximum number of exporters. When absent, the limit of all owners. */
     readonly maxExporters?: number;
-    /** The collectors that they may belong to. All when absent. */
+    /** The collectors that the exporters may belong to. All when absent. */
     readonly collectors?: readonly string[];
 }
 
-/** What owners may have. Whoever is not named has what there is for all. */
+/** What owners may have. An owner that is not named has the limits for all. */
 export interface OwnerSettings {
-    /** The most exporters that an owner may have; null for any number. Default null. */
+    /** Maximum number of exporters of an owner; null for any number. Default null. */
     readonly maxExportersPerOwner?: number | null;
     /** What differs for some, by their names. */
     readonly owners?: Readonly<Record<string, OwnerLimits>>;
@@ -50,8 +50,8 @@ export function assertCollector(
 }
 
 /**
- * Stores a new exporter if there is room for one more of its owner. Of several that are made at once for the last place it may be none, and is
- * never more than one.
+ * Stores a new exporter if its owner may have one more. Of several that are created at the same time for the last place, at most one is stored,
+ * and perhaps none.
  *
  * @throws ScanwireError `CONFLICT`, field `owner`.
  */
@@ -86,7 +86,8 @@ export async function insertWithinOwnerLimit(
 }
 
 /**
- * What loosens how receivers are identified is the operator's to give: an owner who changes an exporter may leave it, and not ask for it.
+ * Only the operator may loosen how receivers are identified. An owner who changes an exporter may leave such a setting as it is, but not ask for
+ * it.
  *
  * @param before The exporter that is changed; absent for a new one.
  * @throws ScanwireError `INVALID_INPUT` with the field.

@@ -20,7 +20,7 @@ const REFUSALS: Readonly<Record<UrlFault, string>> = {
     port_zero: 'must not have port 0',
 };
 
-/** Ports where nothing listens that takes webhooks, by what does. A POST there at best fails, at worst it is taken for commands. */
+/** Ports of services that take no webhooks, by the names of these services. A POST there fails at best; at worst it is taken for commands. */
 const CLOSED_PORTS: Readonly<Record<string, readonly number[]>> = {
     mail: [25, 110, 143, 465, 587, 993, 995, 4190],
     'shells and desktops': [22, 23, 512, 513, 514, 992, 3389, 5900, 5901, 5985, 5986, 6000],
@@ -71,7 +71,7 @@ export function checkReceiverUrl(text: string, guard: Pick<EgressGuard, 'allow' 
     return url.href;
 }
 
-/** What a host is that the name servers of the world know nothing of, or that is this one; null for any other. */
+/** What kind of internal name a host is: one that public name servers do not know, or one of this machine's. Null for any other. */
 function insideName(host: string, { name, addresses }: OwnHost): string | null {
     if (isIP(host) !== 0) {
         return addresses.some((address) => sameAddress(address, host)) ? 'an address of this host' : null;
@@ -88,7 +88,7 @@ function insideName(host: string, { name, addresses }: OwnHost): string | null {
     return CLUSTER_SUFFIXES.some((suffix) => host.endsWith(`.${suffix}`)) ? 'a name of the cluster' : null;
 }
 
-/** What is allowed and had better be looked at again. */
+/** Something that is allowed, but had better be looked at again. */
 export interface ReceiverWarning {
     readonly code:
         | 'plain_http'
@@ -116,7 +116,7 @@ export function receiverWarnings(
     text: string | undefined,
     others: readonly { readonly id: string; readonly url: string | null }[],
 ): readonly ReceiverWarning[] {
-    // A row that was changed with SQL may hold anything; it is judged when it is sent to.
+    // A row that was changed with SQL may hold anything. It is judged when something is sent.
     if (!URL.canParse(href)) {
         return [];
     }
@@ -139,8 +139,8 @@ export function receiverWarnings(
 }
 
 /**
- * The receiver's URL normalised as {@link parseOutgoingUrl} gives it: so it is stored, shown, called and compared. Read at save
- * and again at send, so that nothing depends on who wrote the row.
+ * The receiver's URL, normalised by {@link parseOutgoingUrl}. In this form it is stored, shown, called and compared. It is parsed when it is
+ * saved and again when something is sent, so that nothing depends on who wrote the row.
  *
  * @throws ScanwireError `INVALID_INPUT`, field `url`, with the reason but never the URL.
  */

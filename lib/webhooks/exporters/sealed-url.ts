@@ -10,10 +10,10 @@ function sealUrl(keyRing: KeyRing, exporterId: string, url: string): string {
     return keyRing.seal(url, urlContext(exporterId));
 }
 
-/** How a URL begins, and nothing that is sealed does. */
+/** How a URL begins, and no sealed text does. */
 const SCHEME = /^[a-z][a-z0-9+.-]*:\/\//i;
 
-/** The sealed URL of an exporter: one text, or none where a version before has stored it as it is. */
+/** The sealed URL of an exporter: one text, or none where an earlier release has stored it unsealed. */
 export function sealedUrl({ id, url }: Pick<StoredExporter, 'id' | 'url'>): readonly SealedText[] {
     return SCHEME.test(url) ? [] : [{ sealed: url, context: urlContext(id) }];
 }
@@ -24,7 +24,7 @@ export function unsealUrl(exporter: Pick<StoredExporter, 'id' | 'url'>, keyRing:
     return text === undefined ? exporter.url : keyRing.open(text.sealed, text.context);
 }
 
-/** The same, for who can do without: null where this key ring cannot unseal it. */
+/** The same, but null where this key ring cannot unseal it. */
 export function knownUrl(exporter: Pick<StoredExporter, 'id' | 'url'>, keyRing: KeyRing): string | null {
     try {
         return unsealUrl(exporter, keyRing);
@@ -48,7 +48,10 @@ export function shownUrl(url: string | null): string {
     return `${origin}${pathname === '/' && search === '' ? '/' : '/…'}`;
 }
 
-/** The same of many at once, again and again: what is sealed is unsealed when it is new, which takes longer than all else of a list. */
+/**
+ * The same for lists of exporters that are shown again and again. Each sealed URL is unsealed once and remembered, since that takes longer than
+ * the rest of a list.
+ */
 export function shownUrls(keyRing: KeyRing): (exporters: readonly Pick<StoredExporter, 'id' | 'url'>[]) => readonly string[] {
     let known = new Map<string, string>();
     return (exporters) => {
@@ -58,18 +61,18 @@ export function shownUrls(keyRing: KeyRing): (exporters: readonly Pick<StoredExp
             const before = key === null ? undefined : known.get(key);
             return [key, before ?? shownUrl(knownUrl(exporter, keyRing))] as const;
         });
-        // Those that are gone are forgotten.
+        // URLs that are not in the list any more are forgotten.
         known = new Map(shown.flatMap(([key, url]) => (key === null || url === UNREADABLE ? [] : [[key, url] as const])));
         return shown.map(([, url]) => url);
     };
 }
 
-/** What the URL is sealed for: the sealed text can be unsealed with the same context only, so that it is of no use in another row. */
+/** The context that the URL is sealed for. The text can be unsealed only with the same context, so that it is of no use in another row. */
 function urlContext(exporterId: string): string {
     return `exporter:${exporterId}:url`;
 }
 
-/** Whether every process that sends can unseal a sealed URL: those of versions before would take it for a URL that is not valid. */
+/** Whether every process that sends can unseal a sealed URL. Those of earlier releases would take it for an invalid URL. */
 async function canAllUnseal({ deliveries }: SealingParts): Promise<boolean> {
     return (await deliveries.sessions()).every(({ opensUrls }) => opensUrls);
 }
@@ -79,7 +82,7 @@ export async function urlToStore(id: string, url: string, context: SealingParts)
     return (await canAllUnseal(context)) ? sealUrl(context.keyRing, id, url) : url;
 }
 
-/** Whether it is sealed, and with the key that seals now. */
+/** Whether the URL is sealed with the current key. */
 function isWellSealed(exporter: StoredExporter, keyRing: KeyRing): boolean {
     const [text] = sealedUrl(exporter);
     return text !== undefined && !isOutdated(text.sealed, keyRing);
@@ -113,7 +116,7 @@ async function sealUrls(context: SealingParts): Promise<boolean> {
 /** Milliseconds between two checks whether processes of the version before still send. */
 const SEAL_EVERY = 15_000;
 
-/** Seals the URLs of exporters, as soon as that can be. */
+/** Seals the URLs of exporters as soon as all processes that send can unseal them. */
 export function urlSealing(context: SealingParts): { start(): Promise<void>; stop(): Promise<void> } {
     let timer: NodeJS.Timeout | undefined;
     let work: Promise<void> = Promise.resolve();

@@ -10,7 +10,7 @@ import type { StoredExporter } from './exporter.ts';
 /** What a `test` event came to. */
 export interface TestResult {
     readonly deliveryId: string;
-    /** Null when it had no outcome in the time that it was waited for: no worker of its collector took it, or this process is being stopped. */
+    /** Null when there was no outcome in time: no worker of its collector took it, or this process is being stopped. */
     readonly attempt: AnsweredAttempt | null;
 }
 
@@ -48,15 +48,15 @@ export async function sendTest(exporter: StoredExporter, timeout: number, contex
 }
 
 /**
- * The tests that this process is sending: somebody looks at how far they are. Only tests are kept here, for as long as they take; of all else, and
- * of what another process sends, there is nothing to see before the outcome is in the store.
+ * The tests that this process is sending, so that somebody can watch how far they are. Only tests are kept here, for as long as they take. Of
+ * other deliveries, and of tests that another process sends, nothing can be seen before the outcome is in the store.
  */
 export interface TestsUnderWay {
     /** What the attempt of a test writes its progress into. */
     begin(deliveryId: string): AttemptProgress;
-    /** Once its outcome is recorded. */
+    /** Called once the outcome of the test is recorded. */
     end(deliveryId: string): void;
-    /** The times of the phases that are over, and of all of it so far; null for what this process is not sending. */
+    /** The times of the phases that are over, and of the whole test so far; null for a delivery that is no test of this process. */
     timings(deliveryId: string): Timings | null;
 }
 

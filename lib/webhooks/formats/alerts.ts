@@ -12,7 +12,7 @@ const PAGERDUTY_DEDUP_KEY = 255;
 /** PagerDuty takes 512 KB in all. */
 const PAGERDUTY_DETAILS_BYTES = 480 * 1024;
 
-/** What nobody has judged is for somebody to look at now: that is what such an exporter is for. */
+/** PagerDuty's severity for each of ours. An event whose severity is unknown is to be looked at now: that is what such an exporter is for. */
 const PAGERDUTY_SEVERITIES: Readonly<Record<Severity, 'critical' | 'error' | 'warning' | 'info'>> = {
     critical: 'critical',
     high: 'error',
@@ -22,7 +22,7 @@ const PAGERDUTY_SEVERITIES: Readonly<Record<Severity, 'critical' | 'error' | 'wa
     unknown: 'error',
 };
 
-/** An event of PagerDuty's Events API v2. A `test` resolves an alert that is not there: it shows that all works and pages nobody. */
+/** An event of PagerDuty's Events API v2. A `test` resolves an alert that does not exist, so that it shows that everything works without paging anybody. */
 export const pagerduty: Format = {
     name: 'pagerduty',
     contentType: JSON_TYPE,
@@ -56,7 +56,7 @@ function dedupKey({ id, body }: FormatEvent): string {
     return typeof body.investigationId === 'string' ? body.investigationId : id;
 }
 
-/** What stands for a body that a receiver would not take; null for one that it does. */
+/** What is sent in place of a body that is too large for a receiver; null for a body that is not. */
 function omission({ id, text }: FormatEvent, max: number, receiver: string): object | null {
     const bytes = Buffer.byteLength(text);
     return bytes <= max ? null : { event_id: id, omitted: `The body has ${bytes} bytes, more than ${receiver} takes` };

@@ -38,10 +38,10 @@ export const slack: Format = {
     },
 };
 
-/** Mentions, links and entities begin with one of these. */
+/** The characters that begin mentions, links and entities in Slack's markup, and what they are escaped as. */
 const SLACK_ENTITIES: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;' };
 
-/** The text as Slack wants it in every text object, in at most so many characters; what is cut off is no part of an entity. */
+/** The text escaped for Slack's text objects, in at most `max` characters. It is never cut within an entity. */
 function slackText(text: string, max: number): string {
     const escaped = text.replace(/[&<>]/g, (character) => SLACK_ENTITIES[character] as string);
     if (escaped.length <= max) {
@@ -76,7 +76,7 @@ export const teams: Format = {
     },
 };
 
-/** Of Adaptive Cards 1.2, which every client shows. Text blocks would read Markdown; the runs of a rich text block do not. */
+/** A card of Adaptive Cards 1.2, which every client shows. Text blocks would interpret Markdown; the runs of a rich text block do not. */
 function cardOf(event: FormatEvent, { vendor }: FormatSettings): Block {
     const summary = summaryOf(event);
     const run = (text: string, max: number, looks: Block = {}): Block => ({ type: 'TextRun', text: truncated(text, max), ...looks });

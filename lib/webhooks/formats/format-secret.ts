@@ -16,8 +16,8 @@ function contextOf(exporterId: string): string {
 }
 
 /**
- * Stands in a stored body for the format's secret: the control character "substitute". JSON has it escaped only, so no text of an
- * event can be taken for it.
+ * Stands for the format's secret in a stored body: the control character "substitute". In JSON that character is always escaped, so that no text
+ * of an event can be taken for it.
  */
 export const SECRET_PLACEHOLDER = '\u001a';
 

@@ -43,7 +43,7 @@ export interface Formatted {
 
 /** What kind of secret a format needs, and how one looks. */
 export interface FormatSecret {
-    /** Names it to people, for example `routing key`. */
+    /** What people call it, for example `routing key`. */
     readonly name: string;
     readonly pattern: RegExp;
     /** Says the pattern in words, for example `must be 32 letters and digits`. */
@@ -60,13 +60,13 @@ export interface Format {
      * and an exporter, at acceptance; every try sends what came out.
      */
     readonly make: (event: FormatEvent, settings: FormatSettings) => Formatted;
-    /** Of a format that needs a secret. */
+    /** The secret, for a format that needs one. */
     readonly secret?: FormatSecret;
-    /** Of a format that needs a template: refuses one that it cannot use. */
+    /** For a format that needs a template: refuses a template that it cannot use. */
     readonly checkTemplate?: (template: unknown) => void;
 }
 
-/** What {@link formatEvent} is made of. */
+/** The parts of an accepted event from which {@link formatEvent} makes its result. */
 export type AcceptedBody = Pick<FormatEvent, 'kind' | 'id' | 'time' | 'text'>;
 
 /** The event for all the formats that it is sent in: its body is parsed once, and only when one of them asks. */
@@ -190,7 +190,7 @@ function checkSecret({ name, secret: wanted }: Format, secret: string | undefine
     }
 }
 
-/** The message of a `test`. What cannot be made of it now is the fault of whoever saves. */
+/** The message of a `test`. If it cannot be made now, that is refused as a fault of the settings that are being saved. */
 function madeAtSave(formatter: Formatter): FormatterResult {
     const time = new Date(0);
     const id = '00000000-0000-4000-8000-000000000000';
@@ -216,11 +216,11 @@ export interface FormatterResult {
 export type Formatter = (event: FormatEvent) => FormatterResult;
 
 /**
- * The formatter of an exporter. To be kept as long as neither its choice nor the vendor changes: a template is parsed for each.
+ * The formatter of an exporter. Keep it for as long as neither the choice nor the vendor changes, since every formatter parses its template.
  *
  * @param vendor The vendor's name, for example `Acme`.
- * @throws ScanwireError `MISCONFIGURED` for a format that is not in the table (any more). The formatter throws the same when the format
- *     cannot make a message of an event: nobody but this exporter is the worse for it.
+ * @throws ScanwireError `MISCONFIGURED` for a format that is not in the table (any more). The formatter throws the same when the format cannot
+ *     make a message of an event; that concerns this exporter only.
  */
 export function formatterOf(formats: Formats, { format: name, template: document }: FormatChoice, vendor: string): Formatter {
     const format = formats.get(name);
@@ -239,7 +239,7 @@ export function formatterOf(formats: Formats, { format: name, template: document
 
         return {
             contentType: format.contentType,
-            // ours are known to keep the rules, at a price that a message need not pay
+            // ours keep the rules; to check each message would cost time
             headers: isOurs || headers.length === 0 ? headers : checkAdditionalHeaders(headers, names),
             body: typeof body === 'string' ? Buffer.from(body) : Buffer.from(body),
         };
@@ -262,7 +262,7 @@ function refused(message: string, field: string): ScanwireError {
     return new ScanwireError('INVALID_INPUT', message, { field });
 }
 
-/** Of a format that is kept or that was checked: only making a message shows it. */
+/** The error for a format that turns out to be unusable only when a message is made, although the choice was checked. */
 function unusable(message: string, cause?: unknown): ScanwireError {
     return new ScanwireError('MISCONFIGURED', message, { field: 'format', cause });
 }

@@ -12,7 +12,7 @@ const CATEGORY = 2;
 const CLASS = CATEGORY * 1000 + 4;
 
 const CREATE = { id: 1, name: 'Create' } as const;
-/** Of a `test`: something that no finding stands behind. */
+/** The class of a `test`, which stands for no real finding. */
 const TEST = { id: 99, name: 'Test' } as const;
 
 const SEVERITIES: Readonly<Record<Severity, readonly [id: number, caption: string]>> = {
@@ -104,7 +104,7 @@ function partsOf(event: FormatEvent, summary: Summary): Parts {
     };
 }
 
-/** An evidence, and what of its source has no place in it. */
+/** An evidence, and the fields of its source that the schema has no place for. */
 interface Split {
     readonly evidence: Fields;
     readonly rest: Fields;

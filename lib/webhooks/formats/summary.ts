@@ -2,10 +2,10 @@ import { isObject } from '../../schema-validation.ts';
 import { investigationCreated, testEvent } from '../events/event-kinds.ts';
 import type { FormatEvent } from './format.ts';
 
-/** How grave an event is, by its own word for it; `unknown` without one, which is so of all kinds in `events.ts` but `test`. */
+/** How grave an event is, by its own word for it; `unknown` where it has none, as all kinds of ours but `test`. */
 export type Severity = 'critical' | 'high' | 'medium' | 'low' | 'info' | 'unknown';
 
-/** What of an event is for people to read, whatever its kind. Texts are what the event says: nothing in them is escaped for anyone. */
+/** The parts of an event that people read, whatever its kind. Texts are those of the event: nothing in them is escaped. */
 export interface Summary {
     /** Not empty. */
     readonly title: string;
@@ -24,7 +24,7 @@ export interface Summary {
 const MAX_FACTS = 10;
 const MAX_LINK = 2000;
 const LINK = /^https?:\/\/[^\s<>"|\\^`{}]+$/i;
-/** What says the same in every kind, and is shown apart. */
+/** Fields with the same meaning in every kind, which are shown by themselves. */
 const SHOWN_APART: ReadonlySet<string> = new Set(['title', 'description', 'link', 'timestamp', 'severity']);
 
 const SEVERITIES: Readonly<Record<string, Severity>> = {
@@ -59,7 +59,7 @@ export function itemsOf(body: FormatEvent['body'], key: 'users' | 'assets'): rea
     return Array.isArray(list) ? list.filter(isObject) : [];
 }
 
-/** The text, without what no reader can show; null for what is no text or an empty one. */
+/** The text without characters that cannot be shown; null for an empty text and for what is no text. */
 export function textOf(value: unknown): string | null {
     if (typeof value !== 'string') {
         return null;
@@ -69,9 +69,9 @@ export function textOf(value: unknown): string | null {
     return text === '' ? null : text;
 }
 
-/** Controls but the ends of lines, and halves of surrogate pairs. */
+/** Control characters except the ends of lines, and halves of surrogate pairs. */
 const UNREADABLE = /(?!\n)[\p{Cc}\p{Cs}]/gu;
-/** What they are among: found in a fraction of the time, and most texts have none of it. */
+/** A wider class than {@link UNREADABLE} that is tested in a fraction of the time. Most texts have none of it, and need no closer look. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
 const SUSPECT = /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\ud800-\udfff]/;
 
@@ -113,7 +113,7 @@ function investigationFacts(body: FormatEvent['body']): Summary['facts'] {
     });
 }
 
-/** What stands at the top of a body of any kind and can be read as it is. */
+/** The fields at the top level of a body that can be read as they are. */
 function scalarFacts(body: FormatEvent['body']): Summary['facts'] {
     const facts: (readonly [string, string])[] = [];
     for (const [key, value] of Object.entries(body)) {

@@ -13,14 +13,14 @@ const MAX_TEMPLATE = 65_536;
 const MAX_DEPTH = 20;
 const MAX_TEXTS = 500;
 const MAX_OUTPUT = 1_048_576;
-/** Parts of texts that are filled in, one in each round of a loop again. The same on every machine, however busy. */
+/** Maximum number of parts that are filled in; in a loop a part counts in every round. Unlike a time limit, it is the same on every machine, however busy. */
 const MAX_STEPS = 50_000;
-/** Characters and items that filters, ranges and captures make. */
+/** Maximum number of characters and items that filters, ranges and captures produce. */
 const MAX_ALLOCATED = 2_000_000;
-/** Milliseconds of CPU, for what few steps can make long. */
+/** Maximum milliseconds of CPU, for templates of few steps that take long. */
 const MAX_TIME = 250;
 
-/** Removed, for there are no files to include. */
+/** Tags that are removed, since there are no files to include. */
 const FILE_TAGS = ['include', 'render', 'layout', 'block'];
 const DATE_FILTERS = ['date', 'date_to_xmlschema', 'date_to_rfc822', 'date_to_string', 'date_to_long_string'];
 
@@ -41,7 +41,7 @@ class Filling {
     #output = MAX_OUTPUT;
     #steps = MAX_STEPS;
     #allocated = MAX_ALLOCATED;
-    /** When the clock is looked at next, and the CPU time from which on it counts: both only for what takes long. */
+    /** When the clock is looked at next, and the CPU time at the beginning. Both are needed only for templates that take long. */
     #next = 0;
     #begin: NodeJS.CpuUsage | undefined;
     readonly #limits = {
@@ -49,14 +49,14 @@ class Filling {
         renderLimit: { check: (now: number) => this.#step(now) } as Limiter,
     };
     #shared: Context | undefined;
-    /** What it would have taken more of; null as long as it has not. */
+    /** The limit that was exceeded; null as long as none was. */
     exceeded: string | null = null;
 
     constructor(event: FormatEvent) {
         this.#event = event;
     }
 
-    /** @param apart Whether the text may leave something behind that the next must not find. */
+    /** @param apart Whether the text may assign variables that the next text must not see. */
     context(apart: boolean): Context {
         if (!apart && this.#shared !== undefined) {
             return this.#shared;
@@ -74,14 +74,14 @@ class Filling {
         return context;
     }
 
-    /** Counts a text, by its length alone: one that is much too long is never put together. */
+    /** Counts a text by its length alone, so that a text that is far too long is never put together. */
     take(text: string): string {
         this.#output -= text.length;
         return this.#output < 0 ? this.#exceed(`${MAX_OUTPUT} characters come out`) : text;
     }
 
     #allocate(count: number): void {
-        // of what is no number nothing is made
+        // a value that is no number produces nothing
         if (count > 0) {
             this.#allocated -= count;
         }
@@ -105,7 +105,7 @@ class Filling {
         }
     }
 
-    /** A clock alone would blame a template for what others do on a busy machine. */
+    /** Measures CPU time: a clock would blame a template for what others do on a busy machine. */
     #spend(): void {
         const { user, system } = process.cpuUsage(this.#begin);
         if (this.#begin !== undefined && user + system > MAX_TIME * 1000) {
@@ -122,8 +122,8 @@ class Filling {
 }
 
 /**
- * An event whose objects can all be written as texts. One with a `toString` or `valueOf` of its own, which is no function in JSON, could not, and
- * whoever fills the event would decide that there is no message.
+ * The event with objects that can all be written as texts. An object with a key `toString` or `valueOf`, which is no function in JSON, could not
+ * be. Without this, whoever writes the body could keep the message from being made.
  */
 function withTexts(value: unknown): unknown {
     return lacksText(value) ? copyWithTexts(value) : value;
@@ -148,7 +148,7 @@ function copyWithTexts(value: unknown): unknown {
     return Object.defineProperty(copy, Symbol.toPrimitive, { value: () => '[object Object]' });
 }
 
-/** Parsing costs much more than filling in: each document is parsed once, as long as somebody holds it. */
+/** Parsed documents. Parsing costs much more than filling in, so each document is parsed once, for as long as somebody holds it. */
 const documents = new WeakMap<object, Part>();
 
 function documentOf(document: unknown): Part {
@@ -215,7 +215,7 @@ function liquidText(text: string, path: Path, another: () => boolean): Part {
         try {
             return filling.take(String(engine().liquid.renderSync(parsed, filling.context(hasTags))));
         } catch (cause) {
-            // Liquid's own words may be those of the event
+            // words of Liquid's may be keys of the event
             const why = `Template ${fieldPath(path)} cannot be filled in: ${filling.exceeded ?? 'Liquid refuses it for this event'}`;
             throw new ScanwireError('MISCONFIGURED', why, { field: 'template', cause });
         }
@@ -247,7 +247,7 @@ interface Engine extends Pick<Module, 'Context'> {
 
 let loaded: Engine | undefined;
 
-/** Loaded by the first template: most deployments have none. */
+/** The template engine, loaded for the first template, since most deployments have none. */
 function engine(): Engine {
     loaded ??= newEngine(createRequire(import.meta.url)('liquidjs') as Module);
     return loaded;
@@ -276,7 +276,7 @@ function newEngine({ CaptureTag, Context, Liquid }: Module): Engine {
     return { liquid, Context };
 }
 
-/** Else a capture of itself, twice over and over, would be bounded by the memory of the process alone. */
+/** Counts what a capture holds. Otherwise a capture that doubles itself again and again would be bounded only by the memory of the process. */
 function countedCapture(CaptureTag: Module['CaptureTag']): Module['CaptureTag'] {
     return class extends CaptureTag {
         override *render(context: Context): Generator<unknown, void, string> {
@@ -288,7 +288,7 @@ function countedCapture(CaptureTag: Module['CaptureTag']): Module['CaptureTag'] 
 
 type DateFilter = (this: { readonly context: Context }, value: unknown, ...rest: unknown[]) => unknown;
 
-/** `now` is the event's time: the clock's would be another in every call. */
+/** A date filter for which `now` is the event's time: the clock's time would differ in every call. */
 function datedFilter(filter: DateFilter): DateFilter {
     return function (value, ...rest) {
         const isNow = value === 'now' || value === 'today';

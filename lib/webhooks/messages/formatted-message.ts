@@ -22,7 +22,7 @@ export interface FormattedMessage {
     readonly failure: string | null;
 }
 
-/** What formats make of events, and for whom. */
+/** The parts of the context that decide what formats make of events. */
 type Formatting = Pick<WebhooksContext, 'formats' | 'vendor' | 'maxBodyBytes'>;
 
 /** Makes what is sent of an event, null for its own body. */
@@ -82,10 +82,10 @@ export function outgoingBody(
     return { ...message, bytes: sealed === undefined ? bytes : withFormatSecret(bytes, keyRing.open(sealed.sealed, sealed.context)) };
 }
 
-/** Events whose body was looked at: one is sent to many exporters. */
+/** Events whose body was checked already, since one event is sent to many exporters. */
 const looked = new WeakSet<object>();
 
-/** It was when it was accepted; what has become of it since must not go out signed. */
+/** Checks that a body is JSON still. It was when the event was accepted, but a row that was changed since must not go out signed. */
 function assertJson(event: Pick<StoredEvent, 'body'>): void {
     if (looked.has(event)) {
         return;

@@ -7,7 +7,7 @@ import { type Signing, signatureHeaders, type Vendor } from './signature.ts';
 /** Additional headers, in the user's order. */
 export type HeaderPairs = readonly (readonly [name: string, value: string])[];
 
-/** The same in a change: null for the value of the header of that name which there is, whatever its case. */
+/** Additional headers in a change: null keeps the value of the existing header of that name, in upper or lower case. */
 export type HeaderChanges = readonly (readonly [name: string, value: string | null])[];
 
 /**
@@ -42,7 +42,7 @@ const MAX_TOTAL_BYTES = 8192;
 
 const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 
-/** What proxies and content networks tell the server behind them; the tokens of Cloudflare Access are for users to send. */
+/** Headers by which proxies and content networks inform the server behind them. The tokens of Cloudflare Access are no such headers: users may send them. */
 const PROXY_NAMES = new RegExp(
     `^(${[
         '(x-)?forwarded(-.*)?',
@@ -54,7 +54,7 @@ const PROXY_NAMES = new RegExp(
     ].join('|')})$`,
 );
 
-/** What the sender writes itself, and what belongs to a connection: either would change where the message goes or where it ends. */
+/** Headers that the sender writes itself, and those that belong to a connection. Either kind would change where the message goes or where it ends. */
 const SENDER_NAMES = /^(host|accept-encoding|content-length)$/;
 const CONNECTION_NAMES = /^(connection|keep-alive|te|trailers?|transfer-encoding|upgrade|http2-settings|proxy-.*)$/;
 
@@ -63,7 +63,7 @@ const REFUSED: readonly { readonly names: RegExp; readonly why: string }[] = [
     { names: SENDER_NAMES, why: 'is set by the sender' },
     { names: /^(user-agent|date|content-.*|digest|repr-digest|want-.*digest)$/, why: 'is set by the sender' },
     { names: CONNECTION_NAMES, why: 'belongs to the connection, not to the message' },
-    // CGI-like receivers take it for the variable HTTP_PROXY.
+    // CGI-like receivers turn this header into the variable HTTP_PROXY.
     { names: /^proxy$/, why: "would lead the receiver's own requests elsewhere" },
     { names: /^expect$/, why: 'would make the receiver hold back its response' },
     { names: /^webhook-|(?:^|-)(?:signatures$|(?:signature|hmac)(?:-|$))/, why: 'is reserved for signatures' },
@@ -116,7 +116,7 @@ export function checkAdditionalHeaders(pairs: HeaderPairs, vendor: Vendor): Head
     return result;
 }
 
-/** Whether no message may bring this header along: the sender writes it, or it belongs to the connection. */
+/** Whether a message must not have this header, since the sender writes it, or it belongs to the connection. */
 export function isSenderHeader(name: string): boolean {
     const compared = comparable(name);
     return SENDER_NAMES.test(compared) || CONNECTION_NAMES.test(compared);
@@ -185,7 +185,7 @@ export function sealHeaders(
 }
 
 /**
- * The additional headers that a change comes to, with the values that it keeps.
+ * The additional headers after a change, with the values that the change keeps.
  *
  * @throws ScanwireError `INVALID_INPUT` for a value that is to be kept of a header that there is not.
  */
@@ -204,7 +204,7 @@ export function changedHeaders(before: StoredExporter, changes: HeaderChanges, k
     });
 }
 
-/** Whether a value stays that was given before. */
+/** Whether the change keeps the value of any header. */
 export function keepsHeaders(changes: HeaderChanges): boolean {
     return changes.some(([, value]) => value === null);
 }

@@ -22,7 +22,7 @@ export interface Signing {
 /** The forms that sign nothing but the body. */
 export type BodyForm = Exclude<SignatureForm, 'standard-webhooks'>;
 
-/** How each is written, and the end of the name of its header where that is not the first. */
+/** How the signature is written in each form, and the end of its header's name where the form is not the first one. */
 export const BODY_FORMS: Readonly<Record<BodyForm, { readonly suffix: string; readonly text: (digest: Buffer) => string }>> = {
     base64: { suffix: '-Base64', text: (digest) => digest.toString('base64') },
     hex: { suffix: '-Hex', text: (digest) => digest.toString('hex') },

@@ -99,7 +99,7 @@ export type SecretChange = Pick<StoredExporter, 'sealedSecret' | 'previousSecret
 /** How long a secret goes on signing after it was changed unless something else is said, in milliseconds. */
 const OVERLAP = 86_400_000;
 
-/** Each is another signature in every message, and receivers limit the length of a header. */
+/** Maximum number of previous secrets: each adds a signature to every message, and receivers limit the length of a header. */
 const MAX_PREVIOUS = 20;
 
 /**

@@ -1,10 +1,10 @@
-/** What a finding of the doctor is in words. `%` stands for what is filled in. */
+/** The words of a finding of the doctor. `%` stands for a value that is filled in. */
 export interface FindingWords {
     /** One sentence, without its full stop. */
     readonly text: string;
-    /** What to do about it, in the same form and of the same values; null where nothing is to be done. */
+    /** What to do about it, with `%` for the same values; null where nothing is to be done. */
     readonly advice: string | null;
-    /** How each of several is said that stand for the `%` of the text, with commas between them. */
+    /** For a text whose `%` stands for a list: the words for each item. Items are joined with commas. */
     readonly each?: string;
 }
 
@@ -33,7 +33,7 @@ export type FindingCode =
     | 'disk_free'
     | 'disk_full';
 
-/** Of what is looked at without a receiver: of each finding what it says. The pages say the same, in their language. */
+/** The words of each finding that needs no receiver. The pages say the same in their language. */
 export const FINDING_WORDS: { readonly [Code in FindingCode]: FindingWords } = {
     store_answers: words('% answers'),
     store_unusable: words(
@@ -78,7 +78,7 @@ export const FINDING_WORDS: { readonly [Code in FindingCode]: FindingWords } = {
     disk_full: words('% GiB are free at %', 'Make room: without any nothing is accepted any more'),
 };
 
-/** What a finding says with its values. @param values In the order of the `%`; of several, which `each` says, one behind the other. */
+/** What a finding says with its values. @param values In the order of the `%`. For a list, the values of all items, one item after the other. */
 export function filledFinding({ text, advice, each }: FindingWords, values: readonly string[]): Omit<FindingWords, 'each'> {
     const said = each === undefined ? values : [listed(each, values)];
     return { text: filled(text, said), advice: advice === null ? null : filled(advice, said) };
@@ -90,7 +90,7 @@ function listed(each: string, values: readonly string[]): string {
     return groups.map((group) => filled(each, group)).join(', ');
 }
 
-/** A text with a value for each `%`, in their order, or for `%2` the second one; what is filled in may have one itself. */
+/** A text with a value in place of each `%`, in their order; `%2` stands for the second value. A value may contain `%` itself. */
 export function filled(text: string, values: readonly string[]): string {
     let index = 0;
     return text.replace(/%([1-9])?/g, (_, number: string | undefined) => values[number === undefined ? index++ : Number(number) - 1] ?? '');

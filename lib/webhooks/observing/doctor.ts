@@ -11,7 +11,7 @@ import { type Finding, found } from './finding.ts';
 import type { Readiness } from './readiness.ts';
 import { receiverFindings } from './receiver-steps.ts';
 
-/** What was found, in the order in which one thing needs the other. */
+/** What was found, in an order in which every part needs the ones before it. */
 export interface Diagnosis {
     /** Whether nothing is wrong; a warning is no fault. */
     readonly healthy: boolean;
@@ -21,12 +21,12 @@ export interface Diagnosis {
 /** @throws ScanwireError `NOT_FOUND` for an unknown exporter. */
 export type Doctor = (exporterId?: string) => Promise<Diagnosis>;
 
-/** So many names are looked up at once, and no more in all, each for so many milliseconds. */
+/** Maximum number of names that are looked up, all at the same time. */
 export const MAX_NAMES = 50;
 /** Longest time that is waited for a name server, in milliseconds. */
 export const NAME_TIMEOUT = 5_000;
 
-/** Milliseconds between the clock of this process and that of the store from which on people should hear of it. */
+/** Milliseconds by which the clock of this process and that of the store may differ before people are told. */
 export const MAX_DIFFERENCE = 1_000;
 
 /** Looks at what publishing and sending need and, with an exporter, at its receiver, to which it sends a `test`. */
@@ -56,7 +56,7 @@ export function doctorOf(
     };
 }
 
-/** What the findings come to. */
+/** The diagnosis with these findings. */
 export function diagnosis(findings: readonly Finding[]): Diagnosis {
     return { healthy: findings.every(({ state }) => state !== 'wrong'), findings };
 }
@@ -100,7 +100,7 @@ function queueFinding({ reasons }: Readiness, { name }: WebhooksContext['queue']
     return name === undefined ? found('queue', 'ok', 'queue_works') : found('queue', 'ok', 'queue_works_in', [name]);
 }
 
-/** Who sends for each collector; whose exporters run and are sent for by nobody, is wrong. */
+/** Tells who sends for each collector. A collector with running exporters for which nobody sends is wrong. */
 function workersFinding(sessions: readonly Pick<Session, 'slots'>[], exporters: readonly Exporter[]): Finding {
     const all = new Map<string, { processes: number; slots: number }>();
     for (const [collector, slots] of sessions.flatMap((session) => Object.entries(session.slots))) {

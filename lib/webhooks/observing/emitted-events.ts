@@ -3,9 +3,9 @@ import type { Outcome, OutcomeCode } from '../outcomes/outcome.ts';
 import type { WebhooksContext } from '../webhooks-context.ts';
 
 /**
- * Emitted by the process that has recorded the outcome of an attempt: `failed` is tried again, `exhausted` is not. `poisoned` is emitted by the
- * process that has set the delivery aside, after attempts whose processes ended. Nothing is emitted for what came too late, and nothing twice;
- * what must not be missed is in the rows.
+ * Emitted by the process that has recorded the outcome of an attempt. A `failed` delivery is tried again, an `exhausted` one is not. `poisoned`
+ * is emitted by the process that has set the delivery aside, after attempts whose processes ended. Nothing is emitted for an outcome that came
+ * too late, and nothing is emitted twice. An event may be missed, if a process ends in between; the rows have everything.
  */
 export interface DeliveryEvent extends Pick<Outcome, 'code' | 'status' | 'detail' | 'certificate'> {
     readonly type: (typeof DELIVERY_EVENTS)[number];
@@ -22,8 +22,8 @@ export interface DeliveryEvent extends Pick<Outcome, 'code' | 'status' | 'detail
     /** Milliseconds that the attempt took. */
     readonly duration: number;
     /**
-     * Milliseconds from the acceptance of the event to the end of the attempt, with those for which it was `held`; null after an attempt that
-     * was `interrupted` or came before a replay, and when it is `poisoned`.
+     * Milliseconds from the acceptance of the event to the end of the attempt, including the time for which the delivery was `held`. Null after
+     * an attempt that was `interrupted`, after one of a replay, and when the delivery is `poisoned`.
      */
     readonly latency: number | null;
 }
@@ -45,7 +45,7 @@ export interface ExporterEvent {
     readonly code: OutcomeCode | null;
 }
 
-/** Names of the events that are told of exporters. */
+/** Names of the events about exporters. */
 export const EXPORTER_EVENTS = ['exporter.failing', 'exporter.stopped', 'exporter.recovered'] as const;
 
 /** What is emitted for an event that was accepted for the first time, by the process that published it. */
@@ -62,7 +62,7 @@ export interface AcceptedNotice {
 /** What is emitted to `onEvent`, a function of the application; it is sent to no receiver. */
 export type WebhookEvent = DeliveryEvent | AcceptedNotice | ExporterEvent;
 
-/** Names of the events that are told of deliveries. */
+/** Names of the events about deliveries. */
 export const DELIVERY_EVENTS = ['delivery.delivered', 'delivery.failed', 'delivery.exhausted', 'delivery.poisoned'] as const;
 
 const EVENT_TYPES = { delivered: 'delivery.delivered', exhausted: 'delivery.exhausted', pending: 'delivery.failed' } as const;
@@ -91,7 +91,7 @@ export function deliveryEvent(claim: Claim, { outcome, next }: RecordedOutcome):
 
 type EmittingContext = Pick<WebhooksContext, 'deliveries' | 'onEvent' | 'onError'>;
 
-/** Emits an event for each delivery that this process has set aside. So few are that each is read, and a sweep returns no more than ids. */
+/** Emits an event for each delivery that this process has set aside. A sweep returns only their ids; they are so few that each is read by itself. */
 export async function emitPoisoned(ids: readonly string[], context: EmittingContext): Promise<void> {
     await Promise.all(ids.map((id) => emit(id, context).catch(context.onError)));
 }
@@ -103,7 +103,7 @@ async function emit(id: string, { deliveries, onEvent }: EmittingContext): Promi
     }
 }
 
-/** Null when it is not set aside any more: a success was heard of late, or somebody has replayed it. */
+/** Null when it is not set aside any more: an outcome that came late was a success, or somebody has replayed it. */
 async function poisonedEvent(id: string, deliveries: EmittingContext['deliveries']): Promise<DeliveryEvent | null> {
     const options = { patient: true };
     const [delivery, attempts] = await Promise.all([deliveries.get(id, options), deliveries.attempts(id, options)]);
@@ -131,19 +131,22 @@ async function poisonedEvent(id: string, deliveries: EmittingContext['deliveries
     };
 }
 
-/** A line for the log of whoever sends: `info` of what is well again, `warn` of the rest. */
+/** A line for the log of a process that sends: `info` when something is well again, else `warn`. */
 export interface LogLine {
     readonly level: 'info' | 'warn';
     readonly text: string;
 }
 
-/** Between two lines of the same exporter that deliveries to it have failed for good, in milliseconds: a receiver may refuse a thousand a second. */
+/** Milliseconds between two lines that deliveries to the same exporter have failed for good, since a receiver may refuse a thousand a second. */
 const QUIET = 60_000;
 
-/** Exporters with a line in the last minute. Of more, the one whose line is the longest ago is forgotten, with what was not told since. */
+/**
+ * Maximum number of exporters that are remembered with a line in the last minute. Beyond it, the one with the oldest line is forgotten, with what
+ * was not told of it since.
+ */
 const MAX_TOLD = 10_000;
 
-/** What a line has of a delivery that will not be tried again, and of several. */
+/** The words of a line about one delivery that will not be tried again, and about several. */
 const ENDINGS = {
     'delivery.exhausted': { one: 'has failed for good', several: 'have failed for good' },
     'delivery.poisoned': { one: 'is set aside as poisoned', several: 'are set aside as poisoned' },
@@ -155,14 +158,15 @@ type Ending = keyof typeof ENDINGS;
 type Untold = Map<Ending, number>;
 
 /**
- * What of all that is emitted belongs into a log: what becomes of an exporter, and of a delivery that is not tried again. Nothing of a try that is repeated,
- * or of a test, whose caller is told. Ids and codes only: no URL, and nothing that a receiver wrote. Of deliveries that have ended within a minute of a line
- * of their exporter the next one says how many; without one, a line of its own, made of whatever is emitted after that minute.
+ * Turns emitted events into lines of a log: about what becomes of an exporter, and about deliveries that are not tried again. There is no line
+ * about a failure that is tried again, nor about a test, whose caller is told. Lines have ids and codes only: no URL, and nothing that a receiver
+ * wrote. Deliveries that end within a minute after a line of their exporter are only counted, and the next line tells how many they are. If the
+ * exporter has no other event, the first event of any kind after that minute brings that line.
  *
  * @param now A clock that does not jump, in milliseconds.
  */
 export function logLines(now: () => number = () => performance.now()): (event: WebhookEvent) => LogLine | null {
-    // The line that is the longest ago comes first.
+    // Oldest line first.
     const told = new Map<string, { readonly at: number; readonly untold: Untold }>();
 
     function ended(event: DeliveryEvent, type: Ending): LogLine | null {
@@ -182,7 +186,7 @@ export function logLines(now: () => number = () => performance.now()): (event: W
         return endedLine(event, type, last?.untold);
     }
 
-    /** Of an exporter of which nothing has been said for a minute, and forgets those of which there is nothing to say. */
+    /** The line of an exporter whose last line is more than a minute ago. Exporters about which there is nothing to say are forgotten. */
     function overdue(): LogLine | null {
         for (const [exporterId, { at, untold }] of told) {
             if (now() - at < QUIET) {

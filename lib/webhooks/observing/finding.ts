@@ -3,12 +3,12 @@ import { FINDING_WORDS, type FindingCode, filledFinding } from './doctor-words.t
 /** What was found of one part. */
 export interface Finding {
     /**
-     * What was looked at. Only the command line adds `disk`. Of a receiver step by step: `resolve`, `connect`, `tls`, `certificate`, `first byte`, `answer`;
-     * and `settings` or `access token` where one of these is why it was not called.
+     * What was looked at. Only the command line adds `disk`. For a receiver these are the steps `resolve`, `connect`, `tls`, `certificate`,
+     * `first byte`, `answer`; and `settings` or `access token` where one of these kept the receiver from being called.
      */
     readonly part: FindingPart;
     readonly state: (typeof FINDING_STATES)[number];
-    /** What it says, for programs and for other languages; absent of a receiver. */
+    /** What the finding says, for programs and other languages; absent for the steps to a receiver. */
     readonly code?: FindingCode;
     /** What is filled into the words of the code. */
     readonly values?: readonly string[];
@@ -18,7 +18,7 @@ export interface Finding {
     readonly advice: string | null;
 }
 
-/** What may be said of a part that was looked at. */
+/** The states that a part may be in. */
 export const FINDING_STATES = ['ok', 'warning', 'wrong'] as const;
 
 /** Parts of a deployment that are looked at. */

@@ -7,7 +7,7 @@ import { BREAKERS, type Breaker, type Overview } from '../exporters/exporter-hea
 import type { Webhooks } from '../webhooks.ts';
 import type { DeliveryEvent, WebhookEvent } from './emitted-events.ts';
 
-/** What is used of prom-client. */
+/** The parts of prom-client that are used. */
 type Client = Pick<typeof Prometheus, 'Registry' | 'Counter' | 'Gauge' | 'Histogram' | 'collectDefaultMetrics'>;
 
 /** A registry of prom-client, as far as it is used here. */
@@ -26,7 +26,7 @@ export interface MetricsOptions {
     readonly perExporter?: boolean | undefined;
     /** Whether memory, processor time, event loop and garbage collection of the process are shown as well. Default false. */
     readonly processMetrics?: boolean | undefined;
-    /** Called with why what is in the store could not be counted. */
+    /** Called with the error when the store could not be asked for its counts. */
     readonly onError?: ((error: Error) => void) | undefined;
     /** Milliseconds that only go forward, as `performance.now`. */
     readonly monotonic?: (() => number) | undefined;
@@ -47,7 +47,7 @@ const optionsSchema: Joi.ObjectSchema<MetricsOptions> = Joi.object<MetricsOption
     processMetrics: Joi.boolean(),
     onError: Joi.function(),
 })
-    // A plugin gives all that it has.
+    // A plugin passes all its options.
     .unknown()
     .required();
 
@@ -82,7 +82,7 @@ export async function webhookMetrics(options: MetricsOptions): Promise<WebhookMe
     return { hear, text: async () => ({ text: await registry.metrics(), type: registry.contentType }) };
 }
 
-/** prom-client says of a name that a registry has already not where the registry came from. */
+/** Adds metrics, and refuses names that the registry has already with a message that names the option; prom-client's message does not. */
 function withNewNames<Made>(add: () => Made): Made {
     try {
         return add();
@@ -155,7 +155,10 @@ function heardBy(client: Client, registry: Prometheus.Registry, perExporter: boo
     };
 }
 
-/** A receiver that gets something is connected to again every minute. One that has not been for so long, in milliseconds, may be gone. */
+/**
+ * Milliseconds for which the certificate of a receiver is shown after the last connection. A receiver that gets anything is connected to again
+ * every minute; after so long it may be gone.
+ */
 const CERTIFICATES_FOR = 24 * 60 * 60_000;
 
 /** When the certificates end that receivers have presented to this process. */
@@ -241,7 +244,7 @@ function addGauges(client: Client, registry: Prometheus.Registry, { source, onEr
     });
 }
 
-/** Who asks while an answer is under way gets that one. */
+/** Lets everybody who asks while an answer is under way share that answer. */
 function shared<T>(ask: () => Promise<T>): () => Promise<T> {
     let asking: Promise<T> | null = null;
     return () => {

@@ -5,9 +5,9 @@ import type { DeliveryQueue } from '../dispatching/delivery-queue.ts';
 
 /** Whether a process can accept and deliver now, and if not, why. Safe to show to anyone: no secret, no address. */
 export interface Readiness {
-    /** Stays true when another process has changed the settings: this one accepts, and what it accepts is sent by others. */
+    /** Stays true when another process has changed the settings: this one still accepts events, which others send. */
     readonly ready: boolean;
-    /** Why it is not ready, or does not send. */
+    /** Why the process is not ready, or does not send. */
     readonly reasons: readonly UnreadyReason[];
 }
 
@@ -15,8 +15,8 @@ export interface Readiness {
 export interface UnreadyReason {
     readonly part: 'store' | 'queue' | 'process';
     /**
-     * `UNAVAILABLE` for what is away, `MISCONFIGURED` for what is there and refused, `CONFLICT` for settings that another process has
-     * changed, or what the process does instead.
+     * `UNAVAILABLE` when something is away, `MISCONFIGURED` when it is there but was refused, `CONFLICT` when another process has changed the
+     * settings; or the name of what the process is doing instead.
      */
     readonly code: FailureCode | 'CONFLICT' | 'STARTING' | 'DRAINING';
     /** One sentence for people. */
@@ -28,7 +28,7 @@ type FailureCode = 'UNAVAILABLE' | 'MISCONFIGURED';
 /** `outdated`: another process has changed the settings of the deployment. */
 export type Phase = 'starting' | 'running' | 'outdated' | 'draining';
 
-/** A queue that remembers how it was last. */
+/** A queue that remembers whether its last use succeeded. */
 export interface WatchedQueue {
     readonly queue: DeliveryQueue;
     /** Why it could not be used when that was tried last; null when it could. */
@@ -54,7 +54,7 @@ export function watchedQueue(queue: DeliveryQueue): WatchedQueue {
         queue: {
             ...(queue.name !== undefined && { name: queue.name }),
             ready: () => noted(queue.ready()),
-            // It may have gone to a worker of this process, past the server: `hasLostJobs` asks that.
+            // The job may have gone to a worker of this process, without the server. `hasLostJobs` asks the server.
             add: (jobs) => noted(queue.add(jobs), !queue.hasLostJobs),
             ...(queue.hasLostJobs && { hasLostJobs: () => noted((queue.hasLostJobs as () => Promise<boolean>)()) }),
             work: (collector, handler, options) => queue.work(collector, handler, options),
@@ -63,10 +63,10 @@ export function watchedQueue(queue: DeliveryQueue): WatchedQueue {
     };
 }
 
-/** How long the store is waited for, in milliseconds: who asks has little patience. */
+/** Milliseconds that the store is waited for, since whoever checks readiness has little patience. */
 const STORE_PATIENCE = 2_000;
 
-/** Asks the store for its time, never a second time while one answer is open: a store that is silent gets no pile of questions. */
+/** Asks the store for its time. While an answer is awaited it is not asked again, so that questions do not pile up on a silent store. */
 export function readinessCheck(store: Pick<DeliveryStore, 'now'>, queue: WatchedQueue, phase: () => Phase): () => Promise<Readiness> {
     let asking: Promise<Date> | null = null;
 
@@ -110,7 +110,7 @@ async function failureOf(use: Promise<unknown>): Promise<unknown> {
     );
 }
 
-/** Texts of their own: those of errors may name servers and users. They are in the log, where who met the error has reported it. */
+/** These texts stand in for the messages of errors, which may name servers and users. Those messages are in the log. */
 const FAILURES: Readonly<Record<'store' | 'queue', Readonly<Record<FailureCode, string>>>> = {
     store: {
         UNAVAILABLE: 'The store does not answer',

@@ -16,7 +16,7 @@ export async function receiverFindings(exporter: Exporter, test: Exporters['test
     return [own, ...stepFindings(attempt, collector)];
 }
 
-/** In their order, each with its time: a certificate is judged at the end of the handshake. */
+/** The steps in their order, each with the phase whose time it has. A certificate is judged at the end of the TLS handshake. */
 const STEPS = [
     ['resolve', 'dns'],
     ['connect', 'connect'],
@@ -42,14 +42,14 @@ function stepFindings(attempt: Attempt | null, collector: string): readonly Find
     return [...reached, advice === null ? ok(part, detail) : wrong(part, detail, `${advice}; see ${code} in docs/outcomes.md`)];
 }
 
-/** What is no step on the way to the receiver, but a fault on this side of it. */
+/** Outcomes that are faults on this side, before any step to the receiver, with the part that each belongs to. */
 const OWN_PARTS: Readonly<Partial<Record<OutcomeCode, FindingPart>>> = {
     invalid_exporter: 'settings',
     token_failed: 'access token',
     interrupted: 'answer',
 };
 
-/** The part that made the outcome what it is: the step that failed, or what is no step. */
+/** The part that decided the outcome: the step that failed, or a part that is no step. */
 function decidingPart(outcome: Outcome): FindingPart {
     const { code, status } = outcome;
     return code === 'delivered' || status !== null ? 'answer' : (OWN_PARTS[code] ?? failedStep(outcome));
@@ -57,7 +57,7 @@ function decidingPart(outcome: Outcome): FindingPart {
 
 const CONNECTING = /^(?:address|connect|proxy)_/;
 
-/** A step has a time however it ended. Of a handshake that came to its end there is a certificate, which may be what was refused. */
+/** The step that failed. A step has a time even if it failed. If the handshake was completed there is a certificate, which may be what was refused. */
 function failedStep({ code, timings, fingerprint }: Outcome): Step {
     if (code.startsWith('dns_')) {
         return 'resolve';
@@ -65,14 +65,14 @@ function failedStep({ code, timings, fingerprint }: Outcome): Step {
     if (CONNECTING.test(code) || timings.connect === null) {
         return 'connect';
     }
-    // The demand for a client certificate may come behind the handshake, and says nothing of the receiver's own.
+    // The demand for a client certificate may come after the handshake, and says nothing about the receiver's own certificate.
     if ((timings.tls !== null && fingerprint === null) || code === 'tls_client_cert_required') {
         return 'tls';
     }
     return code.startsWith('tls_') ? 'certificate' : 'first byte';
 }
 
-/** How many steps came to a good end: those before the one that failed; what is no step may have come up behind any that has a time. */
+/** How many steps succeeded: those before the one that failed. If the failed part is no step, those that have a time. */
 function reachedSteps(part: FindingPart, { code, status, timings }: Outcome): number {
     const failed = STEPS.findIndex(([step]) => step === part);
     if (failed !== -1) {
@@ -92,7 +92,10 @@ function reachedStep([step, phase]: (typeof STEPS)[number], outcome: Outcome): F
     return ok(step, `Took ${milliseconds} ms${step === 'connect' && outcome.address !== null ? ` (${outcome.address})` : ''}`);
 }
 
-/** When people should hear that a certificate ends, in milliseconds: those that are renewed by machines are so a month before. */
+/**
+ * Milliseconds before its end from which on a certificate is warned of. Certificates that machines renew are renewed a month before, and never
+ * get so near.
+ */
 const ENDS_SOON = 14 * 86_400_000;
 
 function certificateFinding({ fingerprint, certificate }: Outcome): Finding {

@@ -12,7 +12,7 @@ export interface Trace {
 
 /** Keeps traces beside events, for attempts that are made in other processes, or later. */
 export interface TraceStore {
-    /** Keeps them in one statement, before or after their events are accepted. Of an event that has one already, that one stays. */
+    /** Keeps traces in one statement, before or after their events are accepted. The first trace of an event stays. */
     keep(traces: readonly Trace[]): Promise<void>;
     /** The `traceparent` of those of these events that have one, by their ids. */
     of(eventIds: readonly string[]): Promise<ReadonlyMap<string, string>>;
@@ -32,7 +32,7 @@ const PATIENCE = 500;
 /** Maximum number of publishes whose traces share one statement. */
 const BATCH = 100;
 
-/** Those of a deployment without tracing, or of a store that keeps none, cost nothing. */
+/** The traces of a process. Without tracing, or with a store that keeps no traces, they cost nothing. */
 export function tracesOf({
     deliveries: { traces },
     tracing,

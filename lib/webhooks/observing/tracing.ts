@@ -7,10 +7,10 @@ import type { Claim } from '../deliveries/delivery-store.ts';
 import type { AcceptedEvent } from '../events/new-event.ts';
 import type { Outcome } from '../outcomes/outcome.ts';
 
-/** What is used of OpenTelemetry's API. */
+/** The parts of OpenTelemetry's API that are used. */
 type Api = Pick<typeof OpenTelemetry, 'trace' | 'context' | 'createContextKey' | 'ROOT_CONTEXT' | 'SpanKind' | 'SpanStatusCode'>;
 
-/** What tracing is like in all processes of a deployment. */
+/** Options of tracing, which all processes of a deployment have in common. */
 export interface TracingOptions {
     /** Whether receivers get the header `traceparent`, so that what they do with a message joins the trace. Default false. */
     readonly sendTraceparent?: boolean | undefined;
@@ -19,7 +19,7 @@ export interface TracingOptions {
 /**
  * Runs a POST in a span of its own.
  *
- * @param url Of which the trace shows host and port.
+ * @param url The receiver's URL. The span shows only its host and port.
  * @param send Gets the `traceparent` of the span, null where there is none.
  */
 export type Post = (url: string, send: (traceparent: string | null) => Promise<Outcome>) => Promise<Outcome>;
@@ -92,7 +92,7 @@ function attemptingWith(api: Api): Tracing['attempting'] {
             return api.context.with(unseen(api, api.ROOT_CONTEXT), () => attempt(untraced));
         }
 
-        // What runs here may be inside the request of whoever woke the worker up.
+        // This may run inside the context of the request that woke the worker up.
         const published = api.trace.setSpanContext(api.ROOT_CONTEXT, parent);
         const processing = outcomeSpan(api, published, `process ${claim.event.kind}`, SpanKind.CONSUMER, {
             ...messaging('process', 'process', claim.event.kind),
@@ -114,8 +114,8 @@ function attemptingWith(api: Api): Tracing['attempting'] {
 }
 
 /**
- * The context in which nobody else makes spans: an instrumentation of the application's would write the whole URL of the receiver into its own, and
- * send `traceparent` by itself. The key is that of OpenTelemetry's SDK, which its API does not export.
+ * A context in which no instrumentation of the application makes spans. Such an instrumentation would write the receiver's whole URL into its
+ * span, and send `traceparent` by itself. The key is that of OpenTelemetry's SDK, which its API does not export.
  */
 function unseen({ createContextKey }: Api, context: OpenTelemetry.Context): OpenTelemetry.Context {
     return context.setValue(createContextKey('OpenTelemetry SDK Context Key SUPPRESS_TRACING'), true);
@@ -157,7 +157,7 @@ function messaging(operation: string, type: string, kind: string | undefined) {
     };
 }
 
-/** Neither path nor query, which may be secrets. */
+/** Attributes of the span of a POST. Path and query are left out, since they may hold secrets. */
 function postAttributes(text: string, { attempt }: Claim): OpenTelemetry.Attributes {
     const url = URL.canParse(text) ? new URL(text) : null;
     return {

@@ -5,7 +5,7 @@ import { AlteredText } from '../../keys/key-ring.ts';
 import { type Exchange, isSuccess, ResponseTooLong } from '../sending/http-exchange.ts';
 import { AttemptFailure, type AttemptResult, type OutcomeCode } from './outcome.ts';
 
-/** The result of an exchange: by its status, else by what ended it. `now` is for a `Retry-After` date in a response without `Date`. */
+/** The result of an exchange, by its status, or else by the error that ended it. `now` is for a `Retry-After` date in a response without `Date`. */
 export function resultOfExchange(exchange: Exchange, url: URL, now: Date): AttemptResult {
     const { status, location, error } = exchange;
     if (status === null) {
@@ -22,7 +22,7 @@ export function resultOfExchange(exchange: Exchange, url: URL, now: Date): Attem
     };
 }
 
-/** The result of an attempt that ended before a response. An error that nobody foresaw is our own fault, not the receiver's. */
+/** The result of an attempt that ended before a response. An unforeseen error is our own fault, not the receiver's. */
 export function resultOfError(error: unknown): AttemptResult {
     const detail = error instanceof CodedError ? error.message : `The attempt failed on this side${codeNote(error)}`;
     return { code: codeOfFailure(error), status: null, detail, retryAfter: null };
@@ -33,7 +33,8 @@ function codeOfFailure(error: unknown): OutcomeCode {
         return error.code;
     }
 
-    // A rule that the exporter breaks is its own fault, and so is a secret that was altered; another that cannot be unsealed may be this worker's.
+    // A setting that breaks a rule is the exporter's fault, and so is a sealed text that was altered. Another text that cannot be unsealed may be
+    // the fault of this worker's key ring.
     const isItsOwn = error instanceof AlteredText || (error instanceof ScanwireError && error.code === 'INVALID_INPUT');
     return isItsOwn ? 'invalid_exporter' : 'interrupted';
 }
@@ -73,7 +74,7 @@ function bodyNote(error: unknown): string {
         : '; its body broke off or took too long';
 }
 
-/** Only where it leads to: the rest of a Location may repeat what the receiver was sent. */
+/** The origin that a redirect leads to. The rest of a Location may repeat secrets that were sent. */
 function redirectTarget(location: string | undefined, url: URL): string {
     const target = location !== undefined && URL.canParse(location, url.href) ? new URL(location, url) : null;
     const known = target !== null && /^https?:$/.test(target.protocol) && target.hostname.length <= 100;
@@ -103,7 +104,7 @@ export function codeOfStatus(status: number): OutcomeCode {
     return status >= 400 && status <= 499 ? 'client_error' : status >= 500 && status <= 599 ? 'server_error' : 'unexpected_status';
 }
 
-/** Codes of Node, OpenSSL and undici that mean the same wherever they come up, besides those of making and securing a connection. */
+/** Error codes of Node, OpenSSL and undici with one meaning wherever they occur, in addition to those of making and securing a connection. */
 const CODES = byErrorCode<OutcomeCode>({
     interrupted: ['UND_ERR_DESTROYED', 'UND_ERR_CLOSED'],
     invalid_exporter: [
@@ -134,7 +135,10 @@ const CODES = byErrorCode<OutcomeCode>({
     tls_name_mismatch: ['ERR_TLS_CERT_ALTNAME_INVALID', 'HOSTNAME_MISMATCH'],
 });
 
-/** How undici names what is not HTTP, an upgrade nobody asked for and a response to no request: none of them has a code of its own. */
+/**
+ * Names of undici's errors for a response that is no HTTP, an upgrade that nobody asked for, and a response to no request. None of them has a
+ * code of its own.
+ */
 const NOT_HTTP = /^(HTTPParserError: |SocketError: bad (upgrade|response)$)/;
 
 /** The outcome that an error stands for; `otherwise` for one that is in no table. */
@@ -170,7 +174,7 @@ export function retryAfter(value: string | readonly string[] | undefined, now: D
     return Number.isFinite(delay) ? Math.min(Math.max(delay, 0), MAX_RETRY_AFTER) : null;
 }
 
-/** When the response was made, by the clock of who made it: a `Retry-After` date was reckoned by the same clock, and ours may differ. */
+/** When the response was made, by the receiver's own clock. A `Retry-After` date was reckoned by that clock, and ours may differ. */
 function sentAt({ date = '' }: Exchange, now: Date): Date {
     const time = dateOf(date.trim());
     return Number.isNaN(time) ? now : new Date(time);

@@ -19,7 +19,7 @@ export const FIRST_PROBE: number = 5_000;
 /** Longest time between two probes, in milliseconds. */
 export const MAX_PROBE: number = 5 * 60_000;
 
-/** Milliseconds until an exporter with so many consecutive failures is probed; null while its breaker stays closed. */
+/** Milliseconds until an exporter with this number of consecutive failures is probed; null while its breaker stays closed. */
 export function probeDelay(failures: number, { after, firstProbe, maxProbe }: BreakerRules): number | null {
     return failures < after ? null : Math.min(maxProbe, firstProbe * 2 ** Math.min(failures - after, 30));
 }
@@ -27,12 +27,15 @@ export function probeDelay(failures: number, { after, firstProbe, maxProbe }: Br
 /** Why an exporter was stopped that has failed for longer than {@link BreakerRules.stopAfter}. */
 export const STOPPED_FAILING = 'The receiver has taken nothing for too long';
 
-/** What faults of ours, attempts that ended as `interrupted`, come to for a delivery. Times in milliseconds. */
+/** What a delivery does after faults of ours, that is after attempts that ended as `interrupted`. Times in milliseconds. */
 export const FAULTS = {
     /** Until the delivery is tried again after the first; doubled for each further one in a row, up to the maximum. */
     firstDelay: 1_000,
     maxDelay: 60_000,
-    /** So many claims in a row that ran out, other faults not counted, and the delivery is `poisoned`: it seems to end the process that sends it. */
+    /**
+     * How many claims have to run out in a row, other faults not counted, for a delivery to become `poisoned`: it then seems to end the processes
+     * that send it.
+     */
     poisonedAfter: 20,
 } as const;
 

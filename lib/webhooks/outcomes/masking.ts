@@ -1,35 +1,35 @@
 /** Stands for what must not be shown. */
 export const MASK = '***';
 
-/** What must not be shown is looked for in any writing, so the shortest that is told from other text has so many characters. */
+/** Secrets are looked for in all encodings. A secret that is shorter than this many characters could not be told from other text. */
 const MIN_ENCODED = 4;
-/** Beside a letter or a digit, what is shorter is a piece of another word. */
+/** A secret shorter than this is not masked beside a letter or a digit: there it is part of another word. */
 const MIN_ANYWHERE = 8;
 
-/** From the first character to behind the last, of the text that is masked. */
+/** A part of the text that is masked: from its first character to behind its last. */
 type Span = readonly [from: number, to: number];
 
-/** A text, or what it is once it is decoded. */
+/** The text, or what it becomes when it is decoded. */
 interface View {
     readonly text: string;
-    /** Where that stands which a part of it was decoded from. */
+    /** The part of the original text from which a part of this one was decoded. */
     spanOf(from: number, to: number): Span;
-    /** Where it may have been cut off. */
+    /** The indices at which the text may have been cut off. */
     readonly ends: readonly number[];
-    /** Whether it was decoded to bytes, which makes something of every word. */
+    /** Whether it was decoded to bytes. Such a decoding gives bytes for every word, also for one that encodes nothing. */
     readonly bytes: boolean;
 }
 
-/** What a text is, besides its characters. */
+/** What is known of a text besides its characters. */
 export interface MaskingOptions {
     /** Whether it was cut off: then the beginning of something secret at its end is masked too. */
     readonly cut: boolean;
 }
 
 /**
- * The text with {@link MASK} for each of these secrets, as they are and as JSON, HTML, percent-encoding, base64 or hexadecimal digits have
- * them, also one within another: each is decoded, so that it does not matter which characters a writer escapes, and how. What somebody
- * has written in yet another way, to have it shown, is shown.
+ * The text with {@link MASK} in place of each of these secrets, as they are or encoded: in JSON, HTML, percent-encoding, base64, hexadecimal
+ * digits, and these within one another. The text is decoded, so that it does not matter which characters a writer escapes, and how. A secret that
+ * somebody has encoded in yet another way, in order to have it shown, is not found.
  */
 export function masked(text: string, secrets: readonly string[], { cut }: MaskingOptions): string {
     const needles = needlesOf(secrets);
@@ -47,12 +47,12 @@ export function masked(text: string, secrets: readonly string[], { cut }: Maskin
     return parts.join('') + text.slice(shownTo);
 }
 
-/** How each secret may stand in a text that is decoded: as it is; its bytes; where it is itself an encoding of bytes, those. */
+/** The forms of each secret to look for in a decoded text: as it is; as its bytes; and, where the secret itself encodes bytes, as those. */
 function needlesOf(secrets: readonly string[]): readonly string[] {
     const all = secrets.flatMap((secret) => [
         secret,
         Buffer.from(secret).toString('latin1'),
-        // A writer of ISO-8859-1, read as UTF-8.
+        // the secret written in ISO-8859-1, when it is read as UTF-8
         secret.replaceAll(/[\u0080-\uffff]/g, '\uFFFD'),
         ...encodedBytes(secret),
         // Too short to be told from other bytes where words are decoded.
@@ -81,7 +81,7 @@ function found(needle: string, { text, spanOf, bytes }: View): readonly Span[] {
     return spans;
 }
 
-/** What may be the beginning of a secret, at an end of the text. */
+/** The part at an end of the text that may be the beginning of a secret. */
 function begun(needle: string, { text, spanOf, ends }: View): readonly Span[] {
     return ends.flatMap((end): Span[] => {
         for (let length = Math.min(needle.length - 1, end); length > 0; length -= 1) {
@@ -99,7 +99,7 @@ function isWithinWord(text: string, at: number): boolean {
     return /^[\p{L}\p{N}]{2}$/u.test(text.slice(Math.max(0, at - 1), at + 1));
 }
 
-/** How often one encoding is looked for within another, and how many views there may be of a text that is made to have many. */
+/** How deep encodings are looked for within one another, and how many views a text may have, since somebody may write one that has very many. */
 const MAX_DEPTH = 3;
 const MAX_VIEWS = 20;
 
@@ -117,11 +117,11 @@ function viewsOf(text: string): readonly View[] {
     return views;
 }
 
-/** What may have been cut through: an escape whose rest is missing, the end of a line. */
+/** At the end of a text that was cut off: an escape whose rest may be missing, or the end of a line. */
 const CUT_THROUGH = /(?:\\(?:u[\da-f]{0,3}|x[\da-f]?)?|%[\da-f]?|&(?:#?[\da-z]{0,8})?|\r|\r?\n)$/i;
 const MAX_CUT_THROUGH = 10;
 
-/** These ends of a text, and for each that before what was cut through there. */
+/** These ends of a text, and for each of them the end before an escape that was cut through there. */
 function endsOf(text: string, ends: readonly number[]): readonly number[] {
     const all = ends.flatMap((end) => {
         const from = Math.max(0, end - MAX_CUT_THROUGH);
@@ -141,7 +141,7 @@ function lastUpTo(max: number, numbers: readonly number[]): number {
     return low - 1;
 }
 
-/** Replaces what matches by one character each, but for what stands for none. */
+/** Replaces every match by the character that it stands for; a match that stands for none stays. */
 function unescaping(pattern: RegExp, characterOf: (match: RegExpExecArray) => string | undefined): (view: View) => View {
     return (view) => {
         const parts: string[] = [];
@@ -165,7 +165,7 @@ function unescaping(pattern: RegExp, characterOf: (match: RegExpExecArray) => st
             const end = ends[last] ?? 0;
             return beyond === 0 ? [begins[last] as number, end] : [end + beyond - 1, end + beyond];
         };
-        /** Where the end of what is decoded stands; before a character that it is in the middle of. */
+        /** The position in the decoded text of an end in the original one; an end within an escape counts as before its character. */
         const decodedEnd = (end: number): number => {
             const last = lastUpTo(end - 1, begins);
             const beyond = end - (ends[last] ?? 0);
@@ -177,10 +177,10 @@ function unescaping(pattern: RegExp, characterOf: (match: RegExpExecArray) => st
     };
 }
 
-/** What is escaped by a letter of its own in JSON, and stands for itself in other writings. */
+/** Characters that JSON escapes by a letter. In other encodings such an escape stands for the letter itself. */
 const CONTROLS: Readonly<Record<string, string>> = { b: '\b', f: '\f', n: '\n', r: '\r', t: '\t' };
 
-/** Those of HTML's names that stand for signs of ASCII. */
+/** Names of HTML's entities for ASCII characters other than letters and digits. */
 const NAMED: Readonly<Record<string, string>> = Object.fromEntries(
     [
         ...'amp& lt< gt> quot" apos\' sol/ bsol\\ equals= plus+ colon: semi; comma, period. num# dollar$ percnt% lpar( rpar) ast*'.split(
@@ -192,7 +192,7 @@ const NAMED: Readonly<Record<string, string>> = Object.fromEntries(
 
 const character = (digits: string | undefined, radix: number): string => String.fromCharCode(Number.parseInt(digits ?? '', radix));
 
-/** Each makes of a text what it was before; what it was not is as it is. */
+/** Each undoes one encoding; parts that are not encoded stay as they are. */
 const DECODERS: readonly ((view: View) => View)[] = [
     // JSON, and what else writes so
     unescaping(/\\(?:u([\da-f]{4})|x([\da-f]{2})|([^ux]))/gis, ([, four, two, sign = '']) =>
@@ -208,19 +208,19 @@ const DECODERS: readonly ((view: View) => View)[] = [
     decoding(/[\da-f]{8,}/gi, 'hex', [0, 1], 4),
 ];
 
-/** Stands between bytes that are not side by side; no byte is it. */
+/** Separates bytes that are not side by side. It is no byte itself. */
 const APART = '\uFFFF';
 
 /**
- * The bytes that runs of digits stand for.
+ * Decodes runs of digits to the bytes that they stand for.
  *
- * @param offsets From which of its digits a run may have begun: what stands before may be of the same alphabet.
+ * @param offsets The digits at which the encoded bytes of a run may begin: the characters before may belong to the same alphabet.
  * @param bits Of each digit.
  */
 function decoding(runs: RegExp, encoding: 'base64' | 'hex', offsets: readonly number[], bits: number): (view: View) => View {
     return (view) => {
         const parts: string[] = [];
-        /** Where the bytes of each run begin, and what finds the position of the digit in it that is so far behind the first. */
+        /** Where the bytes of each run begin, and a function that gives the position in the text of a digit by its index in the run. */
         const [begins, positionOfDigit, ends]: [number[], ((digit: number) => number)[], number[]] = [[], [], []];
         let length = 0;
         for (const { 0: run, index } of view.text.matchAll(runs)) {

@@ -8,14 +8,14 @@ import { unsealHeaders } from '../messages/message-headers.ts';
 import type { Vendor } from '../messages/signature.ts';
 import { unsealSecrets } from '../messages/signing-secret.ts';
 
-/** What is told of a message everywhere; the values of all its other headers are secret. */
+/** Headers whose values are no secret; the values of all other headers of a message are. */
 const SHOWN_HEADERS: ReadonlySet<string> = new Set(['content-type', 'user-agent', 'webhook-id', 'webhook-timestamp', 'traceparent']);
 
-/** A part of something secret that has fewer characters says nothing by itself. */
+/** A part of a secret with fewer characters than this reveals nothing by itself. */
 const MIN_PART = 4;
 
 /**
- * All that must not be shown of a message that was sent, as whole texts and in the parts that a receiver may repeat one by one.
+ * Everything in a message that must not be shown, as whole texts and in the parts that a receiver may repeat one by one.
  *
  * @param sent The headers that it was sent with, those of its authentication too.
  * @throws ScanwireError `UNSEALABLE`.
@@ -49,7 +49,7 @@ function lower(name: string): string {
 /** `Bearer abc` is also `abc`, and `a=b; c=d` also `b` and `d`. */
 function partsOfHeader(name: string, value: string): readonly string[] {
     const words = value.split(/[\s,;]+/);
-    // The first of several is the name of a scheme, which tells nothing.
+    // the first of several words is the name of a scheme, which is no secret
     const parts = words.slice(words.length > 1 && /^[a-z-]+$/i.test(words[0] ?? '') ? 1 : 0).flatMap((word) => {
         const [, assigned] = /^[\w.-]+=(.+)$/.exec(word) ?? [];
         return assigned === undefined ? [word] : [word, assigned, assigned.replaceAll('"', '')];
@@ -65,19 +65,19 @@ function credentialsIn(value: string): readonly string[] {
     return [text, text.slice(0, Math.max(0, colon)), text.slice(colon + 1)];
 }
 
-/** What stands in the paths of everybody's receivers, and tells of none. */
+/** Words that are common in the paths of receivers, and reveal nothing. */
 const COMMON: ReadonlySet<string> = new Set(
     'alert alerts catch collect collector event events hook hooks http https inbound incoming ingest input inputs json notify receive receiver rest service services v1alpha webhook webhooks'.split(
         ' ',
     ),
 );
 
-/** What comes after the host, as it is and decoded, in whole and each part of it; user and password of a proxy. */
+/** The secret parts of a URL: all that comes after the host, as a whole and each part of it, encoded and decoded; and the user and password of a proxy. */
 function partsOfUrl(text: string): readonly string[] {
     const { pathname, search, searchParams, username, password } = new URL(text);
     const path = pathname.endsWith('/') ? pathname.slice(0, -1) : pathname;
     const segments = path.split('/').filter((segment) => isTelling(segment) && !COMMON.has(lower(segment)));
-    // Not the names: many a receiver says "token" of something else.
+    // Names of parameters are no secrets: many a receiver writes "token" about something else.
     const given = search
         .slice(1)
         .split('&')

@@ -1,6 +1,6 @@
 import type { OutcomeCode } from './outcome.ts';
 
-/** What an outcome is in words, for whoever has to do something about it. */
+/** An outcome in words, for whoever has to do something about it. */
 export interface OutcomeWords {
     /** One sentence, without its full stop. */
     readonly meaning: string;
@@ -8,7 +8,7 @@ export interface OutcomeWords {
     readonly advice: string | null;
 }
 
-/** Of each code what it means and what to do about it. `docs/outcomes.md` says the same, and so do the pages and the doctor. */
+/** What each code means, and what to do about it. `docs/outcomes.md` says the same, and so do the pages and the doctor. */
 export const OUTCOME_WORDS: { readonly [Code in OutcomeCode]: OutcomeWords } = {
     delivered: words('The receiver answered with a 2xx status', null),
     interrupted: words(
@@ -114,10 +114,10 @@ export const OUTCOME_WORDS: { readonly [Code in OutcomeCode]: OutcomeWords } = {
     ),
 };
 
-/** What is wrong where the status of a `client_error` says it. */
+/** What is wrong, where the status of a `client_error` tells it. */
 export type ClientError = 'credentials' | 'path' | 'size';
 
-/** What `client_error` means then. `docs/outcomes.md` says the same. */
+/** What `client_error` means in each of these cases. `docs/outcomes.md` says the same. */
 export const CLIENT_ERROR_WORDS: { readonly [What in ClientError]: OutcomeWords } = {
     credentials: words(
         'The receiver wants credentials or a header that it did not get, or does not accept those that it got',
@@ -133,7 +133,7 @@ export const CLIENT_ERROR_WORDS: { readonly [What in ClientError]: OutcomeWords 
     ),
 };
 
-/** The statuses that say it. */
+/** The statuses that tell it. */
 export const CLIENT_ERRORS: ReadonlyMap<number | null, ClientError> = new Map([
     [401, 'credentials'],
     [403, 'credentials'],

@@ -64,15 +64,18 @@ export interface Outcome {
     /** The receiver's `Retry-After` as milliseconds from the end of the attempt, at most 24 hours; null when absent or unusable. */
     readonly retryAfter: number | null;
     readonly timings: Timings;
-    /** The receiver's address that a connection was tried to last, also through a proxy; null when none was known, as where the proxy resolves names. */
+    /**
+     * The address of the receiver to which a connection was tried last, also through a proxy. Null when none was known, for example where the
+     * proxy resolves names.
+     */
     readonly address: string | null;
     /** SHA-256 fingerprint of the certificate presented, null for http or before the handshake. */
     readonly fingerprint: string | null;
-    /** Of the certificate presented; absent for http, before the handshake, and for dates that no calendar has. */
+    /** The certificate presented; absent for http, before the handshake, and for a certificate with an impossible date. */
     readonly certificate?: PresentedCertificate;
 }
 
-/** What is worth knowing of a receiver's certificate before it ends. */
+/** What people should know of a receiver's certificate before it ends. */
 export interface PresentedCertificate {
     /** At most 200 characters, as the certificate says: `C=US, O=Let's Encrypt, CN=R11`. */
     readonly issuer: string;

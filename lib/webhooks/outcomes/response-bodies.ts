@@ -8,32 +8,32 @@ import type { WebhooksContext } from '../webhooks-context.ts';
 import { masked } from './masking.ts';
 import { messageSecrets } from './message-secrets.ts';
 
-/** What the body of a receiver's answer says, where that was no 2xx: its beginning, for people. */
+/** The beginning of the body of an answer that was no 2xx, for people. */
 export interface ResponseBody {
     /**
-     * At most 1,024 bytes of UTF-8, with `***` for what was secret in the message, if the receiver repeats it. Anything else is the receiver's: text
-     * from outside, in which control and direction characters are `�`. Null for a body that is no text, or that is compressed.
+     * At most 1,024 bytes of UTF-8, with `***` in place of secrets of the message that the receiver repeats. The rest is text from outside, as
+     * the receiver wrote it, with `�` in place of control and direction characters. Null for a body that is no text, or that is compressed.
      */
     readonly text: string | null;
     /** How many bytes were read of it. */
     readonly bytes: number;
-    /** Whether it goes on. */
+    /** Whether the body is longer than what was kept. */
     readonly truncated: boolean;
 }
 
 /** A body that is kept for an attempt. */
 export interface AttemptResponse {
     readonly deliveryId: string;
-    /** Of the claim that the attempt was made under. */
+    /** Token of the claim under which the attempt was made. */
     readonly token: string;
     readonly body: ResponseBody;
 }
 
-/** Keeps what receivers answered beside attempts, for as long as these, and no longer than the bodies of their events. */
+/** Keeps what receivers answered, for as long as the attempts are kept, but no longer than the bodies of their events. */
 export interface ResponseStore {
     /**
-     * Keeps them in one statement, before the outcomes of their attempts are recorded; nothing of a delivery that there is not, or of an event
-     * whose body was erased. Of an attempt that has one, that one stays.
+     * Keeps responses in one statement, before the outcomes of their attempts are recorded. Nothing is kept for a delivery that does not exist,
+     * or for an event whose body was erased. The first response of an attempt stays.
      */
     keep(responses: readonly AttemptResponse[]): Promise<void>;
     /** Those of a delivery, by the numbers of its attempts. */
@@ -42,9 +42,9 @@ export interface ResponseStore {
 
 /** What this process keeps of responses. */
 export interface Responses {
-    /** Whether it keeps any: else nobody needs to be told of them. */
+    /** Whether responses are kept. If not, nobody needs to report any. */
     readonly kept: boolean;
-    /** Keeps what may be shown of one. Never rejects, and waits a moment only: no outcome is lost, or late, for it. */
+    /** Keeps the part of a response that may be shown. Never rejects, and waits only a moment, so that no outcome is lost or late because of it. */
     keep(claim: Claim, refused: RefusedResponse, keyRing: KeyRing): Promise<void>;
 }
 
@@ -54,7 +54,7 @@ const PATIENCE = 500;
 /** Maximum number of responses that share one statement. */
 const BATCH = 100;
 
-/** Those of a deployment that keeps none, or of a store that cannot, cost nothing. */
+/** The responses of a process. Where the deployment keeps none, or the store cannot, they cost nothing. */
 export function responsesOf({
     deliveries: { responses },
     keepResponses,
@@ -82,7 +82,7 @@ export function responsesOf({
 
 /** An attempt, and what the receiver answered to it. */
 export interface AnsweredAttempt extends Attempt {
-    /** Null where there is none: it was delivered, the receiver said nothing, or it is not kept. */
+    /** Null where there is none: the attempt succeeded, the receiver sent no body, or bodies are not kept. */
     readonly responseBody: ResponseBody | null;
 }
 
@@ -104,7 +104,7 @@ export function responseBody({ body, bytes, encoded, cut }: RefusedResponse, sec
     if (decoded === null) {
         return { text: null, bytes, truncated: cut };
     }
-    // First what is secret, on all that there is of it: the end of the text may be in the middle of something.
+    // Secrets are masked first, in all that was read, since the end of the shown text may be in the middle of one.
     const text = printableLines(masked(decoded, secrets, { cut }).replaceAll('\r\n', '\n').replaceAll('\t', '    '));
     const shown = beginning(text);
     return { text: shown, bytes, truncated: cut || shown.length < text.length };
@@ -113,14 +113,14 @@ export function responseBody({ body, bytes, encoded, cut }: RefusedResponse, sec
 /** The share of unreadable characters above which a body is no text. */
 const MAX_UNREADABLE = 0.1;
 
-/** Null for what is no text. A character at the end that was cut through is left out. */
+/** The body as text; null when it is none. A character that was cut through at the end is left out. */
 function textOf(body: Uint8Array): string | null {
     const text = new TextDecoder().decode(body, { stream: true });
     const unreadable = text.match(/(?![\t\r\n])[\p{Cc}\ufffd]/gu)?.length ?? 0;
     return unreadable > MAX_UNREADABLE * text.length ? null : text;
 }
 
-/** No character is cut in two. */
+/** The beginning of a text, without cutting a character in two. */
 function beginning(text: string): string {
     const { read } = new TextEncoder().encodeInto(text, new Uint8Array(MAX_TEXT_BYTES));
     return text.slice(0, read);

@@ -22,7 +22,7 @@ export const DEFAULT_SCHEDULE: readonly number[] = [
 /** The longest delay that an exporter's own schedule may have. */
 export const MAX_DELAY: number = 7 * 24 * HOUR;
 
-/** Whether what is stored of an exporter can be used as its schedule: the rules of `settingSchemas`, as far as times can be reckoned by it. */
+/** Whether a stored value can be used as the schedule of an exporter: it keeps those rules of `settingSchemas` without which no time could be reckoned. */
 export function isSchedule(stored: unknown): stored is readonly number[] {
     return Array.isArray(stored) && stored.every((delay) => Number.isFinite(delay) && delay >= 0 && delay <= MAX_DELAY);
 }
@@ -36,15 +36,15 @@ const JITTER = 0.2;
 export type NextState =
     | { readonly state: 'delivered' }
     | { readonly state: 'exhausted' }
-    /** Tried again when so many milliseconds have passed. */
+    /** Tried again after so many milliseconds. */
     | { readonly state: 'pending'; readonly delay: number }
     /**
-     * Tried again after an attempt that ended as `interrupted`, a fault of ours, by a back-off of its own ({@link faultDelay}): the schedule
-     * is as far as before.
+     * Tried again after an attempt that ended as `interrupted`, by a fault of ours. The delay is {@link faultDelay}, and the delivery stays where
+     * it is in its schedule.
      */
     | { readonly state: 'pending'; readonly delay: 'fault' };
 
-/** An attempt that has ended, and what its delivery may still expect. */
+/** An attempt that has ended, and what decides whether its delivery is tried again. */
 export interface EndedAttempt {
     readonly outcome: Pick<Outcome, 'code' | 'status' | 'retryAfter'>;
     /** The exporter's, empty where it could not be unsealed. */
@@ -97,7 +97,7 @@ function maxRetries({ code, status }: EndedAttempt['outcome'], url: string): num
     }
 }
 
-/** A name may lead to other addresses by the next try; an address in the URL stays blocked. */
+/** Whether the URL has a name for its host. By the next try a name may lead to other addresses, while an address in the URL stays blocked. */
 function isNamed(url: string): boolean {
     return URL.canParse(url) && isIP(hostOf(new URL(url))) === 0;
 }

@@ -39,7 +39,7 @@ export const storeRefusals = {
         new ScanwireError('MISCONFIGURED', 'Cannot join a transaction: this store has none', { field: 'tx' }),
 } as const;
 
-/** Why a patch is refused for an exporter that is not as it says any more; null where it is. */
+/** Why a patch is refused: the exporter has changed since, and is not as the patch expects. Null when it is. */
 export function patchRefusal(exporter: StoredExporter, patch: ExporterPatch): ScanwireError | null {
     const { expectedType, expectedSecret, expectedHeaders, expectedFormatSecret, expectedAuthentication, expectedUrl } = patch;
     const expected = [

@@ -15,7 +15,7 @@ import type { Responses } from './outcomes/response-bodies.ts';
 import type { ByteBudget } from './sending/byte-budget.ts';
 import type { MessageCache } from './sending/message-cache.ts';
 
-/** What the webhook exporter works with: the checked options, and what was made of them. */
+/** What all parts of the engine work with: the checked options, and the objects made from them. */
 export interface WebhooksContext extends Required<Omit<WebhooksOptions, 'vendor' | 'kinds' | 'formats'>> {
     readonly vendor: Vendor;
     readonly kinds: EventKinds;

@@ -52,22 +52,22 @@ export interface Webhooks {
     /** Every kind of event that can be published, by its name. */
     kinds(): EventKinds;
     /**
-     * As a host stores its settings as those of the deployment, as a worker makes sure that its own are the same; checks queue and key
-     * ring, then hands out what is due. A queue whose server is away is tried again in the background.
+     * Starts this process. A host stores its settings as those of the deployment; a worker makes sure that its own are the same. Then queue and
+     * key ring are checked, and what is due is handed out. A queue whose server is away is tried again in the background.
      *
      * @throws ScanwireError `MISCONFIGURED`; `UNAVAILABLE` without the stores.
      */
     start(): Promise<void>;
     /**
-     * Sends for these collectors in this process, with the settings that are kept in the store. Sends nothing where those have been
-     * changed since the start.
+     * Sends for these collectors in this process, with the settings that are kept in the store. Sends nothing if the settings have been changed
+     * since the start.
      *
      * @throws ScanwireError `MISCONFIGURED`, `UNAVAILABLE`.
      */
     work(collectors: readonly string[], options?: WorkerOptions): Promise<void>;
     /**
-     * Looks at what publishing and sending need: store, clock, key ring, queue, who sends; with the id of an exporter at its receiver too, step
-     * by step, by a `test`. @throws ScanwireError `NOT_FOUND` for an unknown exporter.
+     * Checks what publishing and sending need: store, clock, key ring, queue, and who sends. With the id of an exporter it also checks its
+     * receiver, step by step, by a `test`. @throws ScanwireError `NOT_FOUND` for an unknown exporter.
      */
     readonly doctor: Doctor;
     /**
@@ -84,10 +84,10 @@ export interface Webhooks {
     close(options?: CloseOptions): Promise<void>;
 }
 
-/** So many deliveries of a stage are counted and no more: an index is read for them at every scrape. */
+/** Maximum number of deliveries of a stage that are counted, since an index is read for them at every scrape. */
 const MAX_OVERVIEW = 100_000;
 
-/** The end of a stop, in milliseconds, for recording what was given up and releasing claims. At most a third of the stop. */
+/** Milliseconds at the end of a stop for recording what was given up and releasing claims; at most a third of the stop. */
 const GIVING_BACK = 1_000;
 
 /**
@@ -113,7 +113,7 @@ export function webhooks(options: WebhooksOptions): Webhooks {
         return phase === what;
     }
 
-    /** What is being sent is finished as it was begun; a later close waits for it. */
+    /** Lets what is being sent finish as it was begun; a later close waits for it. */
     function stopSending(): Promise<unknown> {
         contact.stop();
         return Promise.all([stopPolling(context), workers.stop()]);
@@ -122,7 +122,7 @@ export function webhooks(options: WebhooksOptions): Webhooks {
     async function finish(wait: Wait): Promise<void> {
         const finished = Promise.all([stopSending(), sealing.stop()]);
         await wait(finished, 1, 'Not everything that was being sent ended');
-        // What is being sent by now is given up, and its outcome recorded.
+        // What is still being sent is given up, and its outcome recorded.
         const sent = Promise.all([settings.sender.close({ timeout: 0 }), finished]);
         await wait(sent, 1 / 2, 'Not every outcome could be recorded');
         await wait(workers.end(), 0, 'What was claimed could not be released');
@@ -147,7 +147,7 @@ export function webhooks(options: WebhooksOptions): Webhooks {
             await member.join(settings.role);
             await sealing.start();
             await contact.start(() => startPolling(context));
-            // The settings may have been changed, or it was closed, meanwhile.
+            // Meanwhile the settings may have been changed, or this process closed.
             phase = is('starting') ? 'running' : phase;
         },
 
@@ -187,7 +187,7 @@ function readsOf(context: ReturnType<typeof contextOf>, readiness: Webhooks['rea
     };
 }
 
-/** For what is due, for what is to be published, and for what was kept long enough. */
+/** Starts to poll for due deliveries, for notices to publish, and for rows to remove. */
 function startPolling({ dispatcher, notices, retention, role }: ReturnType<typeof contextOf>): void {
     dispatcher.start();
     notices.start();
@@ -201,7 +201,7 @@ async function stopPolling({ dispatcher, notices, retention }: ReturnType<typeof
     await Promise.all([dispatcher.stop(), notices.stop(), retention.stop()]);
 }
 
-/** What one store accepts another one has to find. @throws ScanwireError `MISCONFIGURED`. */
+/** Refuses stores of different databases: what one store accepts, the other has to find. @throws ScanwireError `MISCONFIGURED`. */
 function assertOneDatabase({ exporters: { database }, ...others }: WebhookStores): void {
     for (const field of ['deliveries', 'settings'] as const) {
         const other = others[field].database;
@@ -246,7 +246,7 @@ function contextOf(settings: Required<WebhooksOptions>, queue: DeliveryQueue, me
     };
 }
 
-/** Names are looked up in the way in which it does. */
+/** The names of receivers are looked up as the sender looks them up. */
 function namesAsTheSender({ sender }: Pick<WebhooksContext, 'sender'>): Resolve {
     const resolver = sender.limits?.resolver;
     return nameResolver({ timeout: NAME_TIMEOUT, maxPending: MAX_NAMES, ...(resolver !== undefined && { resolver }) });
@@ -263,10 +263,10 @@ function madeOf({ vendor, kinds, formats, sender, window, breakerAfter, stopAfte
     };
 }
 
-/** A stop that a later one joins, and brings to an earlier end if it has less time. */
+/** A stop that later calls join, and end earlier if they have less time. */
 interface Shortenable {
     within(timeout: number): Promise<void>;
-    /** Once the one that is under way has ended. */
+    /** Resolves once a stop that is under way has ended. */
     ended(): Promise<void>;
 }
 
@@ -274,7 +274,7 @@ interface Shortenable {
  * Waits, and reports what fails or is late.
  *
  * @param kept The part of {@link GIVING_BACK}, 0 to 1, that is left for the steps after this one.
- * @param what What has not been done when it is late.
+ * @param what What has not been done, for the report when it is late.
  */
 type Wait = (work: Promise<unknown>, kept: number, what: string) => Promise<void>;
 
@@ -315,7 +315,10 @@ function shortenable({ monotonic, onError }: Required<WebhooksOptions>, stop: (w
     };
 }
 
-/** Nothing here depends on the clock of this process, but its log and that of the receivers are hard to read side by side then. */
+/**
+ * Reports a clock that differs from the store's. Nothing here depends on the clock of this process, but its log is then hard to compare with
+ * those of others.
+ */
 function reportDifference(storeTime: Date, onError: (error: Error) => void): void {
     const difference = Date.now() - storeTime.getTime();
     if (Math.abs(difference) > MAX_DIFFERENCE) {

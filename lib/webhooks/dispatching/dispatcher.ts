@@ -21,12 +21,9 @@ export interface Dispatcher {
     sweep(): void;
     /** A replay was begun: looks for it now. */
     replay(): void;
-    /**
-     * Tells that an attempt for this exporter has ended after `took` milliseconds, whether it is tried again or not. Hands out what may have
-     * waited for its place in the window.
-     */
+    /** An attempt for this exporter has ended after `took` milliseconds: hands out what may have waited for its place in the window. */
     attemptEnded(exporterId: string, took: number): void;
-    /** The options by which deliveries that are accepted now may be handed out at once; undefined when they have to wait in their rows. */
+    /** The options for handing out at once what is accepted now; undefined when it has to wait in its rows. */
     handOutOptions(): Required<HandOutOptions> | undefined;
     /** Puts what was handed out into the queue. What fails is reported and tried again. */
     add(handedOut: readonly Dispatched[]): void;
@@ -41,8 +38,8 @@ const POLL_EVERY = 1_000;
 const SWEEP_EVERY = 1_000;
 
 /**
- * Milliseconds. A session without heartbeats may belong to a live process that cannot reach the store. A process that has itself reached the
- * store for less than this cannot tell that from a dead one. Until then it takes claims only from sessions that were ended (`endSessions`).
+ * Milliseconds. A session without heartbeats may be of a live process that cannot reach the store. A process that has reached the store for less
+ * than this cannot tell it from a dead one, and takes claims only from sessions that were ended (`endSessions`).
  */
 const GRACE = 5_000;
 
@@ -53,17 +50,14 @@ const REQUEUE_AFTER = 10_000;
 const BATCH = 500;
 
 /**
- * Milliseconds that retries are kept apart when they go out (`apart`), within which all of them have to go out (`within`), and between two turns
- * of which each sends several (`turnEvery`). What begins together ends together, and begins together again at the next try, and new events that
- * come at that moment have to wait.
+ * Milliseconds: between two retries, for all of them together, and between two turns, which may have several. What begins together ends together,
+ * again at each try, and keeps new events of that moment waiting.
  */
 const TRIED = { apart: 4, within: 600, turnEvery: 20 } as const;
 
 /**
- * For how long the place of an attempt that has ended may stay empty before dispatch fills it: for this part of the time that the attempt took
- * (`part`), and at most `max` milliseconds. Attempts that took long often end together, by their time limit, and one hand-out for all of them
- * costs hardly more than one for each. Dispatch fills places because a job is done when its deliveries have begun, so that a slow one holds up no
- * other.
+ * For how long dispatch may leave the place of an ended attempt empty: this part of the time that it took, at most `max` milliseconds. Attempts
+ * that took long often end together, by their time limit, and one hand-out for all costs hardly more than one for each.
  */
 const EMPTY = { part: 1 / 40, max: 50 } as const;
 
@@ -169,7 +163,7 @@ type DispatcherContext = Pick<WebhooksContext, 'deliveries' | 'queue' | 'monoton
 interface HandingOut {
     /** Call it when the process starts: until then it has not watched the store. */
     start(): void;
-    /** @returns After how many milliseconds to hand out again, where that is before the next poll; else null. */
+    /** @returns After how many milliseconds to hand out again, if that is before the poll; else null. */
     handOut(): Promise<number | null>;
     /** The next hand-out sweeps. */
     sweepNext(): void;
@@ -183,7 +177,7 @@ interface HandingOut {
     isBehind(): boolean;
     /**
      * Notes that an attempt for this exporter has ended after `took` milliseconds. @returns Within how many milliseconds to hand out what that
-     * may unblock; null when the last dispatch has left nothing that waits for it. A dispatch that is under way looks again by itself.
+     * may unblock; null for nothing. A dispatch that is under way looks again by itself.
      */
     noteAttemptEnd(exporterId: string, took: number): number | null;
 }
@@ -300,10 +294,7 @@ async function hasLostJobs({ queue, onError }: DispatcherContext): Promise<boole
 /** Remembers for which exporters the end of an attempt may unblock deliveries that the last dispatch had to leave. */
 function awaitedAttempts() {
     let awaited: ReadonlySet<string> = new Set();
-    /**
-     * Exporters with attempts that have ended since the last dispatch began and that it may not have seen, with the milliseconds within which to
-     * look again.
-     */
+    /** Exporters with attempts whose end the last dispatch may not have seen, and within how many milliseconds to look again. */
     const unseen = new Map<string, number>();
     return {
         /** A dispatch begins. */

@@ -22,8 +22,8 @@ export interface DeliveryEvent extends Pick<Outcome, 'code' | 'status' | 'detail
     /** Milliseconds that the attempt took. */
     readonly duration: number;
     /**
-     * Milliseconds from the acceptance of the event to the end of the attempt, including the time for which the delivery was `held`. Null after
-     * an attempt that was `interrupted`, after one of a replay, and when the delivery is `poisoned`.
+     * Milliseconds from the acceptance of the event to the end of the attempt, including the time for which the delivery was `held`. Null when an
+     * earlier attempt was `interrupted`, when the delivery was replayed, and when it is `poisoned`.
      */
     readonly latency: number | null;
 }

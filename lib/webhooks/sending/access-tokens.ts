@@ -29,7 +29,7 @@ export interface UsedToken {
 /** Access tokens of exporters (OAuth 2, client credentials), kept in the memory of this process for as long as they hold. */
 export interface AccessTokens {
     /**
-     * A token that holds: the one that is there, or a new one, for which all who need it wait together.
+     * A valid token: the cached one, or a new one, for which all attempts that need it wait together.
      *
      * @throws AttemptFailure `token_failed` when the token server gives none, or what a connection fails with on this side.
      */
@@ -51,28 +51,28 @@ export interface AccessTokensOptions {
 }
 
 interface CachedToken {
-    /** All that it was asked for with, and for whom. */
+    /** Everything with which the token was asked for, and for whom, as one text. */
     readonly use: string;
     readonly token: string;
     readonly endsAt: number;
-    /** From then on a new one is asked for, while this one is still valid. */
+    /** When a new token is asked for, while this one is still valid. */
     renewAt: number;
-    /** Whether the receiver has taken it. */
+    /** Whether the receiver has accepted the token. */
     accepted: boolean;
     readonly since: number;
 }
 
-/** What a token that says nothing of its end is taken to be valid for, and what one is taken to be valid for at most. Milliseconds. */
+/** Milliseconds for which a token is used whose answer does not say how long it is valid, and for which any token is used at most. */
 const DEFAULT_LIFE = 300_000;
 const MAX_LIFE = 24 * 3_600_000;
 
-/** The last part of its life, and at most so many milliseconds, in which a token is replaced before it ends. */
+/** How long before its end a token is replaced: this part of its life, and at most `max` milliseconds. */
 const RENEWED_IN = { part: 0.2, max: 60_000 };
 
 /** Milliseconds before an attempt asks again for a token that could not be renewed, but is still valid. */
 const RENEW_AGAIN = 10_000;
 
-/** A token that the receiver refuses without ever having taken it is not replaced before it is so old: the next one would fare no better. */
+/** Milliseconds after which a token is replaced that the receiver refuses and has never accepted. Before that a new one would fare no better. */
 const REPLACED_AFTER = 60_000;
 
 /** The tokens of a process. */
@@ -149,7 +149,7 @@ export function accessTokens({
     };
 }
 
-/** What an exporter shows its receiver is for that alone. */
+/** How the token server is reached. The client certificate of the exporter is left out: it is for the receiver only. */
 function wayOf({ oauth: { ca }, proxy }: TokenUse['authentication']): Pick<Authentication, 'ca' | 'proxy'> {
     return { ...(ca !== undefined && { ca }), ...(proxy !== undefined && { proxy }) };
 }
@@ -157,10 +157,10 @@ function wayOf({ oauth: { ca }, proxy }: TokenUse['authentication']): Pick<Authe
 /** The longest answer of a token server that is read, in bytes. */
 const MAX_ANSWER = 65_536;
 
-/** What a header can hold, and what servers take in one. */
+/** A token that a header can hold, and that is no longer than servers accept. */
 const TOKEN = /^[\x21-\x7e]{1,8192}$/;
 
-/** What RFC 6749 and RFC 8707 let a token server say; what else it says may be anything. */
+/** The error codes of RFC 6749 and RFC 8707. Any other text of a token server may contain anything, and is not repeated. */
 const REFUSALS: ReadonlySet<unknown> = new Set([
     'invalid_request',
     'invalid_client',
@@ -249,10 +249,10 @@ async function post(
     }
 }
 
-/** What is no fault of the token server, or has been said of it already. */
+/** Outcomes that are no fault of the token server, or that tell of it already. */
 const OWN_CODES: ReadonlySet<string> = new Set(['interrupted', 'invalid_exporter', 'proxy_refused', 'proxy_failed', 'token_failed']);
 
-/** What may be said of an error, and whose fault it is. */
+/** The failure of an attempt without a token: whose fault it is, and as much of the error as may be shown. */
 function failureOf(error: unknown, status: number | null): CodedError<string> {
     if (error instanceof AttemptFailure || error instanceof ConnectionFailure || error instanceof ProxyFailure) {
         return OWN_CODES.has(error.code) ? error : failed(error.message);

@@ -5,18 +5,18 @@ import type { OutcomeCode } from '../outcomes/outcome.ts';
 export interface AttemptPace {
     /** Null when one for this exporter may begin now, as a test always may; else resolves when it may. */
     turn(job: Pick<DeliveryJob, 'exporterId' | 'singleAttempt'>): Promise<void> | null;
-    /** An attempt for this exporter has ended; what ends by a fault of ours says nothing. */
+    /** Notes how an attempt for this exporter has ended. A fault of ours tells nothing about the exporter. */
     ended(exporterId: string, code: OutcomeCode): void;
 }
 
 /**
- * So many attempts for exporters that have failed begin together, and as many again after so many milliseconds. What begins is work without a pause,
- * most of all for names that have to be looked up; and what begins together runs into its time limit together, with as much work again. Meanwhile
- * nothing would go out to a receiver that is well.
+ * How many attempts for exporters that have failed begin together (`max`), and milliseconds until as many may begin again (`apart`). The
+ * beginning of attempts keeps the process busy, most of all where names have to be looked up. Attempts that begin together also run into their
+ * time limit together, which keeps it busy once more. Meanwhile nothing would go out to receivers that are well.
  */
 const TOGETHER = { max: 8, apart: 5 } as const;
 
-/** Exporters that are known to have failed; beyond them, those that did so first are forgotten. */
+/** Maximum number of exporters that are remembered as failing. Beyond it, the one that failed first is forgotten. */
 const MAX_FAILING = 1_000;
 
 /** The pace of a process, in which no exporter has failed yet. */

@@ -1,8 +1,8 @@
-/** So many bytes of bodies that a process holds at once, and on whose account: an exporter's, or null for those that nobody sends yet. */
+/** The bytes of bodies that a process holds at once, each on the account of an exporter, or on nobody's while it is not being sent. */
 export interface ByteBudget {
     /**
-     * How many bytes the exporter may take now, those of the largest body at least; 0 while it has to wait. One that holds nothing waits
-     * until one largest body fits, and one that holds some until what it holds is less than what would be free with one largest body more.
+     * How many bytes the exporter may take now: at least those of the largest body, or 0 while it has to wait. An exporter that holds nothing
+     * waits until the largest body fits. One that holds bytes waits until these are fewer than what would be free after it took the largest body.
      *
      * @param expected Bytes that are on nobody's account yet, but may come. None by default.
      */
@@ -10,9 +10,9 @@ export interface ByteBudget {
     /** The bytes that an exporter holds. */
     bytesOf(exporterId: string): number;
     take(exporterId: string, bytes: number): void;
-    /** Takes them for nobody yet, only if no more than half are taken then: the other half is for who waits. */
+    /** Takes bytes on nobody's account. Refuses if more than half of all bytes would be taken then, since the other half is for exporters that wait. */
     tryTake(bytes: number): boolean;
-    /** How many bytes could be taken so. */
+    /** How many bytes `tryTake` could take now. */
     spare(): number;
     /** Puts bytes that were taken for nobody on the account of an exporter. */
     assign(exporterId: string, bytes: number): void;
@@ -30,9 +30,10 @@ export interface ByteBudgetOptions {
 }
 
 /**
- * A budget that is shared as switches share a buffer among their ports (dynamic thresholds, Choudhury and Hahne, with a factor of 1): what one
- * exporter holds stays below what is free, so that of `n` who want all of it each gets one part of `n + 1`, and the part that is left lets others
- * in at once, however long the `n` keep theirs. Where there are more of them than bodies fit in, they wait for one body each.
+ * A budget that is shared as network switches share a buffer among their ports (dynamic thresholds, Choudhury and Hahne, with a factor of 1). An
+ * exporter never holds more than is free. So if `n` exporters want everything, each gets one part of `n + 1`, and the part that is left lets
+ * others in at once, however long the `n` keep theirs. Where more exporters want to send than largest bodies fit in, each waits for room for one
+ * body.
  */
 export function byteBudget({ limit, largest }: ByteBudgetOptions): ByteBudget {
     const accounts = new Map<string | null, number>();

@@ -7,9 +7,9 @@ import { deliveryWorker } from './delivery-worker.ts';
  * workers to which exporters belong.
  */
 export interface CollectorWorkers {
-    /** Begins to send for these collectors, so many attempts of each at once. A stop meanwhile lets nothing more begin. */
+    /** Begins to send for these collectors, `concurrency` attempts of each at once. If it is stopped meanwhile, nothing more begins. */
     begin(collectors: Iterable<string>, concurrency: number): Promise<void>;
-    /** Resolves once what is being sent is finished as it was begun, what has just begun too. */
+    /** Stops the workers. Resolves once everything that is being sent has ended, what has just begun included. */
     stop(): Promise<void>;
     /** Ends the session, when the workers have been stopped. */
     end(): Promise<void>;
@@ -26,7 +26,7 @@ export function collectorWorkers(context: WebhooksContext, onFreed: () => void):
     const workers: QueueWorker[] = [];
     let claiming = false;
     let stops = 0;
-    /** Until everything that was asked to begin has begun or failed. */
+    /** Resolves once all that was asked to begin has begun or failed. */
     let beginning: Promise<unknown> = Promise.resolve();
 
     async function begin(collectors: Iterable<string>, concurrency: number): Promise<void> {

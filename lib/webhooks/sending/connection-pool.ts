@@ -38,7 +38,7 @@ export function connectionPool({ maxIdle, maxAge }: ConnectionPoolOptions): Conn
     const isReusable = ({ socket, connectedAt }: Connection): boolean =>
         !closed && !socket.destroyed && socket.writableLength === 0 && performance.now() - connectedAt < maxAge;
 
-    /** The connection is idle no longer. */
+    /** Takes a connection out of the idle ones. */
     function forget(connection: Connection): void {
         const key = idle.get(connection);
         const sameKey = key === undefined ? undefined : byKey.get(key);

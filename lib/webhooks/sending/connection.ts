@@ -14,13 +14,13 @@ export interface Connection {
     readonly responses: ResponseWatch;
     readonly address: string | null;
     readonly fingerprint: string | null;
-    /** What there is to say of the certificate, for each attempt over the connection. */
+    /** The receiver's certificate, for the outcome of each attempt over the connection. */
     readonly certificate: PresentedCertificate | null;
     /** By `performance.now()`. */
     readonly connectedAt: number;
     /** Requests sent over it so far. */
     requests: number;
-    /** The first error of the socket. An alert of a TLS peer is seen here only: the socket goes on and just ends after it. */
+    /** The first error of the socket. An alert from the TLS peer is seen only here: after it the socket just ends. */
     socketError: Error | null;
     destroy(): void;
 }
@@ -46,13 +46,13 @@ export function connection({ socket, address, fingerprint, certificate, origin }
         keepAliveMaxTimeout: KEEP_ALIVE,
         keepAliveTimeoutThreshold: KEEP_ALIVE_MARGIN,
         maxHeaderSize: MAX_HEADER_SIZE,
-        // the deadline of the attempt covers both
+        // the time limit of the attempt covers both
         headersTimeout: 0,
         bodyTimeout: 0,
         connect: (_options, callback) => {
             const first = !connected;
             connected = true;
-            // undici loses a request when it is called back before `connect` returns
+            // undici loses a request if its callback is called before `connect` returns
             queueMicrotask(() => (first ? callback(null, socket) : callback(new ConnectionLost('The connection was closed'), null)));
         },
     });
@@ -78,7 +78,7 @@ export function connection({ socket, address, fingerprint, certificate, origin }
     return made;
 }
 
-/** More than this of one interim head is left to the parser, which refuses it. */
+/** The longest interim head that is filtered out, in bytes. A longer one is left to the parser, which refuses it. */
 const MAX_HEAD = 16_384;
 const EMPTY: Buffer = Buffer.alloc(0);
 
@@ -89,8 +89,8 @@ export interface ResponseWatch {
 }
 
 /**
- * Takes interim responses (100 to 199, but 101) out of what is read from a socket. A client must bear them unasked (RFC 9110,
- * 15.2), some older servers send `100 Continue` to every POST, and undici breaks the connection at one.
+ * Removes interim responses (100 to 199 except 101) from what is read from a socket. A client must accept them even if it has not asked for any
+ * (RFC 9110, 15.2), and some older servers send `100 Continue` to every POST. undici would break the connection at one.
  */
 function filterInterim(socket: Socket): ResponseWatch {
     const read = socket.read.bind(socket);

@@ -26,12 +26,12 @@ import { outcomeRecorder, STATEMENTS } from './outcome-recorder.ts';
 /** Maximum number of claims that share one statement. */
 const BATCH = 200;
 
-/** Bytes of the bodies of tests that one statement may bring, beyond what there is memory for: such a body has a few hundred. */
+/** Bytes of the bodies of tests that one statement may read even when memory is short: such a body has a few hundred. */
 const BYTES_OF_TESTS = 65_536;
 
 /**
- * A receiver that has had enough and does not say for how long is left alone for so many milliseconds. Less than a second says nothing either: it is
- * written in whole ones, and 0, or a date that has passed, would be one POST after the other, each a try of another delivery.
+ * Milliseconds for which a receiver is left alone that does not say for how long. A `Retry-After` of 0, or a date that has passed, counts as
+ * none: it would mean one POST after the other, each a try of another delivery.
  */
 const DEFAULT_PAUSE: number = FIRST_PROBE;
 const LEAST_PAUSE = 1_000;
@@ -39,11 +39,11 @@ const LEAST_PAUSE = 1_000;
 /** A claim that waits until there is memory for its body. */
 interface WaitingClaim {
     readonly request: ClaimRequest;
-    /** Empty where it is not known. */
+    /** Empty when it is not known. */
     readonly exporterId: string;
-    /** That of a test waits for no memory. */
+    /** Whether it is the claim of a test, which does not wait for memory. */
     readonly singleAttempt: boolean;
-    /** Whether to give up waiting: its reservation has run out, or will before there is memory. It is taken back then and handed out again. */
+    /** Whether to give up waiting: its reservation has run out, or will before there is memory, so that it is taken back and handed out again. */
     givesUp(): boolean;
 }
 
@@ -60,7 +60,7 @@ export function deliveryWorker(context: WebhooksContext): (collector: string, co
 
     async function deliver(job: DeliveryJob): Promise<void> {
         const { deliveryId, exporterId = '', reservation, singleAttempt } = job;
-        // Not once it is claimed: no attempt begins with settings that have changed while it waited.
+        // It waits before the claim, so that no attempt begins with settings from before the wait.
         await pace.turn(job);
         // The queue has given the same job twice.
         if (reservation !== null && reservations.hasBegun(reservation)) {
@@ -84,7 +84,7 @@ export function deliveryWorker(context: WebhooksContext): (collector: string, co
             givesUp: () => reservation !== null && !singleAttempt && bodyMemory.allowance(exporterId) === 0,
         });
         if (claimed === null) {
-            // It may have been refused because the deployment's settings have changed: then this process, a member of it, must stop sending.
+            // Perhaps the deployment's settings have changed, and this process must stop sending.
             await context.member.checkSettings();
         } else {
             await send(claimed, null);
@@ -95,7 +95,7 @@ export function deliveryWorker(context: WebhooksContext): (collector: string, co
         return reservation.settings === context.member.generation() && reservations.inTime(reservation);
     }
 
-    /** What is needed to send under a reservation; null when that cannot be begun, or not any more. */
+    /** What is needed to send under the reservation of a job; null when the attempt cannot begin under it any more. */
     async function claimReserved(job: DeliveryJob & { readonly reservation: Reservation }): Promise<Claim | null> {
         const atHand = messageCache.take(job, reservations.now() as Date);
         if (atHand !== null) {
@@ -117,7 +117,7 @@ export function deliveryWorker(context: WebhooksContext): (collector: string, co
         return { ...read, claimedAt: reservations.now() as Date };
     }
 
-    /** @param begunAt When it begins under a reservation, else null. */
+    /** @param begunAt When the attempt begins, if it is under a reservation; else null. */
     async function send(claim: Claim, begunAt: Date | null): Promise<void> {
         try {
             const keyRing = ringOf(claim.exporter);
@@ -126,10 +126,10 @@ export function deliveryWorker(context: WebhooksContext): (collector: string, co
             const known = { ...outcomeToRecord(claim, outcome, { keyRing, random }), begunAt };
             const { stored: recorded, isInTime } = await recorder.record(known, claim);
             if (known.stopReason !== null) {
-                // What was read ahead, and has its turn yet, is not sent any more.
+                // What was read ahead and still waits for its turn is not sent any more.
                 void messageCache.forgetSettings(claim.exporter.id);
             }
-            // The next one of its order key may be due by this.
+            // This may make the next delivery of its order key due.
             if (claim.exporter.ordered) {
                 dispatcher.wake();
             } else {
@@ -145,7 +145,7 @@ export function deliveryWorker(context: WebhooksContext): (collector: string, co
         }
     }
 
-    /** What the application does with it is no part of sending. */
+    /** Emits an event to the application. What the application does with it must not disturb sending. */
     async function emit(event: DeliveryEvent): Promise<void> {
         await context.onEvent(event);
     }
@@ -153,7 +153,7 @@ export function deliveryWorker(context: WebhooksContext): (collector: string, co
     return (collector, concurrency) => queue.work(collector, deliver, { concurrency, onError });
 }
 
-/** Claims share statements. A claim whose exporter has as many bytes in memory as it may waits, without keeping others waiting. */
+/** Claims share statements. A claim waits while its exporter has all the bytes that it may have, without keeping others waiting. */
 function claimBatches({
     deliveries,
     session,
@@ -161,10 +161,10 @@ function claimBatches({
     bodyMemory,
     traces,
 }: WebhooksContext): ReadyBatches<WaitingClaim, Claim | null> {
-    /** The bytes that statements under way may bring, at most. */
+    /** Maximum number of bytes that the statements under way may read. */
     let expected = 0;
 
-    /** Those that give up; where none does, tests; where there are none, those whose exporters may take a body, the exporters that hold the fewest bytes first. */
+    /** The next claims: those that give up; else tests; else those whose exporters may take a body, the exporters with the fewest bytes first. */
     function next<Waiting extends { readonly item: WaitingClaim }>(
         waiting: readonly Waiting[],
         underWay: Iterable<Waiting>,
@@ -185,7 +185,7 @@ function claimBatches({
         return ready.sort((a, b) => bodyMemory.bytesOf(a.item.exporterId) - bodyMemory.bytesOf(b.item.exporterId)).slice(0, BATCH);
     }
 
-    /** How long a body is, is not known before it is read: all together get the smallest allowance of their exporters. */
+    /** Claims in one statement. No body's length is known before it is read, so the smallest allowance of the exporters is that of all of them together. */
     async function claim(waiting: readonly WaitingClaim[]): Promise<readonly (Claim | null)[]> {
         if (waiting.every(({ givesUp }) => givesUp())) {
             return waiting.map(() => null);
@@ -227,7 +227,7 @@ function ringsOf(keyRing: KeyRing): (exporter: StoredExporter) => KeyRing {
     };
 }
 
-/** What the receiver has answered that was no 2xx, if it is kept. */
+/** Holds the answer of the receiver, if it was no 2xx and is kept. */
 interface Heard {
     refused: RefusedResponse | null;
 }
@@ -236,7 +236,7 @@ function traced({ tracing }: WebhooksContext, claim: Claim, run: (post: Post) =>
     return tracing === null ? run(untraced) : tracing.attempting(claim, run);
 }
 
-/** The outcome of an attempt, once what was answered in vain is kept. */
+/** The outcome of an attempt, after an answer that was no 2xx was stored. */
 async function attempted(claim: Claim, keyRing: KeyRing, context: WebhooksContext): Promise<Outcome> {
     const heard: Heard = { refused: null };
     const outcome = await traced(context, claim, (post) => attempt(claim, keyRing, context, { post, heard }));
@@ -260,7 +260,7 @@ async function attempt(
     let message: Message;
     try {
         const made = messageOf(claim, keyRing, vendor, onRefused);
-        // Of a test, each step is shown while it goes on.
+        // the steps of a test are shown while it goes on
         message = claim.singleAttempt ? { ...made, progress: tests.begin(claim.deliveryId) } : made;
     } catch (error) {
         return unsentOutcome(resultOfError(error));
@@ -270,7 +270,7 @@ async function attempt(
     return await post(message.url, (traceparent) => sender.send(sendsTraceparent ? withTraceparent(message, traceparent) : message));
 }
 
-/** An exporter's own header of that name stays. */
+/** Adds the header `traceparent`, unless the exporter has one of its own. */
 function withTraceparent(message: Message, traceparent: string | null): Message {
     const isGiven = message.headers.some(([name]) => name.toLowerCase() === 'traceparent');
     return traceparent === null || isGiven ? message : { ...message, headers: [...message.headers, ['traceparent', traceparent]] };
@@ -318,7 +318,7 @@ function outcomeToRecord(
     };
 }
 
-/** Of a delivery whose next try nobody can reckon. What the receiver did stays in the sentence. */
+/** Ends a delivery whose next try cannot be reckoned. The detail still tells what the receiver did. */
 function endedUnscheduled({ detail, ...outcome }: Outcome): Pick<RecordedOutcome, 'outcome' | 'next'> {
     const reason = `${detail}; the stored schedule of the exporter is not a list of delays`;
     return { outcome: { ...outcome, code: 'invalid_exporter', detail: reason }, next: { state: 'exhausted' } };

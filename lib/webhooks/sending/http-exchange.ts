@@ -10,7 +10,7 @@ export interface ExchangeRequest {
     readonly headers: HeaderPairs;
     readonly body: Uint8Array;
     readonly maxResponseBytes: number;
-    /** Whether the beginning of a body is kept, where the answer is no 2xx. */
+    /** Whether the beginning of the body is kept when the answer is no 2xx. */
     readonly keepsBody: boolean;
     /** Ends the exchange at once, whatever it waits for. */
     readonly signal: AbortSignal;
@@ -28,7 +28,7 @@ export interface Exchange {
     readonly date: string | undefined;
     /** What ended it before the end of the response; null when the response came whole. */
     readonly error: unknown;
-    /** What came behind the head of an answer that is no 2xx; null for another, and where it is not kept. */
+    /** The body of an answer that is no 2xx; null for a 2xx, and where bodies are not kept. */
     readonly body: KeptBody | null;
     /** Whether a byte of the request may have been sent. */
     readonly written: boolean;
@@ -42,9 +42,9 @@ export interface KeptBody {
     readonly body: Uint8Array;
     /** How many bytes of it were read. */
     readonly bytes: number;
-    /** Whether it has a `Content-Encoding`, which is not taken off. */
+    /** Whether it has a `Content-Encoding`, which is not decoded. */
     readonly encoded: boolean;
-    /** Whether it goes on. */
+    /** Whether the body is longer than what is kept. */
     readonly cut: boolean;
 }
 
@@ -54,7 +54,7 @@ export interface RefusedResponse extends KeptBody {
     readonly sent: HeaderPairs;
 }
 
-/** More than is shown of a body: what is secret is longer as it is repeated than what stands for it. */
+/** Maximum number of bytes of a body that are kept. It is more than is shown, since a secret in it is longer than the mask that replaces it. */
 const MAX_KEPT_BYTES = 4096;
 
 /** Any 2xx is success. */
@@ -164,7 +164,7 @@ function requestOptions({ path, headers, body }: ExchangeRequest): Dispatcher.Di
     };
 }
 
-/** Counts from the moment in which the request has left our buffers, which is now unless the receiver is slow to read. */
+/** Measures the time to the first byte, from the moment when the request has left our buffers. That is now, unless the receiver is slow to read. */
 function watchFirstByte({ socket, responses }: Connection, progress: AttemptProgress): void {
     let sentAt = performance.now();
     queueMicrotask(() => {

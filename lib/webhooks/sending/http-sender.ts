@@ -30,14 +30,14 @@ export interface Message {
     readonly trust: Trust;
     /** All headers in order, but `Host`, `Connection`, `Accept-Encoding` and `Content-Length`, which are the sender's. */
     readonly headers: HeaderPairs;
-    /** What the receiver asks for besides: it gets all of this, or nothing is sent. */
+    /** How the exporter authenticates itself. If any part of it cannot be used, nothing is sent. */
     readonly authentication?: Authentication | null;
     readonly body: Uint8Array;
-    /** Goes over a connection of its own, made for it: a `test` shows whether the receiver can be reached now, and each time that it takes. */
+    /** Whether a new connection is made for it: a `test` shows whether the receiver can be reached now, and how long every phase takes. */
     readonly newConnection?: boolean;
-    /** Is written into as the attempt goes on, for whoever looks at it meanwhile. */
+    /** Written into while the attempt goes on, for whoever looks at it meanwhile. */
     readonly progress?: AttemptProgress;
-    /** Told of an answer that is no 2xx, before its outcome. What it says is the receiver's, and may repeat all that was sent. */
+    /** Called with an answer that is no 2xx, before `send` resolves. The answer is text of the receiver's, and may repeat everything that was sent. */
     readonly onRefused?: ((response: RefusedResponse) => void) | null;
 }
 
@@ -45,7 +45,7 @@ export interface Message {
 export interface Sender {
     /** No `send` takes longer, in milliseconds. Claims are made to hold longer than this. */
     readonly attemptTimeout: number;
-    /** What all processes of a deployment must have in common; absent where that cannot be known. */
+    /** The limits that all processes of a deployment must have in common; absent where they cannot be known. */
     readonly limits?: SharedLimits;
     /** Never rejects: whatever happens is an {@link Outcome}. */
     send(message: Message): Promise<Outcome>;
@@ -71,7 +71,7 @@ export interface SenderLimits {
     readonly socketMaxAge: number;
 }
 
-/** What a receiver may notice of how a process sends; how many idle connections there may be is the machine's. */
+/** The limits that a receiver may notice. The number of idle connections is none of them: each machine has its own. */
 export interface SharedLimits extends Omit<SenderLimits, 'maxIdleConnections'> {
     readonly resolver: Resolver;
 }
@@ -200,7 +200,7 @@ export function httpSender(options: HttpSenderOptions): Sender {
     };
 }
 
-/** The receiver, by the rules under which the message was saved: rows can be changed with SQL, past all checks. */
+/** The receiver's URL, checked by the same rules as when it was saved: rows can be changed with SQL, past all checks. */
 function targetOf({ url, headers, authentication }: Message): URL {
     if (headers.some(([name]) => isSenderHeader(String(name)))) {
         throw new AttemptFailure('invalid_exporter', 'A header of the message is one that only the sender may set');
@@ -213,7 +213,7 @@ function targetOf({ url, headers, authentication }: Message): URL {
     return target;
 }
 
-/** What cannot be shown to the receiver must not be left out either. */
+/** Refuses a message whose authentication cannot be used, since nothing may be sent without it. */
 function assertCanAuthenticate({ basic, oauth, ca, clientCertificate }: Authentication, { protocol }: URL, headers: HeaderPairs): void {
     if ((basic ?? oauth) !== undefined && headers.some(([name]) => isAuthorization(String(name)))) {
         throw new AttemptFailure('invalid_exporter', 'The message would have the header Authorization twice');
@@ -224,7 +224,7 @@ function assertCanAuthenticate({ basic, oauth, ca, clientCertificate }: Authenti
     }
 }
 
-/** Posts over connections that are kept open between messages, and with access tokens that are. */
+/** Posts over connections, and with access tokens, that are kept between messages. */
 function poster(limits: SenderLimits, connect: ConnectVetted, clock: Clock) {
     const { connectTimeout, maxResponseBytes, maxIdleConnections, socketMaxAge } = limits;
     const pool = connectionPool({ maxIdle: maxIdleConnections, maxAge: socketMaxAge });
@@ -283,7 +283,10 @@ function poster(limits: SenderLimits, connect: ConnectVetted, clock: Clock) {
     };
 }
 
-/** Who may share a connection. What it was secured with is part of it, as a digest: keys stay in memory for as long as idle connections do. */
+/**
+ * The key of the pool: messages with the same key may share a connection. It contains the TLS identity, as a digest, since keys stay in memory
+ * for as long as idle connections do.
+ */
 function connectionKey({ origin }: URL, { exporterId, trust, authentication }: Message): string {
     const { ca, clientCertificate, proxy } = authentication ?? {};
     const identity = (ca ?? clientCertificate ?? proxy) === undefined ? [] : [digest([ca, clientCertificate, proxy])];
@@ -299,7 +302,7 @@ async function unpooled(connect: () => Promise<Connection>): Promise<Lease> {
     return { connection, release: () => connection.destroy() };
 }
 
-/** A kept connection that had been closed before anything was written: nobody has seen the request. */
+/** Whether a kept connection had been closed before anything was written, so that the receiver has seen nothing of the request. */
 function wasStale({ error, status, written }: Exchange, { requests }: Connection, signal: AbortSignal): boolean {
     return (
         error !== null &&

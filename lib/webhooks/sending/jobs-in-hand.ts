@@ -1,26 +1,29 @@
 import { type DeliveryJob, placesFor } from '../dispatching/delivery-queue.ts';
 
-/** Beyond this part of its places, and beyond so many that are not slow, what a process hands out is shared with other workers. */
+/**
+ * Limits beyond which a process leaves the deliveries that it hands out to other workers: this part of its places, and this number of deliveries
+ * that are not slow.
+ */
 const OWN = { part: 3 / 4, quick: 64 };
-/** What goes on for longer, in milliseconds, waits for its receiver and takes no CPU from those beside it. */
+/** Milliseconds after which a delivery counts as slow: it then waits for its receiver, and takes no CPU from others. */
 const SLOW = 250;
 
-/** The deliveries that a worker of this process sends, those that its process handed out and those that came through the queue. */
+/** The deliveries that a worker has, whether its own process handed them out or they came through the queue. */
 export interface JobsInHand {
     /**
-     * Begins a delivery that its own process hands out, without the queue, if it came with its claim: it is for whoever gets it first then, and
-     * nobody else has got it. False where it has none, and where so many go on that it is better left to whoever has room.
+     * Begins, without the queue, a delivery that this process hands out with a reservation: that is for whoever gets it first, and nobody else
+     * has it yet. False where it has none, and where so many deliveries go on here that it is better left to a worker with room.
      */
     takes(job: DeliveryJob): boolean;
     /**
-     * Resolves when the entry of the queue that brought them, one for several deliveries, may be marked as done. For deliveries that came with
-     * their claims, that is when all have begun: a slow one keeps no other from its place. Any other is the queue's until it has ended, so that it
+     * Begins the deliveries of one entry of the queue. Resolves when the entry may be marked as done. Deliveries with a reservation need only
+     * have begun, so that a slow one does not keep others from their places. Any other delivery stays in the queue until it has ended, so that it
      * is handed out again if this process dies.
      */
     begin(handedOut: readonly DeliveryJob[]): Promise<void>;
-    /** While some deliveries wait for others to end, none are fetched beside those that are here. */
+    /** Whether further deliveries may be fetched from the queue: not while some that are here wait for others to end. */
     mayFetch(): boolean;
-    /** What has not begun is left to others. Resolves when the rest has ended. */
+    /** Leaves what has not begun to others. Resolves when the rest has ended. */
     close(): Promise<void>;
 }
 
@@ -30,9 +33,9 @@ interface Waiting {
     begin(): void;
 }
 
-/** What came with its claim begins when fewer than `concurrency` go on, and a test when few more do. */
+/** A delivery with a reservation begins when fewer than `concurrency` go on. A test begins even when a few more do. */
 export function jobsInHand(handler: (job: DeliveryJob) => Promise<void>, concurrency: number, report: (error: Error) => void): JobsInHand {
-    /** With when they began, those that have gone on for longest first. */
+    /** The deliveries that go on, with the times when they began, oldest first. */
     const running = new Map<Promise<void>, number>();
     const waiting: Waiting[] = [];
     let closed = false;

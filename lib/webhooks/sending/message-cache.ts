@@ -6,20 +6,23 @@ import type { StoredExporter } from '../exporters/exporter.ts';
 import type { FormattedMessage } from '../messages/formatted-message.ts';
 import type { ByteBudget } from './byte-budget.ts';
 
-/** Events that this process has just accepted, or read ahead of their turn, and settings of exporters that it has read, so that a reserved delivery is sent without a read. */
+/**
+ * Keeps events that this process has just accepted or read ahead, and settings of exporters that it has read, so that a delivery with a
+ * reservation is sent without a read.
+ */
 export interface MessageCache {
-    /** Adds the event of deliveries that were just accepted, or are about to be sent, and what is sent in its place, as far as there is memory. */
+    /** Adds the event of deliveries that were just accepted or are about to be sent, and the message that is sent in its place, as far as there is memory. */
     add(deliveries: readonly string[], event: StoredEvent, message?: FormattedMessage | null): void;
     /**
-     * What is needed to send, once, when all of it is at hand; its body then counts against the exporter in the body memory, until the taker gives
-     * that back.
+     * Takes out what is needed to send a delivery, if all of it is here. From then on its body is on the exporter's account in the body memory,
+     * until the caller gives it back.
      */
     take(job: DeliveryJob & { readonly reservation: Reservation }, now: Date): Claim | null;
     /** Adds the settings of an exporter, from a claim that has read them. */
     addSettings(claim: Claim): void;
     /**
-     * Notes a read from the store for as long as it takes. A read that began before a change of settings may bring the old ones after it: what
-     * forgets waits for such reads, and forgets what they brought.
+     * Notes a read from the store while it is under way. A read that began before a change of settings may bring the old settings after the
+     * change. So whoever forgets settings waits for such reads, and forgets what they brought.
      */
     duringRead<T>(reading: Promise<T>): Promise<T>;
     /** Forgets the settings of an exporter. Resolves when those that were being read have come and are forgotten, too. */
@@ -32,11 +35,11 @@ interface CachedEvent {
     readonly event: StoredEvent;
     readonly message: FormattedMessage | null;
     readonly bytes: number;
-    /** It was here already when those that nobody takes were looked for. */
+    /** Whether it was here at the last look for entries that nobody takes. */
     old: boolean;
 }
 
-/** Milliseconds after which an event that nobody has taken is dropped, or twice as many. What waits for longer is read when its time comes. */
+/** Milliseconds after which an event that nobody has taken is dropped, or twice as many. A delivery that waits for longer is read when its time comes. */
 export const CACHED_FOR = 2_500;
 
 /** Exporters whose settings are cached; beyond them, those that were added first are forgotten. */
@@ -47,7 +50,7 @@ export function bodyBytes({ event, message }: Pick<Claim, 'event' | 'message'>):
     return Buffer.byteLength(message?.body ?? event.body);
 }
 
-/** @param bodyMemory What cached bodies are counted in, together with those that are being sent. */
+/** @param bodyMemory The memory in which cached bodies are counted, together with those that are being sent. */
 export function messageCache(bodyMemory: ByteBudget): MessageCache {
     const events = new Map<string, CachedEvent>();
     const exporters = new Map<string, { readonly exporter: StoredExporter; readonly generation: number }>();
@@ -120,9 +123,9 @@ export function messageCache(bodyMemory: ByteBudget): MessageCache {
         addSettings({ exporter, generation }) {
             const before = exporters.get(exporter.id);
             exporters.delete(exporter.id);
-            // A generation counts only changes of what is sent, or whether.
+            // A generation counts only changes that decide what is sent, or whether.
             const isSame = before?.generation === generation && before.exporter.updatedAt.getTime() === exporter.updatedAt.getTime();
-            // What was unsealed of the same settings is remembered by this object.
+            // The object is kept, since unsealed values are remembered by it.
             exporters.set(exporter.id, isSame ? before : { exporter, generation });
             const [oldest] = exporters.keys();
             if (exporters.size > MAX_EXPORTERS && oldest !== undefined) {

@@ -10,7 +10,7 @@ import type { Trust } from '../setting-values.ts';
 export interface TrustedHandshake extends Pick<HandshakeOptions, 'socket' | 'host' | 'context' | 'timeout' | 'signal'> {
     readonly trust: Trust;
     readonly now: Date;
-    /** Receives the time of `tls`, and what there is to say of the certificate. */
+    /** Receives the time of the phase `tls`, and the certificate. */
     readonly progress: AttemptProgress;
 }
 
@@ -49,7 +49,7 @@ export async function secure(options: TrustedHandshake): Promise<tls.TLSSocket> 
 
 const MAX_ISSUER = 200;
 
-/** Null for dates that no calendar has. */
+/** Null for a certificate with an impossible date. */
 function presented({ issuer, validTo }: X509Certificate): PresentedCertificate | null {
     const end = new Date(validTo);
     const expiresAt = Number.isNaN(end.getTime()) ? null : end.toISOString();
@@ -75,7 +75,7 @@ function tooWeak(certificate: X509Certificate, host: string): AttemptFailure | n
     return fault === null ? null : refused('tls_failed', host, `presented a certificate with ${fault} unless all certificates are trusted`);
 }
 
-/** Why a certificate is not trusted that Node could not verify; null when it is all the same. */
+/** Why a certificate that Node could not verify is not trusted; null when it is trusted all the same. */
 function unverified(
     { authorizationError }: tls.TLSSocket,
     certificate: X509Certificate,
@@ -134,7 +134,7 @@ function wrongDates(chain: readonly X509Certificate[], host: string, now: Date):
     return chain.every(({ validFrom }) => now.getTime() >= Date.parse(validFrom)) ? null : refusedFor('CERT_NOT_YET_VALID', host);
 }
 
-/** By the rule that Node itself applies to a certificate it could verify. */
+/** Whether the name is wrong, by the rule that Node applies to certificates that it can verify. */
 function wrongName(certificate: X509Certificate, host: string): AttemptFailure | null {
     const error = tls.checkServerIdentity(host, certificate.toLegacyObject());
     return error === undefined ? null : refusedFor('ERR_TLS_CERT_ALTNAME_INVALID', host);

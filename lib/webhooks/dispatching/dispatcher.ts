@@ -302,10 +302,7 @@ function awaitedAttempts() {
             unseen.clear();
         },
 
-        /**
-         * A dispatch has ended, and has left deliveries that wait for attempts of these exporters. @returns Within how many milliseconds to look
-         * again; null when none of those has ended.
-         */
+        /** A dispatch has left what waits for these exporters. @returns Within how many milliseconds to look again; null if none had an end. */
         dispatchEnds(waitsFor: readonly string[]): number | null {
             awaited = new Set(waitsFor);
             return waitsFor.map((exporterId) => unseen.get(exporterId) ?? null).reduce(sooner, null);

@@ -5,13 +5,14 @@ import { join } from 'node:path';
 import type { Server } from '@hapi/hapi';
 import { errorCode, ScanwireError } from '../lib/errors.ts';
 import { packed, unpacked } from '../lib/gunzip.ts';
-import { TAR_END, tarEntry, unpackTar } from '../lib/tar.ts';
+import { tarEntry, unpackTar } from '../lib/tar.ts';
 import type { DataFolder } from './data-folder.ts';
 import { openInput } from './input-file.ts';
 import { writeOutput } from './output/write-output.ts';
+import type { Stores } from './stores.ts';
 
 /*
- * A backup is a tar file, packed with gzip: the key ring, the licence, and the data directory as a tar file of its own. It gets its
+ * A backup is a tar file, packed with gzip, of what a data folder has: the key ring, the licence, and the data directory. It gets its
  * name when it is whole and on the disk.
  */
 
@@ -24,7 +25,11 @@ export interface BackedUp {
     readonly keyRing: boolean;
 }
 
-const DATABASE = 'database.tar';
+/** The data directory. */
+const DATABASE = 'database';
+
+/** Backups that older versions made have it as a tar file of its own. */
+const DATABASE_TAR = 'database.tar';
 
 /** What of a data folder belongs to its database and is made only once. */
 const BESIDE = ['key-ring.json', 'license/license.jws', 'license/public-key.pem', 'license/signing-key.pem'];
@@ -32,11 +37,11 @@ const BESIDE = ['key-ring.json', 'license/license.jws', 'license/public-key.pem'
 /**
  * Writes a backup, for its owner's eyes only.
  *
- * @param dump The database as a tar file; null where there is none in the folder.
+ * @param dump The database as a tar file, with names below a folder; null where there is none in the data folder.
  * @throws ScanwireError `MISCONFIGURED` without an embedded database, `CONFLICT` when the file exists, `INVALID_INPUT` when it cannot be
  *     written.
  */
-export async function backUp({ path, keyRing }: DataFolder, dump: (() => Promise<Uint8Array>) | null, file: string): Promise<BackedUp> {
+export async function backUp({ path, keyRing }: DataFolder, dump: Stores['dump'], file: string): Promise<BackedUp> {
     if (dump === null) {
         throw new ScanwireError('MISCONFIGURED', 'Only the embedded database is copied here: copy a server with pg_dump');
     }
@@ -49,14 +54,14 @@ export async function backUp({ path, keyRing }: DataFolder, dump: (() => Promise
     return { file, bytes: (await stat(file)).size, keyRing: existsSync(keyRing) };
 }
 
-async function* contentOf(path: string, dump: () => Promise<Uint8Array>): AsyncGenerator<Uint8Array, void, undefined> {
-    yield* tarEntry(DATABASE, await dump());
+async function* contentOf(path: string, dump: NonNullable<Stores['dump']>): AsyncGenerator<Uint8Array, void, undefined> {
     for (const name of BESIDE) {
         const content = await readFile(join(path, name)).catch(unlessMissing);
         yield* content === null ? [] : tarEntry(name, content);
     }
 
-    yield TAR_END;
+    // With the end of the file.
+    yield* dump({ prefix: DATABASE });
 }
 
 /** Lets the socket of a data folder write backups. */
@@ -94,12 +99,14 @@ export async function restore({ path }: DataFolder, file: string): Promise<void>
     try {
         await whole(file, unpackTar(unpacked(source), unfinished));
         const database = join(unfinished, DATABASE);
-        if (!existsSync(database)) {
+        const tar = join(unfinished, DATABASE_TAR);
+        if (existsSync(tar)) {
+            await whole(file, unpackTar(createReadStream(tar), database));
+            await rm(tar);
+        } else if (!existsSync(database)) {
             throw new ScanwireError('INVALID_INPUT', `${file} is no backup: it holds no database`);
         }
 
-        await whole(file, unpackTar(createReadStream(database), join(unfinished, 'database')));
-        await rm(database);
         // Takes the place of an empty folder, and of no other.
         await rename(unfinished, path);
     } finally {

@@ -1,6 +1,6 @@
 import type pg from 'pg';
 import { memoryQueue } from '../adapters/memory/index.ts';
-import { openEmbeddedDatabase } from '../adapters/pglite/index.ts';
+import { type EmbeddedFolder, openEmbeddedDatabase } from '../adapters/pglite/index.ts';
 import { migrate, type PoolLike, type PostgresStores, postgresStores } from '../adapters/postgres/index.ts';
 import { optionalPackage, ScanwireError } from '../lib/errors.ts';
 import type { DeliveryQueue } from '../lib/webhooks/dispatching/delivery-queue.ts';
@@ -18,7 +18,7 @@ export interface Stores extends PostgresStores {
     /** True for the database that lives in the data folder, which no other process can have open. */
     readonly embedded: boolean;
     /** The embedded database as a tar file; null for a server, which has tools of its own. */
-    readonly dump: (() => Promise<Uint8Array>) | null;
+    readonly dump: EmbeddedFolder['dump'] | null;
     /** Ids of the migrations that ran at this opening. */
     readonly applied: readonly string[];
     migrate(): Promise<readonly string[]>;

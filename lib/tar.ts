@@ -11,6 +11,7 @@ import { ScanwireError } from './errors.ts';
 type Bytes = AsyncIterable<Uint8Array> | Iterable<Uint8Array>;
 
 const BLOCK = 512;
+const FILE = '0';
 const DIRECTORY = '5';
 /** Where a header has the sum of its bytes, and in how many. */
 const SUM = { at: 148, length: 8 };
@@ -20,23 +21,42 @@ export const TAR_END: Buffer = Buffer.alloc(2 * BLOCK);
 
 /** The bytes of a file in a tar file, for its owner's eyes only. */
 export function tarEntry(name: string, content: Uint8Array): readonly Uint8Array[] {
-    const header = Buffer.alloc(BLOCK);
+    return [tarHeader(name, content.length), content, tarPadding(content.length)];
+}
+
+/** What stands before the bytes of a file, of which there have to be `size`. */
+export function tarHeader(name: string, size: number): Uint8Array {
+    return header(name, { mode: '0000600', size, type: FILE });
+}
+
+/** What stands behind so many bytes: files begin where blocks do. */
+export function tarPadding(size: number): Uint8Array {
+    return Buffer.alloc(paddingOf(size));
+}
+
+/** A folder in a tar file, for its owner's eyes only. */
+export function tarFolder(name: string): Uint8Array {
+    return header(`${name}/`, { mode: '0000700', size: 0, type: DIRECTORY });
+}
+
+function header(name: string, { mode, size, type }: { readonly mode: string; readonly size: number; readonly type: string }): Buffer {
+    const bytes = Buffer.alloc(BLOCK);
     const fields = [
         [0, name],
-        [100, '0000600'],
+        [100, mode],
         [108, '0000000'],
         [116, '0000000'],
-        [124, content.length.toString(8).padStart(11, '0')],
+        [124, size.toString(8).padStart(11, '0')],
         [136, '00000000000'],
-        [156, '0'],
+        [156, type],
         [257, 'ustar\x0000'],
     ] as const;
     for (const [at, value] of fields) {
-        header.write(value, at, 'latin1');
+        bytes.write(value, at, 'latin1');
     }
 
-    header.write(`${sumOf(header).toString(8).padStart(6, '0')}\0 `, SUM.at, 'latin1');
-    return [header, content, Buffer.alloc(paddingOf(content.length))];
+    bytes.write(`${sumOf(bytes).toString(8).padStart(6, '0')}\0 `, SUM.at, 'latin1');
+    return bytes;
 }
 
 /**

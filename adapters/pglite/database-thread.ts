@@ -16,8 +16,6 @@ export interface DatabaseThread {
     requests(): number;
     /** Resolves when the thread has ended, however that came about. */
     readonly ended: Promise<void>;
-    /** The data directory as a tar file; others wait until it is read. */
-    dump(): Promise<Uint8Array>;
     /** Lets its clock go forward to that of the machine where that is far ahead, as after a suspend; a warning of the process says so. */
     followClock(): void;
     /** Closes the database, after what it was already asked. */
@@ -31,7 +29,6 @@ const PATIENCE = 10_000;
 export async function startDatabaseThread(data: ThreadData): Promise<DatabaseThread> {
     const worker = new Worker(new URL('./thread-main.js', import.meta.url), { workerData: data, name: 'scanwire-database' });
     const connections = threadConnections(request);
-    const dumps: ((dumped: Uint8Array | string) => void)[] = [];
     let closing = false;
     let requested = 0;
 
@@ -51,8 +48,6 @@ export async function startDatabaseThread(data: ThreadData): Promise<DatabaseThr
                 resolve();
             } else if (reply !== 'closed' && 'forward' in reply) {
                 warnOfForward(reply.forward);
-            } else if (reply !== 'closed' && 'dumped' in reply) {
-                dumps.shift()?.(reply.dumped);
             } else if (reply !== 'closed') {
                 connections.deliver(reply);
             }
@@ -71,9 +66,6 @@ export async function startDatabaseThread(data: ThreadData): Promise<DatabaseThr
     const ended = new Promise<void>((resolve) => {
         worker.on('exit', () => {
             fail(null);
-            for (const done of dumps.splice(0)) {
-                done('its thread has ended');
-            }
             resolve();
         });
     });
@@ -85,17 +77,6 @@ export async function startDatabaseThread(data: ThreadData): Promise<DatabaseThr
         idle: connections.idle,
         requests: () => requested,
         ended,
-
-        async dump() {
-            const dumped = await new Promise<Uint8Array | string>((resolve) => {
-                dumps.push(resolve);
-                request('dump');
-            });
-            if (typeof dumped === 'string') {
-                throw new ScanwireError('UNAVAILABLE', `Cannot dump the embedded database: ${dumped}`);
-            }
-            return dumped;
-        },
 
         // Nobody has asked the database for anything by this.
         followClock: () => worker.postMessage('follow clock' satisfies ThreadRequest),

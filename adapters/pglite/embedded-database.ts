@@ -10,6 +10,7 @@ import { type EmbeddedDatabase, embeddedPool } from './embedded-pool.ts';
 import { leaveNoErasedBodies } from './erased-bodies.ts';
 import { lockFolder } from './folder-lock.ts';
 import { maintain } from './maintenance.ts';
+import { onlineBackup } from './online-backup.ts';
 import { findTemplate, unpackTemplate } from './template.ts';
 
 /** Where the embedded database is. */
@@ -24,6 +25,26 @@ const schema: Joi.ObjectSchema<EmbeddedDatabaseOptions> = Joi.object({
     folder: Joi.string().required(),
     ticker: Joi.function(),
 }).required();
+
+/** The data directory in the folder. */
+const DATABASE = 'database';
+
+/** How a database is copied. */
+export interface DumpOptions {
+    /** The folder that names in the tar file begin with; none unless it is given. */
+    readonly prefix?: string;
+}
+
+/** A database in a folder. */
+export interface EmbeddedFolder extends EmbeddedDatabase {
+    /**
+     * What is committed when it ends, as a tar file of the data directory, while others go on. PostgreSQL mends the copy when it is first opened, as
+     * after a crash.
+     *
+     * @throws ScanwireError `CONFLICT` while another copy is made, `UNAVAILABLE` when the database is closed before the end.
+     */
+    dump(options?: DumpOptions): AsyncIterable<Uint8Array>;
+}
 
 /** Nobody but us has the folder open, so whoever had an import at work here is gone. Done where the schema knows of leases. */
 const END_LEASES = `do $$ begin
@@ -44,7 +65,7 @@ const IMPORTING = 'select from scanwire.workspaces where import_until > scanwire
  *
  * @throws ScanwireError `MISCONFIGURED` when another process has it open, the folder cannot be made or written, or it holds nothing that can be opened.
  */
-export async function openEmbeddedDatabase(options: EmbeddedDatabaseOptions): Promise<EmbeddedDatabase> {
+export async function openEmbeddedDatabase(options: EmbeddedDatabaseOptions): Promise<EmbeddedFolder> {
     const { folder, ticker = timer } = checked(schema, options, { subject: 'openEmbeddedDatabase options', code: 'MISCONFIGURED' });
     const root = resolve(folder);
     const unlock = await inFolder(root, async () => {
@@ -57,24 +78,43 @@ export async function openEmbeddedDatabase(options: EmbeddedDatabaseOptions): Pr
         void thread.ended.then(unlock);
         const database = await embeddedPool(thread);
         await database.query(END_LEASES);
-        const { dump, end } = database;
+        const { end } = database;
         // Where the schema knows of no leases yet, nothing is imported.
         const atWork = () =>
             database.query(IMPORTING).then(
                 ({ rows }) => rows.length > 0,
                 () => false,
             );
-        const stop = await maintain({ database, requests: thread.requests, ticker, atWork });
+        const maintenance = await maintain({ database, requests: thread.requests, ticker, atWork });
         const stopFollowing = ticker(thread.followClock, FOLLOW_EVERY);
-        return Object.assign(database, {
-            async dump() {
+        let copies = 0;
+        let ended = false;
+
+        async function* dump({ prefix }: DumpOptions = {}): AsyncGenerator<Uint8Array, void, undefined> {
+            if (copies > 0) {
+                throw new ScanwireError('CONFLICT', 'The embedded database is being copied already: one copy after the other');
+            }
+
+            copies += 1;
+            let resume: (() => void) | null = null;
+            try {
                 await leaveNoErasedBodies(database);
-                return await dump();
-            },
+                // A checkpoint would take away the log that the copy needs.
+                resume = await maintenance.pause();
+                yield* onlineBackup({ database, files: join(root, DATABASE), ended: () => ended, ...(prefix !== undefined && { prefix }) });
+            } finally {
+                resume?.();
+                copies -= 1;
+            }
+        }
+
+        return Object.assign(database, {
+            dump,
 
             async end() {
+                ended = true;
                 stopFollowing();
-                await stop();
+                await maintenance.end();
                 await end();
             },
         });
@@ -105,7 +145,7 @@ export async function openMemoryDatabase(): Promise<EmbeddedDatabase> {
 
 /** The data directory. It gets its name only when it is complete, so that a start that was cut off leaves none behind. */
 async function dataFolder(root: string): Promise<string> {
-    const folder = join(root, 'database');
+    const folder = join(root, DATABASE);
     if (existsSync(folder)) {
         return folder;
     }

@@ -33,8 +33,6 @@ export interface EmbeddedDatabase extends Executor {
     /** The pool's options. Another `pg.Pool` made from them leads to the same database. */
     readonly options: Readonly<Record<string, unknown>>;
     connect(): Promise<EmbeddedClient>;
-    /** What is committed, as a tar file of the data directory. It is in memory as a whole, and everybody else waits until it is read: seconds. */
-    dump(): Promise<Uint8Array>;
     /** Ends pending transactions and statements, closes the database and gives its folder back. */
     end(): Promise<void>;
     on(event: 'error', listener: (error: Error) => void): this;
@@ -97,7 +95,6 @@ function withOwnEnd(pool: Pool, thread: DatabaseThread): Pool {
 
     return Object.assign(pool, {
         embedded: true,
-        dump: thread.dump,
         connect(callback?: ConnectCallback) {
             if (ended === null) {
                 return connectUnlessClosed(callback);

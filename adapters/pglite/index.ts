@@ -1,4 +1,10 @@
 export type { Ticker } from '../../lib/clock.ts';
 export { ScanwireError, type ScanwireErrorCode } from '../../lib/errors.ts';
-export { type EmbeddedDatabaseOptions, openEmbeddedDatabase, openMemoryDatabase } from './embedded-database.ts';
+export {
+    type DumpOptions,
+    type EmbeddedDatabaseOptions,
+    type EmbeddedFolder,
+    openEmbeddedDatabase,
+    openMemoryDatabase,
+} from './embedded-database.ts';
 export type { EmbeddedClient, EmbeddedDatabase, EmbeddedNotification } from './embedded-pool.ts';

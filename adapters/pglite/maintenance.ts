@@ -12,6 +12,14 @@ export interface MaintenanceOptions {
     atWork?(): Promise<boolean>;
 }
 
+/** The rounds of maintenance. */
+export interface Maintenance {
+    /** Lets no round begin until what it resolves with is called; resolves after the one that is running. */
+    pause(): Promise<() => void>;
+    /** Ends it, after the round that is running. */
+    end(): Promise<void>;
+}
+
 const MB = 1_048_576;
 const EVERY = 15_000;
 /** With fewer requests than this since the last tick (workers that wait for work make some) nobody minds a pause. */
@@ -27,19 +35,15 @@ const ROWS = 500;
  * Does what a server's background processes would do, which PGlite has not: checkpoints (without any the write-ahead log
  * grows for ever, and with it the time a start takes after a crash), and vacuum with analyse of the tables that changed.
  *
- * @returns Ends it, after the round that is running.
+ * The first round comes with the first tick.
  */
-export async function maintain({
-    database,
-    requests,
-    ticker,
-    atWork = async () => false,
-}: MaintenanceOptions): Promise<() => Promise<void>> {
+export async function maintain({ database, requests, ticker, atWork = async () => false }: MaintenanceOptions): Promise<Maintenance> {
     let clearedAt = await writtenBytes(database);
     let seen = requests();
     let owed = false;
     let work: Promise<void> = Promise.resolve();
     let ended = false;
+    let pauses = 0;
 
     async function tick(): Promise<void> {
         const asked = requests() - seen;
@@ -58,13 +62,23 @@ export async function maintain({
 
     const stop = ticker(() => {
         // A database that fails here fails its callers as well.
-        work = work.then(tick).catch(() => {});
+        work = pauses > 0 ? work : work.then(tick).catch(() => {});
     }, EVERY);
 
-    return async () => {
-        ended = true;
-        stop();
-        await work;
+    return {
+        async pause() {
+            pauses += 1;
+            await work;
+            return () => {
+                pauses -= 1;
+            };
+        },
+
+        async end() {
+            ended = true;
+            stop();
+            await work;
+        },
     };
 }
 

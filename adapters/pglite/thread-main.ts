@@ -13,12 +13,11 @@ export interface ThreadData {
 }
 
 /** What is asked of the thread. Without bytes: the connection is gone. */
-export type ThreadRequest = { readonly connection: number; readonly bytes: Uint8Array | null } | 'dump' | 'follow clock' | 'close';
+export type ThreadRequest = { readonly connection: number; readonly bytes: Uint8Array | null } | 'follow clock' | 'close';
 
-/** What the thread says: what was dumped, or why it could not be, by how many milliseconds its clock has gone forward to that of the machine, that the database is open, what a connection is sent (an answer, or a notification with null), that all is closed. */
+/** What the thread says: by how many milliseconds its clock has gone forward to that of the machine, that the database is open, what a connection is sent (an answer, or a notification with null), that all is closed. */
 export type ThreadReply =
     | { readonly connection: number; readonly bytes: Uint8Array; readonly answered: Answered | null }
-    | { readonly dumped: Uint8Array | string }
     | { readonly forward: number }
     | 'open'
     | 'closed';
@@ -57,8 +56,6 @@ async function serve(port: MessagePort, data: ThreadData): Promise<void> {
     port.on('message', (request: ThreadRequest) => {
         if (request === 'close') {
             void close(port, database, session);
-        } else if (request === 'dump') {
-            void dump(port, database);
         } else if (request === 'follow clock') {
             follow(port);
         } else if (request.bytes === null) {
@@ -89,16 +86,6 @@ async function execute(database: PGlite, bytes: Buffer): Promise<Buffer> {
 function transferable(bytes: Buffer): [Uint8Array, Transferable[]] {
     const own = bytes.byteLength === bytes.buffer.byteLength ? bytes : new Uint8Array(bytes);
     return [own, [own.buffer as ArrayBuffer]];
-}
-
-/** Between two statements; what is not committed by then is not in it, as after a crash. */
-async function dump(port: MessagePort, database: PGlite): Promise<void> {
-    try {
-        const [dumped, transfer] = transferable(Buffer.from(await (await database.dumpDataDir('none')).arrayBuffer()));
-        port.postMessage({ dumped } satisfies ThreadReply, transfer);
-    } catch (error) {
-        port.postMessage({ dumped: (error as Error).message } satisfies ThreadReply);
-    }
 }
 
 function follow(port: MessagePort): void {

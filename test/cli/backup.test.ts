@@ -2,7 +2,9 @@ import { randomBytes } from 'node:crypto';
 import { mkdirSync, readdirSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { gunzipSync, gzipSync } from 'node:zlib';
+import { PGlite } from '@electric-sql/pglite';
 import t from 'tap';
+import { findTemplate, readTemplate } from '../../adapters/pglite/template.ts';
 import { TAR_END, tarEntry } from '../../lib/tar.ts';
 import { overwritten } from '../support/damaged-gzip.ts';
 import { dataOf, fixture, get, json, said, serve, usedDataOf } from '../support/served.ts';
@@ -86,6 +88,17 @@ t.test('copies nothing of the body of an event that was erased', async (t) => {
     t.equal((await said(['restore', join(folder, 'after'), '--data', join(folder, 'other')])).code, 0);
     t.match(await json(join(folder, 'other'), 'events', 'show', events[0]?.eventId ?? ''), { erasedAt: String });
     server.kill('SIGKILL');
+});
+
+t.test('makes a folder of a backup that an older version made, with the database as a tar file of its own', async (t) => {
+    const data = dataOf(t);
+    const made = await PGlite.create({ loadDataDir: new Blob([await readTemplate(findTemplate() ?? '')]) });
+    const tar = await made.dumpDataDir('none').finally(() => made.close());
+    const file = join(dirname(data), 'older');
+    writeFileSync(file, gzipSync(Buffer.concat([...tarEntry('database.tar', Buffer.from(await tar.arrayBuffer())), TAR_END])));
+    t.equal((await said(['restore', file, '--data', data])).code, 0);
+    t.strictSame(readdirSync(data), ['database']);
+    t.match(await json(data, 'keys', 'create', 'first'), { name: 'first' });
 });
 
 t.test('takes nothing for a backup that is none, and leaves no half of one', async (t) => {

@@ -1,6 +1,6 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { once } from 'node:events';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync, statSync, writeFileSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { Server as HapiServer, type Server } from '@hapi/hapi';
@@ -18,6 +18,7 @@ import postgres from 'postgres';
 import { keyRing, ScanwireError } from 'scanwire/keys';
 import { alwaysLicensed } from 'scanwire/license';
 import { memoryApiKeys, memoryQueue, memoryWebhooks } from 'scanwire/memory';
+import { openEmbeddedDatabase } from 'scanwire/pglite';
 import { plugin as restApiV2 } from 'scanwire/rest-api-v2';
 import { plugin as tokenAuth } from 'scanwire/token-auth';
 import { plugin as webhookExporter } from 'scanwire/webhook-exporter';
@@ -208,11 +209,15 @@ t.test('postgres, embedded-database', async (t) => {
     t.equal((await page.inventory.workspaces.get([], 1))?.name, 'default');
     await page.pool.end();
 
+    const folder = t.testdir({});
     const embedded = await runPage('embedded-database/page.js', {
-        with: { './scanwire-data': join(t.testdir({}), 'data') },
-        gives: ['database'],
+        with: { './scanwire-data': join(folder, 'data') },
+        gives: ['database', 'copy'],
     });
     await t.rejects(embedded.database.query('select 1'), 'it has ended');
+    const again = await openEmbeddedDatabase({ folder: join(folder, 'data') });
+    await embedded.copy(again, join(folder, 'database.tar')).finally(() => again.end());
+    t.ok(statSync(join(folder, 'database.tar')).size > 1_000_000);
 });
 
 t.test('memory, queues', async (t) => {

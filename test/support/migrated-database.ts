@@ -1,12 +1,14 @@
-import { existsSync, readdirSync, renameSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { brotliCompressSync, constants } from 'node:zlib';
+import { PGlite } from '@electric-sql/pglite';
 import pg from 'pg';
 import type { Test } from 'tap';
 import { startDatabaseThread } from '../../adapters/pglite/database-thread.ts';
 import { type EmbeddedDatabase, embeddedPool } from '../../adapters/pglite/embedded-pool.ts';
-import { openMemoryDatabase } from '../../adapters/pglite/index.ts';
+import { openEmbeddedDatabase } from '../../adapters/pglite/index.ts';
 import { migrate } from '../../adapters/postgres/index.ts';
 import { type TestDatabase, testDatabase } from './test-database.ts';
 
@@ -72,11 +74,14 @@ export async function migratedMemory(): Promise<EmbeddedDatabase> {
 }
 
 async function migratedArchive(): Promise<Buffer> {
-    const database = await openMemoryDatabase();
+    const folder = mkdtempSync(join(tmpdir(), 'scanwire-migrated-'));
     try {
-        await migrate(database);
-        return brotliCompressSync(await database.dump(), { params: { [constants.BROTLI_PARAM_QUALITY]: 1 } });
+        const database = await openEmbeddedDatabase({ folder });
+        await migrate(database).finally(() => database.end());
+        const whole = await PGlite.create(join(folder, 'database'));
+        const tar = await whole.dumpDataDir('none').finally(() => whole.close());
+        return brotliCompressSync(await tar.arrayBuffer(), { params: { [constants.BROTLI_PARAM_QUALITY]: 1 } });
     } finally {
-        await database.end();
+        rmSync(folder, { recursive: true });
     }
 }

@@ -1,3 +1,4 @@
+import { buffer } from 'node:stream/consumers';
 import t from 'tap';
 import { sampleEvent, sampleExporter } from '../../../adapters/contract/webhooks/fixture.ts';
 import { openEmbeddedDatabase } from '../../../adapters/pglite/index.ts';
@@ -22,7 +23,7 @@ t.test('leaves nothing of an erased body, nor of what was made of it and answere
         return { deliveryId, token: 'token', body: { text: `Answer ${index} to it`, bytes: 14, truncated: false } };
     });
     await deliveries.responses?.keep(responses);
-    const copy = async (): Promise<Buffer> => Buffer.from(await database.dump());
+    const copy = async (): Promise<Buffer> => await buffer(database.dump());
     t.ok((await copy()).includes('a secret that was erased'), 'it is there before');
     t.ok((await copy()).includes('Answer 0 to it'), 'the answer too');
 
@@ -39,10 +40,10 @@ t.test('leaves nothing of an erased body, nor of what was made of it and answere
 t.test('copies a database in which nothing was migrated', async (t) => {
     const database = await openEmbeddedDatabase({ folder: `${t.testdir()}/data` });
     await database.query('drop schema if exists scanwire cascade');
-    t.ok((await database.dump()).length > 0);
+    t.ok((await buffer(database.dump())).length > 0);
     await database.end();
     await t.rejects(
-        database.dump(),
+        buffer(database.dump()),
         { code: 'UNAVAILABLE', message: 'The embedded database is closed' },
         'one that is closed is copied no more',
     );

@@ -39,7 +39,7 @@ t.test('leaves off between two tables when it is to end', async (t) => {
     let tick = (): void => {};
     const statements: string[] = [];
     let ending: Promise<void> | undefined;
-    const end = await maintain({
+    const { end } = await maintain({
         database: {
             async query(text: string, values?: unknown[]) {
                 statements.push(text);
@@ -72,7 +72,7 @@ t.test('vacuums nothing while something is at work, and what it owes afterwards'
     let tick = (): void => {};
     let working = true;
     const statements: string[] = [];
-    const end = await maintain({
+    const { end } = await maintain({
         database: {
             async query(text: string, values?: unknown[]) {
                 statements.push(text);
@@ -104,6 +104,38 @@ t.test('vacuums nothing while something is at work, and what it owes afterwards'
     tick();
     await end();
     t.equal(count('checkpoint'), 2, 'nothing is owed any more');
+});
+
+t.test('lets no round begin while it is paused', async (t) => {
+    const database = await openMemoryDatabase();
+    t.teardown(() => database.end());
+    let tick = (): void => {};
+    let rounds = 0;
+    const { pause, end } = await maintain({
+        database: {
+            async query(text: string, values?: unknown[]) {
+                rounds += 1;
+                return await database.query(text, values);
+            },
+        } as Pick<EmbeddedDatabase, 'query'>,
+        requests: () => 0,
+        ticker(task) {
+            tick = task;
+            return () => {};
+        },
+    });
+    const before = rounds;
+    const resume = await pause();
+    const other = await pause();
+    resume();
+    tick();
+    await end();
+    t.equal(rounds, before, 'as long as one of those who paused it has not resumed it');
+
+    other();
+    tick();
+    await end();
+    t.equal(rounds, before + 1, 'and then one looks what was written');
 });
 
 async function deadRows(database: EmbeddedDatabase): Promise<number> {

@@ -1,0 +1,126 @@
+import { existsSync, readdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { buffer } from 'node:stream/consumers';
+import t, { type Test } from 'tap';
+import { openEmbeddedDatabase } from '../../../adapters/pglite/index.ts';
+import { unpackTar } from '../../../lib/tar.ts';
+
+t.test('copies a database that is written to all the time, as it is when the copy ends', async (t) => {
+    const database = await filled(t);
+    let written = 0;
+    let writing = true;
+    const writer = (async () => {
+        for (; writing; written += 1) {
+            await database.query(`insert into copied values ($1, 'while it is copied')`, [100_000 + written]);
+            await database.query(`update copied set text = text || 'x' where n % 997 = $1`, [written % 997]);
+        }
+    })();
+    const copy: Uint8Array[] = [];
+    let before = 0;
+    for await (const chunk of database.dump()) {
+        before = copy.length === 0 ? written : before;
+        copy.push(chunk);
+        if (copy.length % 20 === 0) {
+            // Each waits for the database, as a reader that is slow would.
+            await database.query('select');
+        }
+    }
+    writing = false;
+    await writer;
+    t.ok(written - before > 10, 'others are answered while it is copied');
+
+    const copied = await openCopy(t, copy);
+    const { rows } = await copied.query<{ count: number; last: number }>('select count(*)::integer, max(n) as last from copied');
+    const { count, last } = rows[0] as { count: number; last: number };
+    t.equal(count, 20_000 + last - 100_000 + 1, 'with nothing missing between the first and the last');
+    t.ok(last - 100_000 > before, 'of what was written meanwhile as well');
+    await copied.query('reindex table copied');
+    t.same((await copied.query('select text from copied where n = 3')).rows.length, 1);
+    t.same((await copied.query('select pg_is_in_recovery() as not_yet')).rows, [{ not_yet: false }]);
+});
+
+t.test('copies what is made, cut off and removed while it is copied', async (t) => {
+    const database = await filled(t);
+    const steps = ['create table made as select * from copied', 'truncate copied', 'drop table gone', 'vacuum full kept'];
+    await database.query('create table gone as select * from copied');
+    await database.query('create table kept as select * from copied');
+    await database.query('delete from kept where n > 100');
+    const copy: Uint8Array[] = [];
+    for await (const chunk of database.dump()) {
+        copy.push(chunk);
+        const step = copy.length % 40 === 0 ? steps.shift() : undefined;
+        if (step !== undefined) {
+            await database.query(step);
+        }
+    }
+    t.same(steps, []);
+
+    const copied = await openCopy(t, copy);
+    const { rows } =
+        await copied.query(`select (select count(*)::integer from made) as made, (select count(*)::integer from copied) as copied,
+        (select count(*)::integer from kept) as kept, to_regclass('gone') as gone`);
+    t.same(rows, [{ made: 20_000, copied: 0, kept: 101, gone: null }]);
+});
+
+t.test('makes one copy after the other, and gives up one that nobody reads any further', async (t) => {
+    const database = await filled(t);
+    const first = database.dump()[Symbol.asyncIterator]();
+    await first.next();
+    await t.rejects(buffer(database.dump()), {
+        code: 'CONFLICT',
+        message: 'The embedded database is being copied already: one copy after the other',
+    });
+    await first.return?.();
+    t.ok((await buffer(database.dump({ prefix: 'database' }))).includes('database/backup_label'));
+});
+
+t.test('ends a copy with the database', async (t) => {
+    const database = await filled(t);
+    const copy = database.dump()[Symbol.asyncIterator]();
+    await copy.next();
+    await database.end();
+    const rest = async (): Promise<void> => {
+        while ((await copy.next()).done !== true) {
+            // Until it is told.
+        }
+    };
+    await t.rejects(rest(), { code: 'UNAVAILABLE', message: 'The embedded database is closed' });
+});
+
+t.test('leaves out what is of the process, but for the folders of it', async (t) => {
+    const folder = t.testdir();
+    const database = await openEmbeddedDatabase({ folder: join(folder, 'data') });
+    t.teardown(() => database.end());
+    writeFileSync(join(folder, 'data/database/postmaster.pid'), '-42');
+    const names: string[] = [];
+    const into = join(folder, 'copy');
+    await unpackTar([await buffer(database.dump())], into);
+    const walk = (at: string): void => {
+        for (const entry of readdirSync(at, { withFileTypes: true })) {
+            names.push(entry.name);
+            if (entry.isDirectory()) {
+                walk(join(at, entry.name));
+            }
+        }
+    };
+    walk(into);
+    t.notOk(names.includes('postmaster.pid'));
+    t.ok(existsSync(join(into, 'pg_notify')), 'folders that have to be there are');
+    t.ok(names.includes('PG_VERSION'));
+});
+
+async function filled(t: Test) {
+    const database = await openEmbeddedDatabase({ folder: join(t.testdir({ copy: {} }), 'data') });
+    t.teardown(() => database.end());
+    await database.query('create table copied (n integer primary key, text text)');
+    await database.query(`insert into copied select n, repeat('x', 100) from generate_series(0, 19999) n`);
+    return database;
+}
+
+async function openCopy(t: Test, copy: readonly Uint8Array[]) {
+    const folder = join(t.testdirName, 'copy');
+    await unpackTar(copy, join(folder, 'database'));
+    const database = await openEmbeddedDatabase({ folder });
+    t.teardown(() => database.end());
+    return database;
+}

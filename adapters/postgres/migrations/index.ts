@@ -54,6 +54,7 @@ import { attemptsListed } from './0079-attempts-listed.ts';
 import { placesBesideRetries } from './0080-places-beside-retries.ts';
 import { replaysListed } from './0081-replays-listed.ts';
 import { pausesAndRemovals } from './0082-pauses-and-removals.ts';
+import { chosenSingly } from './0083-chosen-singly.ts';
 
 /** All steps in order. A new one goes to the end. */
 export const migrations: readonly Migration[] = [
@@ -112,4 +113,5 @@ export const migrations: readonly Migration[] = [
     placesBesideRetries,
     ...replaysListed,
     pausesAndRemovals,
+    chosenSingly,
 ];

@@ -47,15 +47,34 @@ select
     extract(epoch from a.begin_by)::double precision * 1000 as "beginBy", a.generation, a.settings
 from scanwire.accept_single_event($1, $2, $3, $4, $5, $6, $7::double precision * interval '1 millisecond', $8, $9, $10, $11) a`);
 
+/**
+ * The same for one event that exporters chose, or with a key of the caller's: the types are followed by the ids of the exporters that chose it, a JSON
+ * array of the messages of those that get another body, or null, the key, or null, and its digest.
+ */
+const ACCEPT_SINGLE_CHOSEN: string = prepared(`
+select
+    a.outdated, a.conflicting, a.duplicate, a.accepted_as as "acceptedAs",
+    a.delivery_id as id, a.exporter_id as "exporterId", a.collector, a.token,
+    extract(epoch from a.begin_by)::double precision * 1000 as "beginBy", a.generation, a.settings
+from scanwire.accept_single_chosen_event(
+    $1, $2, $3, $4, $5, $6, $7::text::json, $8, $9, $10, $11::double precision * interval '1 millisecond', $12, $13, $14, $15
+) a`);
+
 /** One event that {@link ACCEPT} has stored, or why it stored none. */
 interface AcceptedRow {
     readonly outdated: boolean;
-    /** Absent, as the two that follow, from {@link ACCEPT_ALIKE}. */
+    /** Absent, as the two that follow, where a statement leaves no room for it. */
     readonly missing?: boolean;
     readonly duplicate?: boolean;
     readonly conflicting?: boolean;
     readonly eventId: string;
     readonly deliveries: readonly AcceptedDelivery[];
+}
+
+/** One delivery of an event that was accepted alone, or that there is none, and why. */
+interface SingleRow extends Omit<AcceptedRow, 'eventId' | 'deliveries'>, AcceptedDelivery {
+    /** The event of its key; absent where there are no keys. */
+    readonly acceptedAs?: string;
 }
 
 interface AcceptedDelivery {
@@ -117,24 +136,41 @@ async function acceptedRows(
     alone: boolean,
 ): Promise<readonly AcceptedRow[]> {
     const statement = statementFor(events);
-    const types = statement === ACCEPT && alone ? sharedTypes(events) : null;
+    const isOfOne = statement === ACCEPT_CHOSEN && events.length === 1;
+    const types = isOfOne || (statement === ACCEPT && alone) ? sharedTypes(events) : null;
     if (types === null) {
         return await queryAccept<AcceptedRow>(db, statement, [JSON.stringify(events), ...parameters]);
     }
 
-    const [{ id, kind, body, owner }, ...others] = events as readonly [EventParameter, ...EventParameter[]];
-    if (others.length > 0) {
-        return await queryAccept<AcceptedRow>(db, ACCEPT_ALIKE, [events.map(({ id }) => id), JSON.stringify(events), types, ...parameters]);
+    const [first, ...others] = events as readonly [EventParameter, ...EventParameter[]];
+    if (others.length === 0) {
+        return [await acceptedSingly(db, first, isOfOne, parameters)];
     }
-    const rows = await queryAccept<AcceptedDelivery & Pick<AcceptedRow, 'outdated'>>(db, ACCEPT_SINGLE, [
-        id,
-        kind,
-        body,
-        owner,
-        types,
-        ...parameters,
-    ]);
-    return [{ outdated: rows[0]?.outdated === true, eventId: id, deliveries: rows }];
+    return await queryAccept<AcceptedRow>(db, ACCEPT_ALIKE, [events.map(({ id }) => id), JSON.stringify(events), types, ...parameters]);
+}
+
+async function acceptedSingly(
+    db: Executor,
+    event: EventParameter,
+    isChosen: boolean,
+    parameters: readonly unknown[],
+): Promise<AcceptedRow> {
+    const { id, kind, body, owner, types, subscribers, key, digest } = event;
+    const messages = subscribers.filter(({ content_type }) => content_type !== undefined);
+    const choice = [
+        subscribers.map(({ exporter_id }) => exporter_id),
+        messages.length === 0 ? null : JSON.stringify(messages),
+        key ?? null,
+        digest ?? null,
+    ];
+    const values = [id, kind, body, owner, types, ...(isChosen ? choice : []), ...parameters];
+    const rows = await queryAccept<SingleRow>(db, isChosen ? ACCEPT_SINGLE_CHOSEN : ACCEPT_SINGLE, values);
+    return {
+        outdated: false,
+        ...rows[0],
+        eventId: rows[0]?.acceptedAs ?? id,
+        deliveries: rows.filter((row) => row.id !== null),
+    };
 }
 
 function statementFor(events: readonly EventParameter[]): string {

@@ -23,7 +23,7 @@ import { begunLaws } from './webhooks/begun-laws.ts';
 import { breakerLaws } from './webhooks/breaker-laws.ts';
 import { claimLaws } from './webhooks/claim-laws.ts';
 import { contentLaws } from './webhooks/content-laws.ts';
-import { countLaws } from './webhooks/count-laws.ts';
+import { countLaws, discardedCountLaws, notKeepingCountsLaws } from './webhooks/count-laws.ts';
 import { deliveryLaws } from './webhooks/delivery-laws.ts';
 import { discardingLaws } from './webhooks/discarding-laws.ts';
 import { dispatchLaws } from './webhooks/dispatch-laws.ts';
@@ -31,20 +31,27 @@ import { erasureLaws } from './webhooks/erasure-laws.ts';
 import { exporterLaws } from './webhooks/exporter-laws.ts';
 import { onBench } from './webhooks/fixture.ts';
 import { healthLaws, overviewLaws } from './webhooks/health-laws.ts';
-import { chosenHoldingLaws, holdingLaws } from './webhooks/holding-laws.ts';
-import { idempotencyLaws, joinedIdempotencyLaws } from './webhooks/idempotency-laws.ts';
-import { noticeLaws } from './webhooks/notice-laws.ts';
-import { activityOfExportersLaws, ofExportersLaws, replaysOfExportersLaws } from './webhooks/of-exporters-laws.ts';
-import { discardedOrderLaws, joinedOrderLaws, orderingLaws, retainedOrderLaws } from './webhooks/ordering-laws.ts';
+import { chosenHoldingLaws, heldOrderLaws, holdingLaws, notHoldingLaws } from './webhooks/holding-laws.ts';
+import { idempotencyLaws, joinedIdempotencyLaws, notIdempotentLaws } from './webhooks/idempotency-laws.ts';
+import { noNoticesLaws, noticeLaws } from './webhooks/notice-laws.ts';
+import { activityOfExportersLaws, notOfExportersLaws, ofExportersLaws, replaysOfExportersLaws } from './webhooks/of-exporters-laws.ts';
+import {
+    discardedOrderLaws,
+    joinedOrderLaws,
+    noOrderLaws,
+    orderedKeyLaws,
+    orderingLaws,
+    retainedOrderLaws,
+} from './webhooks/ordering-laws.ts';
 import { outcomeLaws } from './webhooks/outcome-laws.ts';
 import { pageLaws, summaryLaws } from './webhooks/page-laws.ts';
 import { pauseLaws } from './webhooks/pause-laws.ts';
 import { type Queues, queueBench, queueLaws } from './webhooks/queue-laws.ts';
-import { deploymentRateLaws, rateLaws } from './webhooks/rate-laws.ts';
-import { replayedMessageLaws, replayLaws } from './webhooks/replay-laws.ts';
+import { deploymentRateLaws, notRatedLaws, rateLaws } from './webhooks/rate-laws.ts';
+import { heldReplayLaws, replayedMessageLaws, replayLaws } from './webhooks/replay-laws.ts';
 import { reservationLaws } from './webhooks/reservation-laws.ts';
 import { responseLaws, retainedResponseLaws } from './webhooks/response-laws.ts';
-import { retainedReplayLaws, retentionLaws } from './webhooks/retention-laws.ts';
+import { retainedHeldLaws, retainedKeyLaws, retainedReplayLaws, retentionLaws } from './webhooks/retention-laws.ts';
 import { settingsLaws } from './webhooks/settings-laws.ts';
 import { sharingLaws } from './webhooks/sharing-laws.ts';
 import { type WebhookStores, webhookAbilities } from './webhooks/stores.ts';
@@ -168,33 +175,46 @@ export function webhookStoresContract(test: ContractTest, create: () => WebhookS
         { needs: ['subscriptions'], laws: onBench(subscriptionLaws) },
         { needs: ['subscriptions', 'transactions'], laws: onBench(joinedSubscriptionLaws) },
         { needs: ['ofExporters'], laws: onBench(ofExportersLaws) },
+        { lacks: 'ofExporters', laws: onBench(notOfExportersLaws) },
         { needs: ['ofExporters', 'activity'], laws: onBench(activityOfExportersLaws) },
         { needs: ['ofExporters', 'replays'], laws: onBench(replaysOfExportersLaws) },
         { needs: ['activity'], laws: onBench(activityLaws) },
         { needs: ['content'], laws: onBench(contentLaws) },
         { needs: ['counts'], laws: onBench(countLaws) },
+        { needs: ['counts', 'discarding'], laws: onBench(discardedCountLaws) },
+        { lacks: 'counts', laws: onBench(notKeepingCountsLaws) },
         { needs: ['attempts'], laws: onBench(attemptLaws) },
         { needs: ['discarding'], laws: onBench(discardingLaws) },
         { needs: ['holding'], laws: onBench(holdingLaws) },
+        { lacks: 'holding', laws: onBench(notHoldingLaws) },
         { needs: ['holding', 'subscriptions'], laws: onBench(chosenHoldingLaws) },
         { needs: ['overview'], laws: onBench(overviewLaws) },
         { needs: ['summaries'], laws: onBench(summaryLaws) },
         { needs: ['pages'], laws: onBench(pageLaws) },
         { needs: ['notices'], laws: onBench(noticeLaws) },
+        { lacks: 'notices', laws: onBench(noNoticesLaws) },
         { needs: ['replays'], laws: onBench(replayLaws) },
         { needs: ['replays', 'subscriptions'], laws: onBench(replayedMessageLaws) },
+        { needs: ['replays', 'holding'], laws: onBench(heldReplayLaws) },
         { needs: ['rate'], laws: onBench(deploymentRateLaws) },
+        { lacks: 'rate', laws: onBench(notRatedLaws) },
         { needs: ['retention'], laws: onBench(retentionLaws) },
         { needs: ['retention', 'replays'], laws: onBench(retainedReplayLaws) },
+        { needs: ['retention', 'holding'], laws: onBench(retainedHeldLaws) },
+        { needs: ['retention', 'idempotency'], laws: onBench(retainedKeyLaws) },
         { needs: ['traces'], laws: onBench(traceLaws) },
         { needs: ['traces', 'retention'], laws: onBench(retainedTraceLaws) },
         { needs: ['responses'], laws: onBench(responseLaws) },
         { needs: ['responses', 'retention'], laws: onBench(retainedResponseLaws) },
         { needs: ['order'], laws: onBench(orderingLaws) },
+        { lacks: 'order', laws: onBench(noOrderLaws) },
+        { needs: ['order', 'holding'], laws: onBench(heldOrderLaws) },
+        { needs: ['order', 'idempotency'], laws: onBench(orderedKeyLaws) },
         { needs: ['order', 'retention'], laws: onBench(retainedOrderLaws) },
         { needs: ['order', 'discarding'], laws: onBench(discardedOrderLaws) },
         { needs: ['order', 'transactions'], laws: onBench(joinedOrderLaws) },
         { needs: ['idempotency'], laws: onBench(idempotencyLaws) },
+        { lacks: 'idempotency', laws: onBench(notIdempotentLaws) },
         { needs: ['idempotency', 'transactions'], laws: onBench(joinedIdempotencyLaws) },
     ] as const;
     registerSuite(test, create, { abilities: webhookAbilities, groups });

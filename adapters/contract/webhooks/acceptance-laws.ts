@@ -252,4 +252,8 @@ export const noTransactionLaws: Laws<WebhookBench> = {
         await assert.rejects(accepting, { name: 'ScanwireError', code: 'MISCONFIGURED' });
         assert.deepEqual([bench.deliveries.transactions, await bench.listed()], [false, []]);
     },
+
+    async 'listens for no transactions that it cannot join'({ deliveries }) {
+        assert.equal(deliveries.listen, undefined);
+    },
 };

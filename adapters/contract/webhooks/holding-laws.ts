@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { assertFields, ids, only, present } from '../assertions.ts';
 import type { Laws } from '../register-laws.ts';
 import { at, failure, forAll, sampleEvent, success, type WebhookBench } from './fixture.ts';
+import { accept, addOrdered, deliverAll } from './ordering-laws.ts';
 
 /** What is accepted for exporters that were stopped by an outcome. */
 export const holdingLaws: Laws<WebhookBench> = {
@@ -77,6 +78,36 @@ export const chosenHoldingLaws: Laws<WebhookBench> = {
         const [accepted] = await bench.deliveries.accept([{ event: sampleEvent(), recipients: { types: [], subscribers } }]);
         const held = only(present(accepted).deliveries);
         await bench.assertDelivery(held, { exporterId: id, state: 'held', attempts: 0, finishedAt: null });
+    },
+};
+
+/** The same of exporters that are ordered. */
+export const heldOrderLaws: Laws<WebhookBench> = {
+    async 'keeps in order what it held while an exporter was stopped, once that is replayed'(bench) {
+        const exporter = await addOrdered(bench);
+        await bench.update(exporter.id, { state: 'stopped', stopReason: 'It is gone' }, at(0));
+        const held = await accept(bench, ['a', 'a']);
+        await bench.update(exporter.id, { state: 'running', stopReason: null }, at(10));
+        const [third] = await accept(bench, ['a']);
+        assert.deepEqual(await bench.dispatchedIds({ now: at(10) }), [third], 'what is held counts for nothing');
+        for (const id of held.toReversed()) {
+            await bench.replay(id, at(20));
+        }
+        assert.deepEqual(await bench.dispatchedIds({ now: at(20) }), []);
+        await bench.record([failure(only(await bench.claim([present(third)], at(20))), 0)], at(30));
+        assert.deepEqual(await deliverAll(bench, 30), [[held[0]], [held[1]], [third]]);
+    },
+};
+
+/** What a store does that holds nothing. */
+export const notHoldingLaws: Laws<WebhookBench> = {
+    async 'accepts nothing for an exporter that an outcome has stopped where it holds nothing'(bench) {
+        const id = await stoppedByOutcome(bench);
+        const before = await bench.listed();
+        assert.deepEqual(await bench.publishAt(at(100)), []);
+        assert.deepEqual(await bench.listed(), before);
+        await bench.exporters.update(id, { state: 'running', stopReason: null });
+        assert.equal((await bench.publishAt(at(200))).length, 1);
     },
 };
 

@@ -77,3 +77,13 @@ export const joinedIdempotencyLaws: Laws<WebhookBench> = {
         assert.equal((await bench.listed()).length, 1);
     },
 };
+
+/** What a store does that heeds no keys. */
+export const notIdempotentLaws: Laws<WebhookBench> = {
+    async 'accepts an event under a repeated key as any other where it heeds none'(bench) {
+        await bench.addExporter();
+        const accepted = [...(await bench.deliveries.accept([keyed()])), ...(await bench.deliveries.accept([keyed()]))];
+        assert.equal(new Set(accepted.map(({ eventId }) => eventId)).size, 2);
+        assert.equal((await bench.listed()).length, 2);
+    },
+};

@@ -90,6 +90,13 @@ export const noticeLaws: Laws<WebhookBench> = {
     },
 };
 
+/** What a store does that keeps none. */
+export const noNoticesLaws: Laws<WebhookBench> = {
+    async 'forgets no notices where it keeps none'({ exporters }) {
+        assert.equal(exporters.forgetNotices, undefined);
+    },
+};
+
 async function noticesOf({ exporters }: WebhookBench): Promise<readonly ExporterNotice[]> {
     return present(await exporters.notices?.(100), 'notices()');
 }

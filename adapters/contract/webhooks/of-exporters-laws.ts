@@ -81,3 +81,12 @@ export const replaysOfExportersLaws: Laws<WebhookBench> = {
         assert.deepEqual(await replays.list(9, [randomUUID(), 'no-uuid']), []);
     },
 };
+
+/** What a store does that heeds no several exporters. */
+export const notOfExportersLaws: Laws<WebhookBench> = {
+    async 'lists and counts the deliveries of all where it heeds no several exporters'(bench) {
+        const { a, all } = await published(bench);
+        assert.deepEqual(ids(await bench.listed({ exporterIds: [a] })).toSorted(), all.toSorted());
+        assert.equal(await bench.deliveries.count({ exporterIds: [a] }, 100), all.length);
+    },
+};

@@ -140,6 +140,15 @@ export const deploymentRateLaws: Laws<WebhookBench> = {
     },
 };
 
+/** What a store does that heeds no rate of all exporters together. */
+export const notRatedLaws: Laws<WebhookBench> = {
+    async 'hands out all that is due where it heeds no rate of all'(bench) {
+        await bench.addExporter();
+        const published = await bench.publish({}, {}, {});
+        assert.deepEqual((await bench.dispatchedIds({ rate: 1 })).toSorted(), published.toSorted());
+    },
+};
+
 /** How many are handed out to each of the exporters at a time. */
 async function countsAt(bench: WebhookBench, time: number, exporterIds: readonly string[]): Promise<readonly number[]> {
     const handedOut = await bench.dispatch({ now: at(time), window: 100 });

@@ -58,6 +58,9 @@ const REFUSING: Mutants = {
     'refuses a transaction of the application': (_, deliveries) => ({
         deliveries: { accept: (newEvents) => deliveries.accept(newEvents) },
     }),
+    'listens for no transactions that it cannot join': () => ({
+        deliveries: { listen: () => ({ ready: Promise.resolve(), close: async () => {} }) },
+    }),
 };
 
 const JOINING: Mutants = {

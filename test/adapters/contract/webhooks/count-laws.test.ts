@@ -1,5 +1,6 @@
 import t from 'tap';
-import { countLaws } from '../../../../adapters/contract/webhooks/count-laws.ts';
+import { present } from '../../../../adapters/contract/assertions.ts';
+import { countLaws, discardedCountLaws } from '../../../../adapters/contract/webhooks/count-laws.ts';
 import { type Mutants, proveWebhookLaws } from './mutants.ts';
 
 const MUTANTS: Mutants = {
@@ -23,3 +24,20 @@ const MUTANTS: Mutants = {
 };
 
 proveWebhookLaws(t, countLaws, MUTANTS);
+
+proveWebhookLaws(t, discardedCountLaws, {
+    'counts what was discarded as it would list it': (_, deliveries) => {
+        let discarded = 0;
+        return {
+            deliveries: {
+                async discard(id) {
+                    discarded += 1;
+                    return await present(deliveries.discard?.(id));
+                },
+                async count(filter, max) {
+                    return (await deliveries.count(filter, max)) - (filter.state === 'cancelled' ? discarded : 0);
+                },
+            },
+        };
+    },
+});

@@ -1,8 +1,10 @@
 import t from 'tap';
 import { present } from '../../../../adapters/contract/assertions.ts';
+import { heldOrderLaws } from '../../../../adapters/contract/webhooks/holding-laws.ts';
 import {
     discardedOrderLaws,
     joinedOrderLaws,
+    orderedKeyLaws,
     orderingLaws,
     retainedOrderLaws,
 } from '../../../../adapters/contract/webhooks/ordering-laws.ts';
@@ -44,12 +46,8 @@ const MUTANTS: Mutants = {
     'sends a replay after what is in flight and before what waits': (_, deliveries) => ({
         deliveries: { replay: async (id) => present(await deliveries.get(id)) },
     }),
-    'keeps in order what it held while an exporter was stopped, once that is replayed': withoutKeys(),
     'goes on in order after a pause and a stop': inserting({ ordered: false }),
     'cancels all of an exporter that is removed': () => ({ exporters: { remove: async () => true } }),
-    'gives a repeated key of the caller the answer of then, in whatever order': (_, deliveries) => ({
-        deliveries: rewriting(deliveries, ({ idempotency: __, ...one }) => one),
-    }),
 };
 
 const RETAINED: Mutants = { 'keeps what blocks a key as long as it does': inserting({ afterExhausted: 'skip' }) };
@@ -68,6 +66,14 @@ const JOINED: Mutants = {
     }),
 };
 
+proveWebhookLaws(t, orderedKeyLaws, {
+    'gives a repeated key of the caller the answer of then, in whatever order': (_, deliveries) => ({
+        deliveries: rewriting(deliveries, ({ idempotency: __, ...one }) => one),
+    }),
+});
+proveWebhookLaws(t, heldOrderLaws, {
+    'keeps in order what it held while an exporter was stopped, once that is replayed': withoutKeys(),
+});
 proveWebhookLaws(t, orderingLaws, MUTANTS);
 proveWebhookLaws(t, retainedOrderLaws, RETAINED);
 proveWebhookLaws(t, discardedOrderLaws, DISCARDED);

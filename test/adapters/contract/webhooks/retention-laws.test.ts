@@ -1,5 +1,10 @@
 import t from 'tap';
-import { retainedReplayLaws, retentionLaws } from '../../../../adapters/contract/webhooks/retention-laws.ts';
+import {
+    retainedHeldLaws,
+    retainedKeyLaws,
+    retainedReplayLaws,
+    retentionLaws,
+} from '../../../../adapters/contract/webhooks/retention-laws.ts';
 import type { Attempt } from '../../../../lib/webhooks/deliveries/delivery-store.ts';
 import type { Expired, RetentionStore } from '../../../../lib/webhooks/deliveries/retention.ts';
 import { type Mutant, type Mutants, proveWebhookLaws } from './mutants.ts';
@@ -45,9 +50,18 @@ const MUTANTS: Mutants = {
             },
         },
     }),
-    'removes held deliveries of events from long enough ago': retaining(() => ({ expire: nothing })),
     'removes an event a day after its deliveries may go, unless one is left': early(1),
     'removes an event that nobody wanted': early(1),
+};
+
+const MUTANTS_OF_REPLAYS: Mutants = {
+    'goes on to number and to replay what comes after': (_, deliveries) => ({
+        deliveries: { list: async (query) => (await deliveries.list(query)).toReversed() },
+    }),
+    'removes replays that ended long enough ago, and no other': early(1),
+};
+
+proveWebhookLaws(t, retainedKeyLaws, {
     'frees the key of a removed event': (_, deliveries) => {
         const accepted = new Map<string, Awaited<ReturnType<typeof deliveries.accept>>>();
         return {
@@ -60,14 +74,9 @@ const MUTANTS: Mutants = {
             },
         };
     },
-};
-
-const MUTANTS_OF_REPLAYS: Mutants = {
-    'goes on to number and to replay what comes after': (_, deliveries) => ({
-        deliveries: { list: async (query) => (await deliveries.list(query)).toReversed() },
-    }),
-    'removes replays that ended long enough ago, and no other': early(1),
-};
-
+});
+proveWebhookLaws(t, retainedHeldLaws, {
+    'removes held deliveries of events from long enough ago': retaining(() => ({ expire: nothing })),
+});
 proveWebhookLaws(t, retentionLaws, MUTANTS);
 proveWebhookLaws(t, retainedReplayLaws, MUTANTS_OF_REPLAYS);

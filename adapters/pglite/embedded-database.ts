@@ -46,10 +46,18 @@ export interface EmbeddedFolder extends EmbeddedDatabase {
     dump(options?: DumpOptions): AsyncIterable<Uint8Array>;
 }
 
-/** Nobody but us has the folder open, so whoever had an import at work here is gone. Done where the schema knows of leases. */
+/**
+ * Nobody but us has the folder open, so whoever had an import at work here is gone, and whoever has claimed deliveries. Done where the schema knows of
+ * leases, and of sessions.
+ */
 const END_LEASES = `do $$ begin
     update scanwire.workspaces set import_until = '-infinity' where import_id is not null;
 exception when invalid_schema_name or undefined_table or undefined_column then
+    null;
+end $$`;
+const END_SESSIONS = `do $$ begin
+    delete from scanwire.worker_sessions;
+exception when invalid_schema_name or undefined_table then
     null;
 end $$`;
 
@@ -78,6 +86,7 @@ export async function openEmbeddedDatabase(options: EmbeddedDatabaseOptions): Pr
         void thread.ended.then(unlock);
         const database = await embeddedPool(thread);
         await database.query(END_LEASES);
+        await database.query(END_SESSIONS);
         const { end } = database;
         // Where the schema knows of no leases yet, nothing is imported.
         const atWork = () =>

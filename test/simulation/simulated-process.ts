@@ -243,7 +243,8 @@ export class SimulatedProcess implements Owner {
                 const own = { ...session, process: JSON.stringify({ name: this.name, identity: session.process }) };
                 return this.call('store', 'keepAlive', () => deliveries.keepAlive(own, duration, begun));
             },
-            sessions: () => this.call('store', 'sessions', async () => (await deliveries.sessions()).map((session) => this.seen(session))),
+            sessions: (options) =>
+                this.call('store', 'sessions', async () => (await deliveries.sessions(options)).map((session) => this.seen(session))),
         };
     }
 

@@ -116,6 +116,20 @@ export const sweepLaws: Laws<WebhookBench> = {
         assert.deepEqual(ids(await bench.listed({ state: 'sending' })), [second]);
     },
 
+    async 'names a session that is silent where it is asked for, until it is ended'(bench) {
+        const [silent, alive] = [randomUUID(), randomUUID()];
+        const named = async (asked?: boolean): Promise<readonly string[]> =>
+            ids(await bench.deliveries.sessions(asked === undefined ? undefined : { silent: asked })).toSorted();
+        await bench.setTime(at(0));
+        await bench.deliveries.keepAlive({ id: silent, process: 'one', slots: {} }, 1_000);
+        await bench.deliveries.keepAlive({ id: alive, process: 'another', slots: {} }, 60_000);
+        await bench.setTime(at(1_000));
+        assert.deepEqual([await named(), await named(false)], [[alive], [alive]]);
+        assert.deepEqual(await named(true), [alive, silent].toSorted());
+        await bench.deliveries.endSessions([silent]);
+        assert.deepEqual(await named(true), [alive]);
+    },
+
     async 'says of a session whether its process opens sealed URLs'(bench) {
         const session = { id: randomUUID(), process: 'a process', slots: {} };
         const said = async (): Promise<unknown> => only(await bench.deliveries.sessions()).opensUrls;

@@ -47,10 +47,10 @@ export function deliveryStore(state: WebhookState): DeliveryStore {
             return now;
         },
 
-        async sessions() {
+        async sessions({ silent = false } = {}) {
             const now = state.clock();
-            const alive = [...state.sessions.values()].filter(({ until }) => until > now);
-            return alive.map(({ session: { id, process, slots, opensUrls = false } }) => ({ id, process, slots: { ...slots }, opensUrls }));
+            const named = [...state.sessions.values()].filter(({ until }) => silent || until > now);
+            return named.map(({ session: { id, process, slots, opensUrls = false } }) => ({ id, process, slots: { ...slots }, opensUrls }));
         },
 
         async endSessions(ids) {

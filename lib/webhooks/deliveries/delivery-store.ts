@@ -158,6 +158,12 @@ export interface RecordedOutcome {
     readonly stopReason: string | null;
 }
 
+/** Which sessions are named. */
+export interface SessionsOptions {
+    /** Also those without a heartbeat in time: their processes have ended, or cannot reach the store. */
+    readonly silent?: boolean;
+}
+
 /** Somebody who listens for what others store. */
 export interface Listening {
     /** Resolves once it listens, once its first try has failed, or when it was closed before. Never rejects. */
@@ -270,8 +276,8 @@ export interface DeliveryStore {
      */
     keepAlive(session: Session, duration: number, begun?: BegunAttempts): Promise<Date>;
 
-    /** The sessions that are alive. */
-    sessions(): Promise<readonly Required<Pick<Session, 'id' | 'process' | 'slots' | 'opensUrls'>>[]>;
+    /** The sessions that are alive; with `silent` all that the store knows. */
+    sessions(options?: SessionsOptions): Promise<readonly Required<Pick<Session, 'id' | 'process' | 'slots' | 'opensUrls'>>[]>;
     /** Ends sessions: the next sweep takes their claims away. */
     endSessions(ids: readonly string[]): Promise<void>;
 

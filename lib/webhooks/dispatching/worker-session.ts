@@ -122,7 +122,7 @@ export function claimingSession(
         id,
 
         async begin(onFreed) {
-            const ended = (await deliveries.sessions()).filter(hasEnded).map(({ id }) => id);
+            const ended = (await deliveries.sessions({ silent: true })).filter(hasEnded).map(({ id }) => id);
             await deliveries.endSessions(ended);
             await keepAlive();
             timer = setInterval(sendHeartbeat, HEARTBEAT_EVERY);

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, statSync, writeFileSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -7,7 +8,7 @@ import pg from 'pg';
 import t from 'tap';
 import { type EmbeddedDatabase, openEmbeddedDatabase, openMemoryDatabase } from '../../../adapters/pglite/index.ts';
 import { unpackTemplate } from '../../../adapters/pglite/template.ts';
-import { migrate, postgresInventory } from '../../../adapters/postgres/index.ts';
+import { migrate, postgresInventory, postgresWebhooks } from '../../../adapters/postgres/index.ts';
 import type { HostInput } from '../../../lib/inventory/host.ts';
 
 async function* none(): AsyncGenerator<HostInput> {}
@@ -258,6 +259,20 @@ t.test('a folder', async (t) => {
         await postgresInventory({ pool: database }).importHosts('default', none());
         t.same((await database.query('select import_id from scanwire.workspaces')).rows, [{ import_id: null }]);
         await database.end();
+    });
+
+    t.test('knows no sessions of those who had it open before, whatever they called themselves', async (t) => {
+        const folder = join(t.testdir(), 'data');
+        const before = await openEmbeddedDatabase({ folder });
+        await migrate(before);
+        const { deliveries } = postgresWebhooks({ pool: before });
+        await deliveries.keepAlive({ id: randomUUID(), process: 'of another container', slots: {} }, 60_000);
+        t.equal((await deliveries.sessions()).length, 1);
+        await before.end();
+
+        const after = await openEmbeddedDatabase({ folder });
+        t.teardown(() => after.end());
+        t.strictSame(await postgresWebhooks({ pool: after }).deliveries.sessions({ silent: true }), []);
     });
 
     t.test('gives back what was stored, and forgets a first start that was cut off elsewhere', async (t) => {

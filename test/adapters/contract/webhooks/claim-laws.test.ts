@@ -86,6 +86,9 @@ const MUTANTS: Mutants = {
     'takes the claims of a session away that is not heard of any more': (_, deliveries) => ({
         deliveries: { claim: (requests) => deliveries.claim(requests, null) },
     }),
+    'names a session that is silent where it is asked for, until it is ended': (_, deliveries) => ({
+        deliveries: { sessions: () => deliveries.sessions() },
+    }),
     'says of a session whether its process opens sealed URLs': (_, deliveries) => ({
         deliveries: { sessions: async () => (await deliveries.sessions()).map((session) => ({ ...session, opensUrls: true })) },
     }),

@@ -211,6 +211,18 @@ export const queueLaws: Laws<Bench> = {
         assert.deepEqual(seen, [job]);
     },
 
+    async 'says no more than once that jobs may be gone, where it can tell, while none are'({ queue, other, work, until }) {
+        const told = async (): Promise<readonly boolean[]> => [
+            (await queue.hasLostJobs?.()) ?? false,
+            (await other.hasLostJobs?.()) ?? false,
+        ];
+        await told();
+        const { seen } = await work('west');
+        await queue.add([jobFor('west')]);
+        await until(() => seen.length === 1);
+        assert.deepEqual(await told(), [false, false]);
+    },
+
     async 'refuses jobs after it was closed'({ queue }) {
         await queue.close();
         await assert.rejects(queue.add([jobFor('west')]), { code: 'UNAVAILABLE' });

@@ -1,14 +1,17 @@
+import pg from 'pg';
 import t from 'tap';
+import { postgresQueue, redisQueue } from '../../../adapters/bullmq/index.ts';
 import { inventoryAbilities } from '../../../adapters/contract/inventory/fixture.ts';
 import { recordAbilities } from '../../../adapters/contract/records/fixture.ts';
 import type { Ability } from '../../../adapters/contract/register-laws.ts';
-import { webhookAbilities } from '../../../adapters/contract/webhooks/stores.ts';
-import { memoryApiKeys, memoryInventory, memoryRecords, memoryWebhooks } from '../../../adapters/memory/index.ts';
+import { type WebhookStores, webhookAbilities } from '../../../adapters/contract/webhooks/stores.ts';
+import { memoryApiKeys, memoryInventory, memoryQueue, memoryRecords, memoryWebhooks } from '../../../adapters/memory/index.ts';
 import { postgresApiKeys, postgresInventory, postgresRecords, postgresWebhooks } from '../../../adapters/postgres/index.ts';
 import { openScanDatabase } from '../../../adapters/scan-database/index.ts';
 import type { Collection, InventoryStore } from '../../../lib/inventory/store.ts';
 import type { ApiKeyStore } from '../../../lib/keys/store.ts';
 import type { RecordStore } from '../../../lib/records/store.ts';
+import type { DeliveryQueue } from '../../../lib/webhooks/dispatching/delivery-queue.ts';
 import { databaseNamed } from '../postgres/databases.ts';
 import { scanDatabase } from '../scan-database/scan-database.ts';
 
@@ -60,6 +63,10 @@ const STATED: readonly (readonly [subject: string, abilities: string, stores: re
     ['webhooks', 'activity attempts content counts discarding holding idempotency notices ofExporters order overview pages', OWN],
     ['webhooks', 'rate replays responses retention subscriptions summaries traces', OWN],
     ['webhooks', 'notifications transactions', DATABASES],
+    ['webhooks', 'databaseOfDeliveries databaseOfExporters databaseOfSettings', OWN],
+    ['queue', 'hasLostJobs', ['queue in memory', 'queue on Redis']],
+    ['queue', 'address', ['queue on Redis', 'queue on PostgreSQL']],
+    ['queue', 'name', ['queue in memory', 'queue on Redis', 'queue on PostgreSQL']],
 ];
 
 /** What the table says of a store. */
@@ -91,11 +98,22 @@ function ofInventory(store: InventoryStore): readonly string[] {
     ];
 }
 
+/** Which of them say what their rows are in, without which stores of two databases are not refused together. */
+function databasesOf({ deliveries, exporters, settings }: Pick<WebhookStores, 'exporters' | 'deliveries' | 'settings'>): readonly string[] {
+    const named = Object.entries({ Deliveries: deliveries, Exporters: exporters, Settings: settings }).filter(
+        ([, { database }]) => database,
+    );
+    return of(
+        'webhooks',
+        named.map(([name]) => `databaseOf${name}`),
+    );
+}
+
 interface OwnStores {
     readonly inventory: InventoryStore;
     readonly keys: ApiKeyStore;
     readonly records: RecordStore;
-    readonly webhooks: object;
+    readonly webhooks: Pick<WebhookStores, 'exporters' | 'deliveries' | 'settings'>;
 }
 
 /** What a store of keys has beside what each must have. */
@@ -110,7 +128,17 @@ function ofOwn({ inventory, keys, records, webhooks }: OwnStores): readonly stri
         ),
         ...byLaws('records', recordAbilities, { store: records }),
         ...byLaws('webhooks', webhookAbilities, webhooks),
+        ...databasesOf(webhooks),
     ];
+}
+
+/** What a queue has beside what each must have. */
+function ofQueue({ name, address, hasLostJobs }: DeliveryQueue): readonly string[] {
+    const has = Object.entries({ name, address, hasLostJobs }).filter(([, ability]) => ability !== undefined);
+    return of(
+        'queue',
+        has.map(([ability]) => ability),
+    );
 }
 
 const sorted = (abilities: readonly string[]): readonly string[] => abilities.toSorted();
@@ -144,3 +172,18 @@ t.test('scan database', async (t) => {
     t.after(close);
     t.strictSame(sorted(ofInventory(inventory)), sorted(expected('scan database')));
 });
+
+/** Nothing of them is reached before they are asked for something. */
+const QUEUES: Readonly<Record<string, () => DeliveryQueue>> = {
+    'queue in memory': memoryQueue,
+    'queue on Redis': () => redisQueue({ url: 'redis://127.0.0.1:1' }),
+    'queue on PostgreSQL': () => postgresQueue({ pool: new pg.Pool() }),
+};
+
+for (const [name, create] of Object.entries(QUEUES)) {
+    t.test(name, async (t) => {
+        const queue = create();
+        t.teardown(() => queue.close());
+        t.strictSame(sorted(ofQueue(queue)), sorted(expected(name)));
+    });
+}

@@ -75,6 +75,7 @@ const MUTANTS: Readonly<Record<string, Mutant>> = {
     'adds nothing when given nothing': (queue) => ({
         add: (jobs) => (jobs.length === 0 ? Promise.reject(new Error('no jobs')) : queue.add(jobs)),
     }),
+    'says no more than once that jobs may be gone, where it can tell, while none are': () => ({ hasLostJobs: async () => true }),
     'refuses jobs after it was closed': () => ({ close: async () => {} }),
 };
 

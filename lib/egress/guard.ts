@@ -1,7 +1,7 @@
 import { isIP } from 'node:net';
-import { type Address, isFirstOf, isIn, NAME_PATTERN, normalName, parseAddress, parseBlock, sameAddress, unmapped } from '../addresses.ts';
+import { type Address, isFirstOf, isIn, NAME_PATTERN, normalName, parseAddress, parseBlock, unmapped } from '../addresses.ts';
 import { ScanwireError } from '../errors.ts';
-import { ownAddresses } from './own-host.ts';
+import { type IsOwnAddress, isOwnAddress } from './own-host.ts';
 import { destinations, isInternalName, isMetadataAddress, isMetadataName, specialUse } from './special-addresses.ts';
 
 /** What the operator allows. */
@@ -42,14 +42,14 @@ export interface EgressGuard {
 /**
  * A guard that lets calls out to public addresses that are none of this host, and to what the policy opens besides.
  *
- * @param own The addresses of this host.
+ * @param isOwn Tells the addresses of this host.
  * @throws ScanwireError `MISCONFIGURED` that names the position of the entry, from 1, and what is wrong with it.
  */
-export function egressGuard(policy: EgressPolicy, own: () => readonly string[] = ownAddresses): EgressGuard {
+export function egressGuard(policy: EgressPolicy, isOwn: IsOwnAddress = isOwnAddress): EgressGuard {
     const { allow, owners = {} } = (policy as Partial<EgressPolicy> | undefined) ?? {};
-    const guards = new Map(Object.entries(owners).map(([owner, opened]) => [owner, guardOpening(opened, `owners.${owner}`, own)]));
+    const guards = new Map(Object.entries(owners).map(([owner, opened]) => [owner, guardOpening(opened, `owners.${owner}`, isOwn)]));
     return {
-        ...guardOpening(allow as readonly string[], 'allow', own),
+        ...guardOpening(allow as readonly string[], 'allow', isOwn),
         ...(guards.size > 0 && { owners: structuredClone(owners), ofOwner: (owner) => guards.get(owner) }),
     };
 }
@@ -59,13 +59,13 @@ export function guardFor(guard: EgressGuard, owner: string | null): EgressGuard 
     return owner === null ? guard : (guard.ofOwner?.(owner) ?? guard);
 }
 
-function guardOpening(allow: readonly string[], field: string, own: () => readonly string[]): EgressGuard {
+function guardOpening(allow: readonly string[], field: string, isOwn: IsOwnAddress): EgressGuard {
     const opened = parseAllowList(allow, field);
 
     const judge = (address: Address, port: number | undefined): string | null => {
         if (!opened.ranges.some((range) => isIn(address, range.block) && (range.port === null || range.port === port))) {
             // What listens there may count on being asked by nobody else; a name that leads here cannot be seen when it is saved.
-            return specialUse(address) ?? (own().some((text) => sameAddress(text, String(address))) ? 'an address of this host' : null);
+            return specialUse(address) ?? (isOwn(address) ? 'an address of this host' : null);
         }
 
         // an opened NAT64 or tunnel range opens the way, not everything that it leads to

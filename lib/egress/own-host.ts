@@ -1,4 +1,5 @@
 import { hostname, type NetworkInterfaceInfo, networkInterfaces } from 'node:os';
+import { type Address, parseAddress, unmapped } from '../addresses.ts';
 import { processWarning } from '../process-warning.ts';
 
 /** What this machine is called and where it is reached. */
@@ -29,17 +30,44 @@ export function ownHost(): OwnHost {
     return { name: hostname(), addresses: interfaces.filter(({ internal }) => !internal).map(({ address }) => address) };
 }
 
-/** A host of containers has thousands of interfaces, and each new connection asks for its own addresses. Milliseconds. */
+/** How long a list that was read holds, in milliseconds: each new connection asks, and a host of containers has thousands of interfaces. */
 const KEPT_FOR = 1_000;
 
-let kept: { readonly addresses: readonly string[]; readonly at: number } | null = null;
+/** Whether an address, which is no IPv4-mapped one, is an address of this machine. */
+export type IsOwnAddress = (address: Address) => boolean;
 
-/** The addresses of this machine, which may change while it runs: those of a moment ago. */
-export function ownAddresses(): readonly string[] {
-    const now = performance.now();
-    if (kept === null || now - kept.at > KEPT_FOR) {
-        kept = { addresses: ownHost().addresses, at: now };
-    }
+/**
+ * Answers with what the machine had a moment ago, as its addresses may change while it runs. They are read at most once a second, and parsed
+ * only when others came up.
+ *
+ * @param read The addresses, as the system writes them.
+ * @param now Milliseconds.
+ */
+export function ownAddresses(
+    read: () => readonly string[] = () => ownHost().addresses,
+    now: () => number = () => performance.now(),
+): IsOwnAddress {
+    let readAt = Number.NEGATIVE_INFINITY;
+    let list: string | null = null;
+    let own: ReadonlySet<string> = new Set();
+    return (address) => {
+        if (now() - readAt > KEPT_FOR) {
+            readAt = now();
+            const texts = read();
+            const next = texts.join();
+            own = next === list ? own : new Set(texts.flatMap(comparable));
+            list = next;
+        }
 
-    return kept.addresses;
+        return own.has(address.toString());
+    };
 }
+
+/** None for what is no plain address, such as one with a zone. */
+function comparable(text: string): readonly string[] {
+    const address = parseAddress(text);
+    return address === null ? [] : [unmapped(address).toString()];
+}
+
+/** {@link ownAddresses} of this process: all guards look at one list. */
+export const isOwnAddress: IsOwnAddress = ownAddresses();

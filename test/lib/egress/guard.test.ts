@@ -1,8 +1,9 @@
 import { isIPv6 } from 'node:net';
 import fc from 'fast-check';
 import t from 'tap';
+import { parseAddress } from '../../../lib/addresses.ts';
 import { egressGuard } from '../../../lib/egress/guard.ts';
-import { ownAddresses, ownHost } from '../../../lib/egress/own-host.ts';
+import { isOwnAddress, ownAddresses, ownHost } from '../../../lib/egress/own-host.ts';
 
 const closed = egressGuard({ allow: [] });
 
@@ -56,7 +57,11 @@ t.test('opens public addresses only', async (t) => {
 
 t.test('closes the addresses of its own host, whatever name leads there, unless they are opened as private ones are', async (t) => {
     const addresses = ['8.8.4.4', '2606:4700::1', '10.0.0.5', 'fe80::1'];
-    const own = (): readonly string[] => addresses;
+    let now = 0;
+    const own = ownAddresses(
+        () => addresses,
+        () => now,
+    );
     const guard = egressGuard({ allow: [], owners: { 'customer-7': ['8.8.4.4'] } }, own);
     for (const address of ['8.8.4.4', '::ffff:8.8.4.4', '2606:4700::1', '2606:4700:0:0:0:0:0:1']) {
         t.equal(guard.vet(address, 'hooks.example.com', 443), 'an address of this host', address);
@@ -75,14 +80,51 @@ t.test('closes the addresses of its own host, whatever name leads there, unless 
 
     addresses.pop();
     addresses.push('1.1.1.1');
+    now += 1_001;
     t.equal(guard.vet('1.1.1.1'), 'an address of this host', 'as they are now');
 });
 
 t.test('knows the addresses of its host by itself', async (t) => {
-    for (const address of ownAddresses()) {
+    for (const address of ownHost().addresses) {
         t.type(closed.vet(address), 'string', address);
+        const parsed = parseAddress(address);
+        t.equal(parsed === null || isOwnAddress(parsed), true, address);
     }
-    t.strictSame(ownAddresses(), ownHost().addresses);
+});
+
+t.test('looks at the interfaces of its host once a second, and not again for each connection', async (t) => {
+    let now = 0;
+    let reads = 0;
+    let looks = 0;
+    const addresses = Array.from({ length: 5_000 }, (_, index) => `8.8.${index >> 8}.${index & 255}`);
+    const watched = new Proxy(addresses, {
+        get: (list, key, self) => {
+            looks += 1;
+            return Reflect.get(list, key, self) as unknown;
+        },
+    });
+    const read = (): readonly string[] => {
+        reads += 1;
+        return watched;
+    };
+    const guard = egressGuard(
+        { allow: [] },
+        ownAddresses(read, () => now),
+    );
+    const vetAll = (): void => {
+        for (const connection of addresses.keys()) {
+            guard.vet(`9.9.9.${connection & 255}`);
+        }
+    };
+
+    guard.vet('9.9.9.9');
+    const looksAtFirst = looks;
+    vetAll();
+    t.strictSame([reads, looks], [1, looksAtFirst]);
+    now += 1_001;
+    vetAll();
+    t.equal(reads, 2);
+    t.ok(looks < 2 * looksAtFirst, 'and parses none of those that it knows');
 });
 
 t.test('refuses whatever is not the plain text of an address', async (t) => {

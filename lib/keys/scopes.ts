@@ -1,11 +1,19 @@
 import type { StoredApiKey } from './store.ts';
 
 /** What a key may do. */
-export type ApiKeyScope = 'inventory:read' | 'records:read' | 'records:write' | 'deliveries:read' | 'events:publish' | 'admin';
+export type ApiKeyScope =
+    | 'inventory:read'
+    | 'secrets:read'
+    | 'records:read'
+    | 'records:write'
+    | 'deliveries:read'
+    | 'events:publish'
+    | 'admin';
 
 /** All scopes there are. */
 export const SCOPES: readonly ApiKeyScope[] = [
     'inventory:read',
+    'secrets:read',
     'records:read',
     'records:write',
     'deliveries:read',

@@ -13,11 +13,11 @@ import { type StoreFailure, toBoom, unavailable } from '../errors.ts';
 import { authSchema, claimInstance, type InstanceOptions, instanceSchema } from '../instance.ts';
 import { leadPathsBelow } from '../leading-paths.ts';
 import { MAX_STREAMS, maxStreamsSchema, type Streams, streamsOf } from '../open-streams.ts';
-import { bearerKey, licensed, needsScope, withStrategy, workspacesSeen } from '../route-authorization.ts';
+import { bearerKey, hasScope, licensed, needsScope, withStrategy, workspacesSeen } from '../route-authorization.ts';
 import { pathId, UNREAD_BODY, unsniffed } from '../route-parts.ts';
 import { streamCut, untilClosed, withFirst } from '../streamed-answers.ts';
 import { called } from './json-rpc.ts';
-import { MORE, type MoreLists, type MoreSource, moreRowOf, moreRows, moreSchema } from './more-lists.ts';
+import { MORE, type MoreLists, type MoreSource, moreRowOf, moreRows, moreSchema, SECRETS_DENIAL } from './more-lists.ts';
 import type { Asked, ListName, Reader, WholeInventory } from './rows.ts';
 import { rowOf, shownRows } from './shown-rows.ts';
 
@@ -141,7 +141,7 @@ function optionsOfEveryRoute({ auth = 'token', license, queryToken = false }: Me
 /** The same for clients who know of no header named token. */
 const BEARER_DENIAL = 'Access needs a valid licence on the server and a valid API key in the header Authorization: Bearer';
 
-/** Refusals in the form that clients read: a missing or wrong key is 401, and there is no 403. */
+/** Refusals in the form that clients read: a missing or wrong key is 401, where others say 403. */
 const asTheFramework: Lifecycle.Method = (request, h) => {
     const { response } = request;
     if (!('isBoom' in response)) {
@@ -149,7 +149,7 @@ const asTheFramework: Lifecycle.Method = (request, h) => {
     }
 
     const { statusCode, payload, headers } = response.output;
-    const code = statusCode === 403 ? 401 : statusCode;
+    const code = statusCode === 403 && payload.message !== SECRETS_DENIAL ? 401 : statusCode;
     const error = { code, message: payload.message === DENIAL ? BEARER_DENIAL : payload.message };
     return Object.entries<unknown>({ ...headers, ...(code === 401 && { 'www-authenticate': 'Bearer' }) }).reduce(
         (answer, [name, value]) => answer.header(name, String(value)),
@@ -166,7 +166,7 @@ const readOnly: Lifecycle.Method = () => {
 };
 
 function readerOf(request: Request): Reader {
-    return { seen: workspacesSeen(request), signal: untilClosed(request) };
+    return { seen: workspacesSeen(request), readsSecrets: hasScope(request, 'secrets:read'), signal: untilClosed(request) };
 }
 
 /** What a query asks for. @throws Boom 400 for an id, which belongs into the path. */
@@ -218,6 +218,9 @@ function show(row: Reading<Asked & { readonly id: number }>, streams?: Streams):
     };
 }
 
+/** Refusals whose status is the code of an error of JSON-RPC too; of others that of wrong parameters is. */
+const STATUS_CODES: ReadonlySet<number> = new Set([403, 404]);
+
 function rpc(source: Source): Lifecycle.Method {
     return async (request, h) => {
         try {
@@ -236,7 +239,7 @@ function rpc(source: Source): Lifecycle.Method {
             if (known.isServer) {
                 throw known;
             }
-            return rpcError(h, null, known.output.statusCode === 404 ? 404 : -32_602, known.message);
+            return rpcError(h, null, STATUS_CODES.has(known.output.statusCode) ? known.output.statusCode : -32_602, known.message);
         }
     };
 }

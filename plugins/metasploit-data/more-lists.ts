@@ -1,4 +1,5 @@
 /** The lists that no store of ours has, from one of the host's. */
+import * as Boom from '@hapi/boom';
 import Joi from 'joi';
 import { isObject } from '../../lib/schema-validation.ts';
 import {
@@ -41,6 +42,9 @@ export const moreSchema: Joi.ObjectSchema<MoreLists> = Joi.object<MoreLists>(
     Object.fromEntries(MORE.map((name) => [name, Joi.function()])),
 );
 
+/** What a key is told that may not read captured secrets: a good one, unlike those that are refused as a wrong one is. */
+export const SECRETS_DENIAL: string = 'The API key needs the scope secrets:read for what was captured';
+
 /** As many rows go out together. */
 const BATCH = 100;
 
@@ -53,7 +57,7 @@ export interface MoreSource {
 /**
  * The rows of a list of a workspace that are asked for; none where the host has no such list.
  *
- * @throws ScanwireError `NOT_FOUND`, field `workspace`; `INVALID_INPUT`, field `address`.
+ * @throws ScanwireError `NOT_FOUND`, field `workspace`; `INVALID_INPUT`, field `address`. Boom 403 for a key without the scope.
  */
 export async function* moreRows(
     { store, more }: MoreSource,
@@ -63,6 +67,7 @@ export async function* moreRows(
 ): AsyncIterable<readonly object[]> {
     const read = more[name];
     if (read !== undefined) {
+        assertReadsSecrets(reader);
         const workspace = await workspaceNamed(store, asked.workspace, reader);
         yield* ofAddressesAndText(store, workspace.id, batchesOf(name, read, workspace, reader), { ...asked, id: undefined }, reader);
     }
@@ -75,6 +80,7 @@ export async function* moreRowOf(
     asked: Asked & { readonly id: number },
     reader: Reader,
 ): AsyncIterable<readonly object[]> {
+    assertReadsSecrets(reader);
     const named = asked.workspace === undefined ? await namesSeen(source, reader) : [asked.workspace];
     for (const workspace of named) {
         for await (const batch of moreRows(source, name, { ...asked, workspace }, reader)) {
@@ -84,6 +90,12 @@ export async function* moreRowOf(
                 return;
             }
         }
+    }
+}
+
+function assertReadsSecrets({ readsSecrets }: Reader): void {
+    if (!readsSecrets) {
+        throw Boom.forbidden(SECRETS_DENIAL);
     }
 }
 

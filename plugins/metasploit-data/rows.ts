@@ -23,6 +23,8 @@ export const AT_ONCE = 10;
 export interface Reader extends ReadOptions {
     /** The only workspaces that there are for the key; null for all. */
     readonly seen: ReadonlySet<number> | null;
+    /** Whether it may read what was captured. */
+    readonly readsSecrets: boolean;
     readonly signal: AbortSignal;
 }
 

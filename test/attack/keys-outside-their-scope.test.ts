@@ -26,7 +26,7 @@ const PATHS = [
     `${HOST}/services/1/vulns`,
     '/rest_api/v2/unknown',
 ];
-const OTHERS: readonly ApiKeyScope[] = ['records:read', 'records:write', 'deliveries:read', 'events:publish', 'admin'];
+const OTHERS: readonly ApiKeyScope[] = ['secrets:read', 'records:read', 'records:write', 'deliveries:read', 'events:publish', 'admin'];
 
 async function served(store: ApiKeyStore): Promise<Server> {
     const server = Hapi.server({ debug: false });

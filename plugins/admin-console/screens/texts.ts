@@ -92,6 +92,7 @@ export const texts = {
         scopes: 'Scopes',
         opens: {
             'inventory:read': 'Reads workspaces and hosts with all that belongs to them, by the REST API.',
+            'secrets:read': 'Reads captured secrets, where an application of yours gives them to clients of Metasploit.',
             'records:read': 'Reads HTTPS scan records.',
             'records:write': 'Checks and stores HTTPS scan records.',
             'deliveries:read': 'Looks up what became of deliveries.',

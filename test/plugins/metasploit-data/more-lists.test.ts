@@ -34,16 +34,17 @@ async function served(more: unknown, options: Partial<MetasploitDataOptions> = {
     const all = { store, license: alwaysLicensed(), more: more as NonNullable<MetasploitDataOptions['more']>, ...options };
     await server.register({ plugin: metasploitData, options: all });
     const { create } = server.plugins['token-auth'];
-    const { key } = await create('console');
+    const { key } = await create('console', { scopes: ['inventory:read', 'secrets:read'] });
     const ask = async (path: string, { bearer = key, payload }: { readonly bearer?: string; readonly payload?: object } = {}) => {
         const request = { url: `/api/v1${path}`, headers: { authorization: `Bearer ${bearer}` } };
         const answer = await server.inject(payload === undefined ? request : { ...request, method: 'POST', payload });
         return { status: answer.statusCode, body: JSON.parse(answer.payload) };
     };
     const ids = async (path: string, bearer = key) => (await ask(path, { bearer })).body.data.map(({ id }: { id: number }) => id);
-    const rpc = async (method: string, ...params: object[]) =>
-        (await ask('/json-rpc', { payload: { jsonrpc: '2.0', method, id: 1, params } })).body;
-    return { server, create, key, ask, ids, rpc };
+    const rpcOf = async (bearer: string, method: string, ...params: object[]) =>
+        (await ask('/json-rpc', { bearer, payload: { jsonrpc: '2.0', method, id: 1, params } })).body;
+    const rpc = async (method: string, ...params: object[]) => await rpcOf(key, method, ...params);
+    return { server, create, key, ask, ids, rpc, rpcOf };
 }
 
 t.test('lists what the host gives, by workspace, address and text, as it is', async (t) => {
@@ -78,7 +79,7 @@ t.test('shows one row, of any workspace that the key sees', async (t) => {
     const { ask, create } = await served({ loots });
     t.match((await ask('/loots/3')).body, { data: { id: 3, of: 'lab' } });
     t.match((await ask('/loots/2?workspace=default')).body, { data: { id: 2 } });
-    const { key: bearer } = await create('lab', { workspaces: [2] });
+    const { key: bearer } = await create('lab', { workspaces: [2], scopes: ['inventory:read', 'secrets:read'] });
     for (const [path, limited] of [
         ['/loots/3?workspace=default', false],
         ['/loots/9', false],
@@ -89,6 +90,41 @@ t.test('shows one row, of any workspace that the key sees', async (t) => {
     }
     t.equal((await ask('/loots', { bearer })).status, 404, 'default is not seen');
     t.match(await ask('/loots?workspace=lab', { bearer }), { status: 200, body: { data: [{ id: 3 }] } });
+});
+
+t.test('shows what was captured to keys with the scope for it only', async (t) => {
+    const { server, create, ask, rpcOf } = await served({ loots, credentials: loots });
+    const read: string[] = [];
+    const watched = (asked: MoreAsked) => {
+        read.push(asked.workspace.name);
+        return [];
+    };
+    const { key: byDefault } = await create('console');
+    const { key: others } = await create('others', {
+        scopes: ['inventory:read', 'records:read', 'records:write', 'deliveries:read', 'events:publish', 'admin'],
+    });
+    for (const bearer of [byDefault, others]) {
+        for (const path of ['/loots', '/loots/1', '/loots/1?workspace=lab', '/credentials', '/credentials/3', '/loots?workspace=nobody']) {
+            const refused = { status: 403, body: { error: { code: 403, message: /needs the scope secrets:read/ } } };
+            t.match(await ask(path, { bearer }), refused, path);
+        }
+        for (const method of ['db.loots', 'db.creds']) {
+            t.match(await rpcOf(bearer, method), { error: { code: 403, message: /secrets:read/ } }, method);
+        }
+        t.same(await ask('/logins', { bearer }), { status: 200, body: { data: [] } }, 'there is nothing to keep from anybody');
+        t.equal((await ask('/hosts', { bearer })).status, 200);
+    }
+    const { key: alone } = await create('alone', { scopes: ['secrets:read'] });
+    t.equal((await ask('/loots', { bearer: alone })).status, 401, 'which stands for no other scope');
+    const { ask: askAgain, create: createAgain } = await served({ logins: watched });
+    t.equal((await askAgain('/logins', { bearer: (await createAgain('b')).key })).status, 403);
+    t.same(read, [], 'the function of the host is not asked');
+    t.equal((await server.inject({ url: '/api/v1/loots', headers: { authorization: 'Bearer wrong' } })).statusCode, 401);
+});
+
+t.test('leaves it to the strategy of an application who reads what was captured', async (t) => {
+    const { server } = await served({ loots }, { auth: false });
+    t.equal((await server.inject('/api/v1/loots')).statusCode, 200);
 });
 
 t.test('answers db.loots and db.creds from the same lists', async (t) => {

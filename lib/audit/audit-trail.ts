@@ -12,7 +12,7 @@ export interface AuditEntry {
     readonly actor: string;
     /** Name of the operation, for example `revokeKey`. */
     readonly operation: string;
-    /** What it was done to: an id, or the name of a workspace; null where there is none. */
+    /** What it was done to: an id, or the name of a workspace, `old → new` of one that was renamed; null where there is none. */
     readonly subject: string | null;
     /** `done`, else the code of the error; null while it is under way, and where the process has died or could not write it. */
     readonly outcome: string | null;
@@ -123,7 +123,8 @@ export function auditTrail(options: AuditTrailOptions): AuditTrail {
     };
 }
 
-const MAX_TEXT = 200;
+/** Room for both names of a workspace that is renamed. */
+const MAX_TEXT = 520;
 
 /** Comes from outside: what no database takes, or nobody can read, must not keep it out of the trail. */
 function plain<Text extends string | null>(text: Text): Text {

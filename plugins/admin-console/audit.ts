@@ -79,7 +79,8 @@ const RULES: { readonly [Name in OperationName]: Rule<Name> | null } = {
     listWorkspaces: null,
     showWorkspace: null,
     updateWorkspace: { subject: ({ name }) => name },
-    renameWorkspace: { subject: ({ name }) => name },
+    // Whoever looks for what is called so now finds here what it was, and the other way round.
+    renameWorkspace: { subject: ({ name, to }) => `${name} → ${to}` },
     removeWorkspace: { subject: ({ name }) => name },
     listHosts: null,
     showHost: null,

@@ -66,7 +66,7 @@ const auditEntrySchema: Joi.ObjectSchema = Joi.object({
     at: date.description('When it began'),
     actor: text.description('Who'),
     operation: id().example('revokeKey'),
-    subject: nullableText.description('What it was done to: an id, or the name of a workspace'),
+    subject: nullableText.description('What it was done to: an id, or the name of a workspace; both names of one that was renamed'),
     outcome: nullableText.description(
         '`done`, else the code of the error; null while it is under way, and where that could not be written',
     ),

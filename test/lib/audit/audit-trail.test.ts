@@ -59,9 +59,9 @@ t.test('says that what something came to could not be written, which is all that
 
 t.test('writes texts from outside as somebody can read them', async (t) => {
     const { trail } = trailed();
-    await trail.record({ ...DEED, subject: `a\0b\n${'x'.repeat(500)}` }, async () => {});
+    await trail.record({ ...DEED, subject: `a\0b\n${'x'.repeat(900)}` }, async () => {});
     const [entry] = await trail.list();
-    t.equal(entry?.subject, `a\uFFFDb\uFFFD${'x'.repeat(196)}`);
+    t.equal(entry?.subject, `a\uFFFDb\uFFFD${'x'.repeat(516)}`);
 });
 
 t.test('keeps entries for as long as it is told, 30 days by default', async (t) => {

@@ -68,6 +68,22 @@ t.test('tells who has changed what, and what it came to, oldest last', async (t)
     t.equal(listed.body.length, 1);
 });
 
+t.test('tells what a workspace was called before, and what it is called now', async (t) => {
+    const { ask, trail, system } = await served(t);
+    const long = 'n'.repeat(255);
+    await system.inventory.importHosts('lab', (async function* () {})());
+    await ask('POST', '/workspaces/lab/rename', { to: 'office' });
+    await ask('POST', '/workspaces/office/rename', { to: long });
+    await ask('POST', `/workspaces/${long}/rename`, { to: 'm'.repeat(255) });
+    await ask('POST', '/workspaces/lab/rename', { to: 'other' });
+    t.same((await trail()).map(told).reverse(), [
+        ['ada', 'renameWorkspace', 'lab → office', 'done'],
+        ['ada', 'renameWorkspace', `office → ${long}`, 'done'],
+        ['ada', 'renameWorkspace', `${long} → ${'m'.repeat(255)}`, 'done'],
+        ['ada', 'renameWorkspace', 'lab → other', 'NOT_FOUND'],
+    ]);
+});
+
 t.test('tells nothing of who was not let in', async (t) => {
     const { ask, trail } = await served(t);
     t.equal((await ask('POST', '/keys', { name: 'x' }, { session: 'eve' })).status, 403);

@@ -1,12 +1,12 @@
 import { randomBytes } from 'node:crypto';
 import { createReadStream, existsSync } from 'node:fs';
-import { readdir, readFile, rename, rm, stat } from 'node:fs/promises';
-import { join } from 'node:path';
+import { mkdir, readFile, rename, rm, stat } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 import type { Server } from '@hapi/hapi';
 import { errorCode, ScanwireError } from '../lib/errors.ts';
 import { packed, unpacked } from '../lib/gunzip.ts';
-import { tarEntry, unpackTar } from '../lib/tar.ts';
-import type { DataFolder } from './data-folder.ts';
+import { type Belongs, tarEntry, unpackTar } from '../lib/tar.ts';
+import { assertUnused, type DataFolder, unusable } from './data-folder.ts';
 import { openInput } from './input-file.ts';
 import { writeOutput } from './output/write-output.ts';
 import type { Stores } from './stores.ts';
@@ -33,6 +33,15 @@ const DATABASE_TAR = 'database.tar';
 
 /** What of a data folder belongs to its database and is made only once. */
 const BESIDE = ['key-ring.json', 'license/license.jws', 'license/public-key.pem', 'license/signing-key.pem'];
+
+/** What PostgreSQL has at the top of its data directory, and of a copy of one. */
+const OF_DATABASE =
+    /^\/?(?:PG_VERSION|backup_label|base|global|pg_[a-z_]+|(?:postgresql(?:\.auto)?|pg_hba|pg_ident)\.conf|postmaster\.(?:pid|opts))(?:\/|$)/;
+const ofDatabase: Belongs = (name) => OF_DATABASE.test(name);
+
+const FILES: ReadonlySet<string> = new Set([DATABASE_TAR, ...BESIDE]);
+const ofBackup: Belongs = (name, kind) =>
+    name.startsWith(`${DATABASE}/`) ? ofDatabase(name.slice(DATABASE.length + 1), kind) : kind === 'file' && FILES.has(name);
 
 /**
  * Writes a backup, for its owner's eyes only.
@@ -81,36 +90,39 @@ export function addBackup(admin: Server, backUpTo: (file: string) => Promise<Bac
 }
 
 /**
- * Makes a data folder of a backup. It gets its name when it is whole. Memory does not depend on the size of the backup.
+ * Makes a data folder of a backup. It gets its name when it is whole, and nothing is left of what is refused. Memory does not depend on
+ * the size of the backup.
  *
- * @throws ScanwireError `CONFLICT` when the folder holds anything, `INVALID_INPUT` for a file that cannot be read, is no whole backup or
- *     expands beyond all measure.
+ * @throws ScanwireError `CONFLICT` when the folder holds anything, `MISCONFIGURED` when it cannot be made, `INVALID_INPUT` for a file that cannot
+ *     be read, is no whole backup, has what no backup of ours has or expands beyond all measure.
  */
-export async function restore({ path }: DataFolder, file: string): Promise<void> {
-    const found = await readdir(path).catch(unlessMissing);
-    if (found !== null && found.length > 0) {
-        throw new ScanwireError('CONFLICT', `${path} holds something already: name an empty or a new folder with --data`, {
-            field: 'data',
-        });
-    }
-
+export async function restore(folder: DataFolder, file: string): Promise<void> {
+    const { path } = folder;
+    await assertUnused(folder);
     const { source } = await openInput(file);
     const unfinished = `${path}.${randomBytes(4).toString('hex')}`;
     try {
-        await whole(file, unpackTar(unpacked(source), unfinished));
-        const database = join(unfinished, DATABASE);
-        const tar = join(unfinished, DATABASE_TAR);
-        if (existsSync(tar)) {
-            await whole(file, unpackTar(createReadStream(tar), database));
-            await rm(tar);
-        } else if (!existsSync(database)) {
-            throw new ScanwireError('INVALID_INPUT', `${file} is no backup: it holds no database`);
-        }
-
+        await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+        await unpackBackup(file, source, unfinished);
         // Takes the place of an empty folder, and of no other.
         await rename(unfinished, path);
+    } catch (cause) {
+        throw cause instanceof ScanwireError ? cause : unusable(path, cause);
     } finally {
         await rm(unfinished, { recursive: true, force: true });
+    }
+}
+
+async function unpackBackup(file: string, source: AsyncIterable<Uint8Array>, into: string): Promise<void> {
+    await whole(file, unpackTar(unpacked(source), into, ofBackup));
+    const database = join(into, DATABASE);
+    const tar = join(into, DATABASE_TAR);
+    if (existsSync(tar)) {
+        await whole(file, unpackTar(createReadStream(tar), database, ofDatabase));
+        await rm(tar);
+    }
+    if (!existsSync(join(database, 'PG_VERSION'))) {
+        throw new ScanwireError('INVALID_INPUT', `${file} is no backup: it holds no database`);
     }
 }
 

@@ -1,6 +1,6 @@
 import { chmod, link, lstat, mkdir, readdir, readFile, rm } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
-import { ScanwireError } from '../lib/errors.ts';
+import { errorCode, ScanwireError } from '../lib/errors.ts';
 
 /** Where a deployment is when nothing else is said. */
 export const DEFAULT_DATA = './scanwire-data';
@@ -69,6 +69,32 @@ export async function prepareDataFolder(folder: DataFolder): Promise<void> {
     }
 }
 
+/** Nothing may be where a folder is to be made, but an empty one. @throws ScanwireError `CONFLICT`; `MISCONFIGURED` for a link or a file. */
+export async function assertUnused(folder: DataFolder): Promise<void> {
+    const { path } = folder;
+    const found = await lstat(path).catch(unlessMissing(path));
+    if (found?.isSymbolicLink() === true) {
+        throw linked(path);
+    }
+
+    const names = await readdir(path).catch(unlessMissing(path));
+    if (names !== null && names.length > 0) {
+        throw new ScanwireError('CONFLICT', `${path} holds something already: name an empty or a new folder with --data`, {
+            field: 'data',
+        });
+    }
+}
+
+function unlessMissing(path: string) {
+    return (cause: unknown): null => {
+        if (errorCode(cause) === 'ENOENT') {
+            return null;
+        }
+
+        throw unusable(path, cause);
+    };
+}
+
 /**
  * Whether there is a data folder. Looked at before anything in it is believed: a folder that somebody else has put there would collect
  * secrets, or answer in the place of the server.
@@ -101,7 +127,7 @@ async function namesIn(path: string): Promise<readonly string[]> {
 async function assertOwned(path: string, names: readonly string[] = []): Promise<number> {
     const found = await lstat(path);
     if (found.isSymbolicLink()) {
-        throw refused(`${path} is a link: name the folder that it leads to with --data`);
+        throw linked(path);
     }
 
     const user = process.getuid?.();
@@ -126,11 +152,16 @@ function modeText(mode: number): string {
     return (mode & 0o7777).toString(8).padStart(4, '0');
 }
 
+function linked(path: string): ScanwireError {
+    return refused(`${path} is a link: name the folder that it leads to with --data`);
+}
+
 function refused(message: string): ScanwireError {
     return new ScanwireError('MISCONFIGURED', message, { field: 'data' });
 }
 
-function unusable(path: string, cause: unknown): ScanwireError {
+/** What is said of a folder that cannot be used, by the error of the system. */
+export function unusable(path: string, cause: unknown): ScanwireError {
     const { code = 'unknown error' } = cause as NodeJS.ErrnoException;
     return code === 'EEXIST' || code === 'ENOTDIR'
         ? refused(`${path} is a file: name a folder with --data`)

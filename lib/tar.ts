@@ -1,6 +1,6 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { ScanwireError } from './errors.ts';
+import { errorCode, ScanwireError } from './errors.ts';
 
 /*
  * Tar files of our own making, and those of PGlite. By hand: they hold plain files and folders only, and PGlite's `loadDataDir` makes
@@ -12,9 +12,22 @@ type Bytes = AsyncIterable<Uint8Array> | Iterable<Uint8Array>;
 
 const BLOCK = 512;
 const FILE = '0';
-const DIRECTORY = '5';
+const FOLDER = '5';
+/** What an entry is, by its type; a link or a device is nothing that comes from us. */
+const KINDS: Readonly<Record<string, EntryKind>> = { [FILE]: 'file', [FOLDER]: 'folder' };
+/** Below the folder, or its root as PGlite writes it: no name leads out of it. */
+const PLAIN_NAME = /^\/?(?!\.{1,2}(?:\/|$))[\w.-]+(?:\/(?!\.{1,2}(?:\/|$))[\w.-]+)*$/;
+const OCTAL = /^[0-7]+ ?$/;
 /** Where a header has the sum of its bytes, and in how many. */
 const SUM = { at: 148, length: 8 };
+
+/** What is unpacked; an archive may have both only. */
+export type EntryKind = 'file' | 'folder';
+
+/** Whether an entry belongs into an archive, by its name as it stands there. */
+export type Belongs = (name: string, kind: EntryKind) => boolean;
+
+const ZEROS = Buffer.alloc(BLOCK);
 
 /** What stands behind the last file. */
 export const TAR_END: Buffer = Buffer.alloc(2 * BLOCK);
@@ -36,7 +49,7 @@ export function tarPadding(size: number): Uint8Array {
 
 /** A folder in a tar file, for its owner's eyes only. */
 export function tarFolder(name: string): Uint8Array {
-    return header(`${name}/`, { mode: '0000700', size: 0, type: DIRECTORY });
+    return header(name, { mode: '0000700', size: 0, type: FOLDER });
 }
 
 function header(name: string, { mode, size, type }: { readonly mode: string; readonly size: number; readonly type: string }): Buffer {
@@ -63,23 +76,19 @@ function header(name: string, { mode, size, type }: { readonly mode: string; rea
  * Unpacks a tar file into a folder that does not exist yet, as it comes: memory does not depend on its size. It is read to its end, so
  * that the source can tell of damage behind the last file.
  *
- * @throws ScanwireError `INVALID_INPUT` for what is no tar file, was cut off or has files outside of its folder; what the source throws.
+ * @param belongs Asked of each entry, whose name leads nowhere out of the folder; all do by default.
+ * @throws ScanwireError `INVALID_INPUT` for what is no tar file or was cut off, and for an entry, which it names, that does not belong into it,
+ *     is neither a file nor a folder, or takes the place of another one; what the source throws.
  */
-export async function unpackTar(tar: Bytes, folder: string): Promise<void> {
+export async function unpackTar(tar: Bytes, folder: string, belongs: Belongs = () => true): Promise<void> {
     await mkdir(folder, { mode: 0o700 });
     const reader = readerOf(tar);
     try {
         // The end is said by a block of zeros.
-        for (let header = await reader.block(); header[0] !== 0; header = await reader.block()) {
-            const { path, size, directory } = entryOf(header, folder);
-            if (directory) {
-                await mkdir(path, { recursive: true, mode: 0o700 });
-            } else {
-                await mkdir(dirname(path), { recursive: true, mode: 0o700 });
-                await writeFile(path, reader.take(size), { mode: 0o600 });
-            }
-
-            for await (const _ of reader.take(directory ? size + paddingOf(size) : paddingOf(size))) {
+        for (let header = await reader.block(); !header.equals(ZEROS); header = await reader.block()) {
+            const entry = entryOf(header, belongs);
+            await write(entry, folder, reader.take(entry.size));
+            for await (const _ of reader.take(paddingOf(entry.size))) {
                 // Nobody's bytes.
             }
         }
@@ -91,23 +100,53 @@ export async function unpackTar(tar: Bytes, folder: string): Promise<void> {
 }
 
 interface Entry {
-    readonly path: string;
-    /** In bytes. */
+    /** As it stands there. */
+    readonly name: string;
+    /** In bytes; a folder has none. */
     readonly size: number;
-    readonly directory: boolean;
+    readonly kind: EntryKind;
 }
 
-function entryOf(header: Buffer, folder: string): Entry {
+function entryOf(header: Buffer, belongs: Belongs): Entry {
     if (Number.parseInt(text(header, SUM.at, SUM.length), 8) !== sumOf(header)) {
         throw new ScanwireError('INVALID_INPUT', 'The archive is no tar file');
     }
 
-    const path = join(folder, text(header, 345, 155), text(header, 0, 100));
-    if (!`${path}/`.startsWith(`${folder}/`)) {
-        throw new ScanwireError('INVALID_INPUT', 'The archive has files outside of its folder');
+    const name = [text(header, 345, 155), text(header, 0, 100)].filter((part) => part !== '').join('/');
+    const kind = KINDS[text(header, 156, 1)];
+    if (kind === undefined) {
+        throw refused(name, 'which is neither a file nor a folder');
     }
 
-    return { path, size: Number.parseInt(text(header, 124, 12), 8) || 0, directory: text(header, 156, 1) === DIRECTORY };
+    if (!PLAIN_NAME.test(name) || !belongs(name, kind)) {
+        throw refused(name, 'which does not belong into it');
+    }
+
+    const size = text(header, 124, 12);
+    if (!OCTAL.test(size) || (kind === 'folder' && Number.parseInt(size, 8) > 0)) {
+        throw refused(name, 'whose size is none');
+    }
+
+    return { name, size: Number.parseInt(size, 8), kind };
+}
+
+function refused(name: string, why: string, cause?: unknown): ScanwireError {
+    return new ScanwireError('INVALID_INPUT', `The archive has ${JSON.stringify(name)}, ${why}`, { cause });
+}
+
+/** What comes up where one entry is in the place of another one. */
+const TAKEN: ReadonlySet<string> = new Set(['EEXIST', 'EISDIR', 'ENOTDIR']);
+
+async function write({ name, kind }: Entry, folder: string, content: AsyncIterable<Uint8Array>): Promise<void> {
+    const path = join(folder, name);
+    try {
+        await mkdir(kind === 'folder' ? path : dirname(path), { recursive: true, mode: 0o700 });
+        if (kind === 'file') {
+            await writeFile(path, content, { mode: 0o600, flag: 'wx' });
+        }
+    } catch (cause) {
+        throw TAKEN.has(errorCode(cause)) ? refused(name, 'which takes the place of another entry', cause) : cause;
+    }
 }
 
 function readerOf(source: Bytes) {

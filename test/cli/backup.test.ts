@@ -123,12 +123,14 @@ t.test('takes nothing for a backup that is none, and leaves no half of one', asy
     const archive = (...entries: readonly (readonly Uint8Array[])[]) => gzipSync(Buffer.concat([...entries.flat(), TAR_END]));
     const empty = Buffer.alloc(0);
     writeFileSync(file, archive(tarEntry('../outside', empty)));
-    await refused(/files outside of its folder/);
+    await refused(/no whole backup: The archive has "\.\.\/outside", which does not belong into it/);
     writeFileSync(file, gzipSync('something else '.repeat(100)));
     await refused(/no whole backup: The archive is no tar file/);
     writeFileSync(file, archive(tarEntry('database.tar', Buffer.concat(tarEntry('PG_VERSION', Buffer.alloc(2000)).slice(0, 1)))));
     await refused(/no whole backup: The archive was cut off/);
     const whole = archive(tarEntry('database.tar', TAR_END));
+    writeFileSync(file, whole);
+    await refused(/holds no database/);
     writeFileSync(file, overwritten(whole, whole.length - 8, 1));
     await refused(/no whole backup: The gzip file is damaged or was cut off/);
 

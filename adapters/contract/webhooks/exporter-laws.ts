@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
+import { PLAIN_SETTINGS, type PlainSettings, UNPLACED_SETTINGS } from '../../../lib/webhooks/exporters/plain-settings.ts';
 import { assertFields, only, present } from '../assertions.ts';
 import type { Laws } from '../register-laws.ts';
-import { at, sampleOutcome, success, type WebhookBench } from './fixture.ts';
+import { at, sampleOutcome, success, unlikeDefault, type WebhookBench } from './fixture.ts';
 
 const FULL = {
     name: 'Ünïcode "quoted" \\ \u2028 🦉',
@@ -28,13 +29,16 @@ const FULL = {
     authentication: ['basic', 'ca'],
     sealedAuthentication: 'v1:four',
     schedule: [0, 5000, 31 * 86_400_000],
-    rate: 7,
 } as const;
+
+/** Of the plain settings that no other laws are about, something else than what each is by default, and that. */
+const SET: Partial<PlainSettings> = Object.fromEntries(UNPLACED_SETTINGS.map((name) => [name, unlikeDefault(PLAIN_SETTINGS[name])]));
+const UNSET: Partial<PlainSettings> = Object.fromEntries(UNPLACED_SETTINGS.map((name) => [name, PLAIN_SETTINGS[name].byDefault]));
 
 /** Exporters as they are stored, changed and removed. */
 export const exporterLaws: Laws<WebhookBench> = {
     async 'returns an exporter as it was inserted'(bench) {
-        const full = await bench.addExporter(FULL);
+        const full = await bench.addExporter({ ...FULL, ...SET });
         const plain = await bench.addExporter();
         assert.deepEqual(await bench.exporters.get(full.id), full);
         assert.deepEqual(await bench.exporters.get(plain.id), plain);
@@ -59,9 +63,9 @@ export const exporterLaws: Laws<WebhookBench> = {
     },
 
     async 'changes what a patch holds and nothing else'(bench) {
-        const exporter = await bench.addExporter(FULL);
+        const exporter = await bench.addExporter({ ...FULL, ...SET });
         const other = await bench.addExporter();
-        const patch = { name: '', signatures: ['base64'], schedule: null, headerNames: ['a', 'b'] } as const;
+        const patch = { ...UNSET, name: '', signatures: ['base64'], schedule: null, headerNames: ['a', 'b'] } as const;
         const changed = { ...exporter, ...patch, updatedAt: at(99) };
         assert.deepEqual(await bench.update(exporter.id, patch, at(99)), changed);
         assert.deepEqual(await bench.exporters.list(), [other, changed]);

@@ -14,6 +14,7 @@ import type {
 import type { NewEvent, Recipients } from '../../../lib/webhooks/events/new-event.ts';
 import { newExporter, newExporterSchema, type StoredExporter } from '../../../lib/webhooks/exporters/exporter.ts';
 import type { ExporterPatch } from '../../../lib/webhooks/exporters/exporter-patch.ts';
+import type { PlainSetting } from '../../../lib/webhooks/exporters/plain-settings.ts';
 import type { BreakerRules } from '../../../lib/webhooks/outcomes/breaker.ts';
 import type { Outcome, OutcomeCode } from '../../../lib/webhooks/outcomes/outcome.ts';
 import { assertFields, only, present } from '../assertions.ts';
@@ -31,6 +32,26 @@ export function at(milliseconds: number): Date {
 export function sampleExporter(overrides: Partial<StoredExporter> = {}): StoredExporter {
     const settings = checked(newExporterSchema, { name: 'siem', url: 'https://receiver.example/hook' });
     return { ...newExporter(randomUUID(), settings, at(0)), sealedSecret: 'sealed', state: 'running', ...overrides };
+}
+
+/** Something that a plain setting can be and is not by default. */
+export function unlikeDefault(setting: PlainSetting): unknown {
+    switch (setting.as) {
+        case 'text':
+            return 'Ü"\\🦉';
+        case 'names':
+            return ['idr_*', 'other'];
+        case 'number':
+            return setting.max;
+        case 'flag':
+            return setting.byDefault === false;
+        case 'choice':
+            return setting.of.find((choice) => choice !== setting.byDefault);
+        case 'choices':
+            return setting.of.toReversed();
+        case 'json':
+            return { all: [] };
+    }
 }
 
 /** An event to publish. */

@@ -4,6 +4,7 @@ import type { ExporterNotice } from '../../../lib/webhooks/events/exporter-notic
 import type { StoredExporter } from '../../../lib/webhooks/exporters/exporter.ts';
 import type { ExporterSummary } from '../../../lib/webhooks/exporters/exporter-lists.ts';
 import type { ExporterStore } from '../../../lib/webhooks/exporters/exporter-store.ts';
+import { byPlainSetting, type SettingName } from '../../../lib/webhooks/exporters/plain-settings.ts';
 import { patchRefusal, storeRefusals } from '../../../lib/webhooks/store-refusals.ts';
 import { guarded, type Row, type Time, uuidOrNull, withDates } from '../database.ts';
 import { isUniqueViolation, joinedError } from '../database-errors.ts';
@@ -12,16 +13,12 @@ import { removeExporter } from './exporter-removal.ts';
 
 type ExporterRow = Row<StoredExporter>;
 
-/** Every field of a stored exporter, each a column, and whether it is a time. */
-const EXPORTER_FIELDS: { readonly [Field in keyof StoredExporter]: 'value' | 'time' } = {
+/** Every field of a stored exporter but its plain settings, each a column, and whether it is a time. */
+const OWN_FIELDS: { readonly [Field in Exclude<keyof StoredExporter, SettingName>]: 'value' | 'time' } = {
     id: 'value',
-    name: 'value',
     url: 'value',
-    collector: 'value',
     type: 'value',
     legacy: 'value',
-    trust: 'value',
-    signatures: 'value',
     schedule: 'value',
     headerNames: 'value',
     state: 'value',
@@ -34,18 +31,12 @@ const EXPORTER_FIELDS: { readonly [Field in keyof StoredExporter]: 'value' | 'ti
     sealedFormatSecret: 'value',
     authentication: 'value',
     sealedAuthentication: 'value',
-    kinds: 'value',
-    filter: 'value',
-    format: 'value',
-    template: 'value',
-    rate: 'value',
-    ordered: 'value',
-    afterExhausted: 'value',
     owner: 'value',
     createdAt: 'time',
     updatedAt: 'time',
 };
 
+const EXPORTER_FIELDS = { ...OWN_FIELDS, ...byPlainSetting(() => 'value') };
 const FIELDS = Object.keys(EXPORTER_FIELDS) as (keyof StoredExporter)[];
 const TIMES = FIELDS.filter((field) => EXPORTER_FIELDS[field] === 'time');
 

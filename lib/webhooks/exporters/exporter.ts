@@ -1,46 +1,17 @@
 import Joi from 'joi';
-import { nameSchema } from '../../schema-validation.ts';
-import type { Filter } from '../events/filter.ts';
+import { nameSchema, subjectOf } from '../../schema-validation.ts';
 import type { HeaderPairs } from '../messages/message-headers.ts';
 import { MAX_DELAY } from '../outcomes/retry-schedule.ts';
-import {
-    AFTER_EXHAUSTED,
-    type AfterExhausted,
-    type ExportType,
-    SIGNATURE_FORMS,
-    type SignatureForm,
-    TRUST_SETTINGS,
-    type Trust,
-} from '../setting-values.ts';
+import type { ExportType } from '../setting-values.ts';
 import { type AuthenticationPart, type AuthenticationSettings, authenticationSchemas, partAuthentication } from './authentication.ts';
+import { byPlainSetting, PLAIN_SETTINGS, type PlainSetting, type PlainSettings, type SettingName } from './plain-settings.ts';
 
 /** Settings that a user configures and that are stored as they are, but for the URL. {@link newExporterSchema} has their rules and defaults. */
-export interface StoredSettings {
+export interface StoredSettings extends PlainSettings {
     /** Absolute http or https URL of the receiver, normalised. */
     readonly url: string;
-    /** May be empty; goes out as `webhook_name` of a `test`. */
-    readonly name: string;
-    /** Name of the collector that sends for it: a pool of workers, for example those inside a customer's network. */
-    readonly collector: string;
-    readonly trust: Trust;
-    /** Forms of the signature, the preferred one first. */
-    readonly signatures: readonly SignatureForm[];
     /** Retry delays of its own in milliseconds, null for the default schedule. */
     readonly schedule: readonly number[] | null;
-    /** The kinds of events that it gets, each a name or the beginning of names before a `*`; null for all but those about exporters (`exporter_…`). */
-    readonly kinds: readonly string[] | null;
-    /** What the body of an event must be like for it, null for any. */
-    readonly filter: Filter | null;
-    /** What is sent of an event: `native` for its body as it is. */
-    readonly format: string;
-    /** The document of the format `template`, else null. */
-    readonly template: unknown;
-    /** The most attempts a second, by all workers together; null for as many as it takes. */
-    readonly rate: number | null;
-    /** Whether it gets events that were published with the same order key one after another. */
-    readonly ordered: boolean;
-    /** Where the exporter is ordered: whether deliveries behind one that failed for good go on, or wait until that one is replayed, discarded or erased. */
-    readonly afterExhausted: AfterExhausted;
 }
 
 /** A configured receiver, as people see it: without secrets and header values, and with only those parts of the URL that cannot hold a token. */
@@ -117,7 +88,7 @@ export interface NewExporterSettings extends ExporterSettings {
 }
 
 /** Name of the collector that exporters belong to unless they say otherwise. */
-export const DEFAULT_COLLECTOR = 'default';
+export const DEFAULT_COLLECTOR: string = PLAIN_SETTINGS.collector.byDefault;
 
 /** Collector names become queue names. */
 export const COLLECTOR_PATTERN: RegExp = /^[A-Za-z0-9_-]{1,64}$/;
@@ -127,40 +98,54 @@ export const collectorSchema: Joi.StringSchema = Joi.string()
     .pattern(COLLECTOR_PATTERN)
     .messages({ 'string.pattern.base': '{{#label}} must be 1 to 64 letters, digits, "-" and "_"' });
 
+/** The rules of plain settings that are narrower than those of their kinds. */
+const OWN_RULES: Readonly<Partial<Record<SettingName, Joi.Schema>>> = {
+    collector: collectorSchema,
+    filter: Joi.object().unknown(),
+};
+
+/** What a plain setting of a kind may be. */
+function kindSchema(setting: PlainSetting): Joi.Schema {
+    switch (setting.as) {
+        case 'text':
+            return nameSchema.max(setting.max);
+        case 'number':
+            return Joi.number().integer().min(setting.min).max(setting.max);
+        case 'flag':
+            return Joi.boolean();
+        case 'choice':
+            return Joi.string().valid(...setting.of);
+        case 'choices':
+            return Joi.array()
+                .items(Joi.string().valid(...setting.of))
+                .min(1)
+                .unique();
+        case 'names':
+            return Joi.array().items(Joi.string()).min(1).max(setting.max).unique();
+        case 'json':
+            return Joi.alternatives(Joi.object().unknown(), Joi.array());
+    }
+}
+
+/** The rules of plain settings, without their defaults. */
+const plainSchemas = byPlainSetting((setting, name): Joi.Schema => {
+    const { byDefault, about, without } = setting;
+    const rule = OWN_RULES[name] ?? kindSchema(setting);
+    const described = rule.description(subjectOf(byDefault === null ? `${about}; null for ${without}` : about));
+    // What is empty by default may be emptied.
+    return byDefault === null || byDefault === '' ? described.allow(byDefault) : described;
+});
+
 /** The rules of {@link StoredSettings}. */
 export const settingSchemas: { readonly [Setting in keyof StoredSettings]: Joi.Schema } = {
     url: Joi.string().max(2048).description('Where to POST, http or https'),
-    name: nameSchema.allow('').description('Goes out as webhook_name'),
-    collector: collectorSchema.description('Pool of workers that sends for it'),
-    trust: Joi.string()
-        .valid(...TRUST_SETTINGS)
-        .description("How far the receiver's certificate is trusted"),
-    signatures: Joi.array()
-        .items(Joi.string().valid(...SIGNATURE_FORMS))
-        .min(1)
-        .unique()
-        .description('Forms of the signature'),
+    ...plainSchemas,
     schedule: Joi.array()
         .items(Joi.number().integer().min(1000).max(MAX_DELAY))
         .min(1)
         .max(30)
         .allow(null)
         .description('Retry delays in milliseconds; null for the default ones'),
-    kinds: Joi.array()
-        .items(Joi.string())
-        .min(1)
-        .max(100)
-        .unique()
-        .allow(null)
-        .description('Kinds of events that it gets, a * at the end for all that begin so; null for all'),
-    filter: Joi.object().unknown().allow(null).description('What the body of an event must be like for it; null for any'),
-    format: Joi.string().max(64).description('What is sent of an event'),
-    template: Joi.alternatives(Joi.object().unknown(), Joi.array()).allow(null).description('Document of the format template'),
-    rate: Joi.number().integer().min(1).max(1000).allow(null).description('The most attempts a second; null for any'),
-    ordered: Joi.boolean().description('Whether events with the same order key go one after another'),
-    afterExhausted: Joi.string()
-        .valid(...AFTER_EXHAUSTED)
-        .description('What becomes of those after one of their order key that failed for good'),
 };
 
 /** The rules for the name of an owner, which the application chooses. */
@@ -184,20 +169,10 @@ export type CheckedExporterSettings = Required<Omit<NewExporterSettings, 'secret
 /** The rules of {@link NewExporterSettings}, with their defaults. */
 export const newExporterSchema: Joi.ObjectSchema<CheckedExporterSettings> = Joi.object({
     ...configurableSchemas,
+    ...byPlainSetting(({ byDefault }, name) => plainSchemas[name].default(byDefault as Joi.BasicType)),
     url: configurableSchemas.url.required(),
-    name: configurableSchemas.name.default(''),
     headers: configurableSchemas.headers.default([]),
-    collector: configurableSchemas.collector.default(DEFAULT_COLLECTOR),
-    trust: configurableSchemas.trust.default('strict'),
-    signatures: configurableSchemas.signatures.default(['base64']),
     schedule: configurableSchemas.schedule.default(null),
-    kinds: configurableSchemas.kinds.default(null),
-    filter: configurableSchemas.filter.default(null),
-    format: configurableSchemas.format.default('native'),
-    template: configurableSchemas.template.default(null),
-    rate: configurableSchemas.rate.default(null),
-    ordered: configurableSchemas.ordered.default(false),
-    afterExhausted: configurableSchemas.afterExhausted.default('skip'),
     owner: ownerSchema.allow(null).default(null).description('Whose it is: it gets events of this owner only; null for those of all'),
     legacy: Joi.boolean().default(false).description('Dates from before the detection rules library: starts with `investigation_legacy`'),
 })

@@ -1,10 +1,11 @@
 import { commander } from './command.ts';
 
-/** Parses an option that is a whole number. */
-export function wholeNumber(min: number, max: number): (text: string) => number {
+/** Parses an option that is a whole number. @param unit May stand behind it. */
+export function wholeNumber(min: number, max: number, unit = ''): (text: string) => number {
     return (text) => {
-        const value = Number(text);
-        if (!/^\d+$/.test(text) || value < min || value > max) {
+        const digits = text.endsWith(unit) ? text.slice(0, text.length - unit.length) : text;
+        const value = Number(digits);
+        if (!/^\d+$/.test(digits) || value < min || value > max) {
             throw new commander.InvalidArgumentError(`It must be a whole number from ${min} to ${max}.`);
         }
 
@@ -14,7 +15,7 @@ export function wholeNumber(min: number, max: number): (text: string) => number 
 
 /** `20/s` or `20` as 20. */
 export function perSecond(text: string): number {
-    return wholeNumber(1, 1000)(text.endsWith('/s') ? text.slice(0, -2) : text);
+    return wholeNumber(1, 1000, '/s')(text);
 }
 
 /** Gathers the values of an option that may be there several times. */

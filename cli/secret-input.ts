@@ -1,5 +1,6 @@
 import type { Command } from 'commander';
 import { ScanwireError } from '../lib/errors.ts';
+import { PLAIN_SETTINGS, SETTING_NAMES } from '../lib/webhooks/exporters/plain-settings.ts';
 import type { HeaderPairs } from '../lib/webhooks/messages/message-headers.ts';
 import { readText } from './input-file.ts';
 import { repeated } from './option-values.ts';
@@ -64,7 +65,8 @@ export type HiddenName = keyof typeof SOURCES;
 /** Options that name a file, any of which may be stdin. */
 const FILES: readonly string[] = [
     ...Object.values(SOURCES).map(([file]) => file),
-    ...['ca', 'clientCert', 'filter', 'template', 'tlsCert', 'scanDatabaseFile'],
+    ...SETTING_NAMES.filter((name) => PLAIN_SETTINGS[name].as === 'json'),
+    ...['ca', 'clientCert', 'tlsCert', 'scanDatabaseFile'],
 ];
 
 /** What comes after the first would read nothing, or what was meant for another. @throws ScanwireError `INVALID_INPUT`. */

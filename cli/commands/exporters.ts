@@ -1,23 +1,25 @@
-import type { Command } from 'commander';
+import type { Command, Option } from 'commander';
 import { ScanwireError } from '../../lib/errors.ts';
 import type { AuthenticationPart } from '../../lib/webhooks/exporters/authentication.ts';
 import type { Exporter, ExporterSettings, NewExporterSettings } from '../../lib/webhooks/exporters/exporter.ts';
 import type { Backlog, BacklogAge, ShownExporter } from '../../lib/webhooks/exporters/exporter-health.ts';
 import type { ExporterChanges } from '../../lib/webhooks/exporters/exporter-patch.ts';
-import type { ReceiverWarning } from '../../lib/webhooks/exporters/receiver-url.ts';
 import {
-    AFTER_EXHAUSTED,
-    EXPORT_TYPES,
-    RULE_SETS,
-    type RuleSet,
-    SIGNATURE_FORMS,
-    TRUST_SETTINGS,
-} from '../../lib/webhooks/setting-values.ts';
+    PLAIN_SETTINGS,
+    type PlainSetting,
+    type PlainSettings,
+    plainText,
+    SETTING_NAMES,
+    type SettingName,
+    UNPLACED_SETTINGS,
+} from '../../lib/webhooks/exporters/plain-settings.ts';
+import type { ReceiverWarning } from '../../lib/webhooks/exporters/receiver-url.ts';
+import { EXPORT_TYPES, RULE_SETS, type RuleSet } from '../../lib/webhooks/setting-values.ts';
 import type { TestView, WarnedExporter } from '../../plugins/admin-console/operations.ts';
 import { addAuthentication, authenticationOf } from '../authentication-input.ts';
-import { type Answer, type Call, command, definedFields } from '../command.ts';
+import { type Answer, type Call, command, commander, definedFields } from '../command.ts';
 import { readJson } from '../input-file.ts';
-import { perSecond, repeated, span } from '../option-values.ts';
+import { repeated, span, wholeNumber } from '../option-values.ts';
 import { aligned, countText, relativeTime, table, utcTime } from '../output/table.ts';
 import { isDelivered, testText } from '../output/test-result.ts';
 import { addHeaders, addSecret, addUrl, assertOneStdin, headersOf, hiddenText, secretOf, urlOf } from '../secret-input.ts';
@@ -41,8 +43,6 @@ export function define(exporters: Command): void {
         .option('--overlap <span>', 'how long the former secret goes on signing, such as 2h, 0 for not at all (default: 1d)', span)
         .option('--keep-headers', 'send headers and credentials to the new URL although it leads elsewhere')
         .addOption(update.createOption('--type <type>', 'export type').choices(EXPORT_TYPES))
-        .option('--no-rate', 'as many attempts a second as it takes')
-        .option('--no-ordered', 'events of an order key go without waiting for each other')
         .option('--start', 'start it as well');
 
     command(exporters, 'start <id>', 'start it and send a test event', async ({ args: [id = ''], perform }) =>
@@ -80,25 +80,48 @@ export function define(exporters: Command): void {
 }
 
 function addSettings(target: Command, creating: boolean): Command {
-    const trust = target.createOption('--trust <trust>', "trust in the receiver's certificate");
-    const afterExhausted = target.createOption(
-        '--after-exhausted <what>',
-        'what becomes of those after one of their key that failed for good',
-    );
-    addUrl(target, creating).option('--name <name>', 'goes out as webhook_name');
-    return addAuthentication(addHeaders(addSecret(target, creating ? 'signing secret' : 'new signing secret')), !creating)
-        .option('--kinds <kinds>', 'kinds of events that it gets, with commas; a * at the end for all that begin so', namesOf)
-        .option('--filter <file>', 'what the body of an event must be like, read from a JSON file, - for stdin')
-        .option('--format <format>', 'what is sent of an event: native, cloudevents, slack …')
-        .option('--template <file>', 'document of the format template, read from a JSON file')
+    addAuthentication(addHeaders(addSecret(addUrl(target, creating), creating ? 'signing secret' : 'new signing secret')), !creating);
+    for (const setting of Object.values(PLAIN_SETTINGS)) {
+        target.addOption(settingOption(setting));
+        if (!creating && setting.without !== undefined) {
+            target.option(setting.flag.replace(/^--([\w-]+).*/, '--no-$1'), setting.without);
+        }
+    }
+    return target
         .option('--format-secret-file <file>', 'what the format needs and nobody may see, read from a file, - for stdin')
-        .option('--format-secret-env <variable>', 'the same, taken from an environment variable')
-        .option('--collector <name>', 'worker pool that sends for it')
-        .option('--rate <n/s>', 'the most attempts a second, by all workers together', perSecond)
-        .option('--ordered', 'events with the same order key go one after another')
-        .addOption(afterExhausted.choices(AFTER_EXHAUSTED))
-        .addOption(trust.choices(TRUST_SETTINGS))
-        .option('--signature <form>', `${SIGNATURE_FORMS.join(', ')}; repeatable`, repeated);
+        .option('--format-secret-env <variable>', 'the same, taken from an environment variable');
+}
+
+/** The flag of a plain setting. */
+function settingOption(setting: PlainSetting): Option {
+    const option = (more = ''): Option => new commander.Option(setting.flag, `${setting.about}${more}`);
+    switch (setting.as) {
+        case 'number':
+            return option().argParser(wholeNumber(setting.min, setting.max, setting.unit));
+        case 'choice':
+            return option().choices(setting.of);
+        case 'choices':
+            return option(`: ${setting.of.join(', ')}; repeatable`).argParser(repeated);
+        case 'names':
+            return option('; with commas between them').argParser(namesOf);
+        case 'json':
+            return option(', read from a JSON file, - for stdin');
+        default:
+            return option();
+    }
+}
+
+/** The plain settings that flags name. */
+async function plainSettingsOf(options: Call['options']): Promise<Partial<PlainSettings>> {
+    const given = SETTING_NAMES.map(async (name) => [name, await settingGiven(PLAIN_SETTINGS[name], options)] as const);
+    return definedFields<PlainSettings>(Object.fromEntries(await Promise.all(given)) as Record<SettingName, unknown>);
+}
+
+/** What the flag of a plain setting says; undefined where it was not given. */
+async function settingGiven(setting: PlainSetting, options: Call['options']): Promise<unknown> {
+    const given = options[settingOption(setting).attributeName()];
+    const isDropped = given === false && setting.byDefault === null;
+    return isDropped ? null : setting.as === 'json' && given !== undefined ? await readJson(String(given)) : given;
 }
 
 /** `a, b` as `['a', 'b']`. */
@@ -166,25 +189,13 @@ async function listed({ perform }: Call): Promise<Answer> {
 
 async function settingsOf(options: Call['options']): Promise<Partial<ExporterSettings>> {
     assertOneStdin(options);
-    const { name, collector, rate, ordered, afterExhausted, trust, signature, kinds, filter, format, template } = options;
-    const settings = definedFields<Omit<ExporterSettings, 'schedule' | AuthenticationPart>>({
-        kinds,
-        filter: filter === undefined ? undefined : await readJson(String(filter)),
-        format,
-        template: template === undefined ? undefined : await readJson(String(template)),
-        formatSecret: (await hiddenText('formatSecret', options))?.trim(),
+    const settings = definedFields<Omit<ExporterSettings, 'schedule' | SettingName | AuthenticationPart>>({
         url: await urlOf(options),
-        name,
         secret: await secretOf(options),
         headers: await headersOf(options),
-        collector,
-        rate: rate === false ? null : rate,
-        ordered,
-        afterExhausted,
-        trust,
-        signatures: signature,
+        formatSecret: (await hiddenText('formatSecret', options))?.trim(),
     });
-    return { ...settings, ...(await authenticationOf(options)) };
+    return { ...settings, ...(await plainSettingsOf(options)), ...(await authenticationOf(options)) };
 }
 
 function plainAnswer(exporter: Exporter): Answer {
@@ -213,13 +224,25 @@ function warningFact({ message }: ReceiverWarning): Fact {
 
 type Fact = readonly [name: string, value: string];
 
+function settingFact(name: SettingName, exporter: Exporter): Fact {
+    const setting: PlainSetting = PLAIN_SETTINGS[name];
+    const text = plainText(name, exporter);
+    return [titleOf(name), text !== '' && setting.as === 'number' ? `${text}${setting.unit ?? ''}` : text];
+}
+
+/** `After exhausted` for `afterExhausted`. */
+function titleOf(setting: SettingName): string {
+    return sentence(setting.replaceAll(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`));
+}
+
 /** Those that have a value. */
 function factsText(facts: readonly Fact[]): Promise<string> {
     return aligned(facts.filter(([, value]) => value !== ''));
 }
 
 function exporterFacts(exporter: Exporter, more: readonly Fact[] = []): readonly Fact[] {
-    const { id, name, url, collector, type, owner, kinds, filter, format, trust, signatures, headerNames, authentication, rate } = exporter;
+    const { id, name, url, type, owner, headerNames, authentication } = exporter;
+    const plain = (...names: readonly SettingName[]): readonly Fact[] => names.map((each) => settingFact(each, exporter));
     return [
         ['Id', id],
         ['Name', name],
@@ -227,16 +250,11 @@ function exporterFacts(exporter: Exporter, more: readonly Fact[] = []): readonly
         ...more,
         ['State', exporter.stopReason === null ? exporter.state : `${exporter.state}: ${exporter.stopReason}`],
         ['Paused', exporter.pausedAt === null ? '' : `since ${utcTime(exporter.pausedAt)}`],
-        ['Collector', collector],
-        ['Rate', rate === null ? '' : `${rate}/s`],
+        ...plain('collector', ...UNPLACED_SETTINGS),
         ['Ordered', exporter.ordered ? `by order key; after one that failed for good: ${exporter.afterExhausted}` : ''],
         ['Type', type],
         ['Owner', owner ?? ''],
-        ['Kinds', kinds?.join(', ') ?? ''],
-        ['Filter', filter === null ? '' : JSON.stringify(filter)],
-        ['Format', format],
-        ['Trust', trust],
-        ['Signatures', signatures.join(', ')],
+        ...plain('kinds', 'filter', 'format', 'trust', 'signatures'),
         ['Headers', headerNames.join(', ')],
         ['Authentication', authentication.join(', ')],
     ];

@@ -1,5 +1,5 @@
 import { type AuthenticationPart, type AuthenticationSettings, OAUTH_METHODS } from '../../../lib/webhooks/exporters/authentication.ts';
-import { FormFault } from './languages.ts';
+import { FormFault, type Texts } from './languages.ts';
 import type { Templates } from './renderer.ts';
 
 /*
@@ -14,14 +14,7 @@ const PARTS = `{% for part in parts %}{% assign words = t.exporters.authenticati
 <label><input type="checkbox" name="drop" value="{{ part.name }}"{% if part.isDropped %} checked{% endif %}> {{ t.exporters.dropPart }}</label>{% endif %}
 {% if part.isAgain %}{% render 'give-up', name: part.name, text: t.exporters.giveUpPart %}{% endif %}
 {% for field in part.fields %}{% if field.isAgain %}{% render 'asked-again', name: field.path %}{% endif %}{% assign label = words[field.name][0] %}{% assign hint = words[field.name][1] %}
-{% case field.as %}
-{% when 'flag' %}<label><input type="checkbox" name="{{ field.path }}"{% if field.value != '' %} checked{% endif %}> {{ label }}</label>
-{% render 'said', field: field.path, hint: hint, error: error %}
-{% when 'choice' %}<label>{{ label }} <select name="{{ field.path }}" {% render 'state', field: field.path, error: error %}>{% for choice in field.choices %}{% assign value = choice %}{% if forloop.first %}{% assign value = '' %}{% endif %}<option value="{{ value }}"{% if value == field.value %} selected{% endif %}>{{ t.exporters.oauthMethods[choice] }}</option>{% endfor %}</select>
-{% render 'said', field: field.path, error: error %}</label>
-{% when 'lines' %}{% render 'text', field: field.path, label: label, value: field.value, hint: hint, again: field.isAgain, error: error %}
-{% else %}{% render 'input', field: field.path, type: field.as, label: label, value: field.value, hint: hint, again: field.isAgain, error: error %}
-{% endcase %}{% endfor %}</fieldset></details>
+{% render 'control', field: field.path, as: field.as, value: field.value, choices: field.choices, label: label, hint: hint, again: field.isAgain, error: error %}{% endfor %}</fieldset></details>
 {% endfor %}`;
 
 /** What is wrong with a part as a whole; of a part that is one field, the field says it. */
@@ -141,7 +134,13 @@ function pathOf(part: string, { name }: Field): string {
 }
 
 /** What the form shows of each part. @param set The parts that the exporter has. */
-export function shownParts({ texts, dropped, missing }: TypedAuthentication, set: readonly AuthenticationPart[]): readonly object[] {
+export function shownParts(
+    { texts, dropped, missing }: TypedAuthentication,
+    set: readonly AuthenticationPart[],
+    { exporters }: Texts,
+): readonly object[] {
+    // What is not chosen is the first one.
+    const choices = OAUTH_METHODS.map((method, index) => [index === 0 ? '' : method, exporters.oauthMethods[method]]);
     return ORDER.map((name) => {
         const fields = FIELDS[name].map((field) => {
             const path = pathOf(name, field);
@@ -153,7 +152,7 @@ export function shownParts({ texts, dropped, missing }: TypedAuthentication, set
                 path,
                 value: isSecret ? '' : text,
                 isAgain: missing.includes(path) || (isSecret && text !== ''),
-                choices: OAUTH_METHODS,
+                choices,
             };
         });
         const isDropped = dropped.includes(name);

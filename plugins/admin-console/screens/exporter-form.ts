@@ -1,17 +1,8 @@
-import { DEFAULT_COLLECTOR, type Exporter, type NewExporterSettings } from '../../../lib/webhooks/exporters/exporter.ts';
+import type { Exporter, NewExporterSettings } from '../../../lib/webhooks/exporters/exporter.ts';
 import type { ExporterChanges } from '../../../lib/webhooks/exporters/exporter-patch.ts';
 import type { HeaderChanges, HeaderPairs } from '../../../lib/webhooks/messages/message-headers.ts';
 import { generateSecret } from '../../../lib/webhooks/messages/signing-secret.ts';
-import {
-    AFTER_EXHAUSTED,
-    type AfterExhausted,
-    EXPORT_TYPES,
-    type ExportType,
-    FORMATS,
-    SIGNATURE_FORMS,
-    type SignatureForm,
-    type Trust,
-} from '../../../lib/webhooks/setting-values.ts';
+import { EXPORT_TYPES, type ExportType, FORMATS } from '../../../lib/webhooks/setting-values.ts';
 import {
     authenticationIn,
     authenticationTemplates,
@@ -20,8 +11,17 @@ import {
     type TypedAuthentication,
     typedAuthentication,
 } from './authentication-form.ts';
-import { FormFault, filled } from './languages.ts';
+import type { Texts } from './languages.ts';
 import type { Templates } from './renderer.ts';
+import {
+    defaultSettings,
+    settingControls,
+    settingsIn,
+    settingTemplates,
+    shownSettings,
+    type TypedSettings,
+    typedSettings,
+} from './setting-fields.ts';
 
 /*
  * The form of an exporter, for a new one and for one that there is. Fields are called as the settings are, so that a refusal finds the
@@ -33,7 +33,7 @@ const FORM = `{% render 'form', action: action, name: title %}{% render 'error',
 <label>{{ t.exporters.kind }} <select name="kind"><option selected value="webhook">{{ t.exporters.universal }}</option></select></label>
 {% render 'input', field: 'collector', label: t.exporters.collector, value: values.collector, hint: t.exporters.collectorHint, required: true, list: 'collectors', error: error %}
 <datalist id="collectors">{% for name in collectors %}<option value="{{ name }}"></option>{% endfor %}</datalist>
-{% render 'input', field: 'name', label: t.exporters.name, value: values.name, hint: t.exporters.nameHint, error: error %}
+{% render 'setting', setting: settings.name, error: error %}
 {% render 'input', field: 'url', label: t.exporters.url, value: values.url, hint: t.exporters.urlHint, required: true, error: error %}
 {% if isNew %}{% render 'input', field: 'secret', label: t.exporters.secret, value: values.secret, hint: t.exporters.secretHint, required: true, id: 'secret', error: error %}{% render 'copy', id: 'secret' %}{% endif %}
 </fieldset>
@@ -50,22 +50,20 @@ const FORM = `{% render 'form', action: action, name: title %}{% render 'error',
 <label><input type="checkbox" name="trustSelfSigned"{% if values.trust == 'self-signed' %} checked{% endif %}> {{ t.exporters.trustSelfSigned }}</label>
 {% render 'said', field: 'trust', hint: t.exporters.trustHint, error: error %}</fieldset>
 <details{% if values.open %} open{% endif %}><summary>{{ t.exporters.more }}</summary>
-{% render 'input', field: 'kinds', label: t.exporters.kinds, value: values.kinds, hint: t.exporters.kindsHint, error: error %}
-{% render 'text', field: 'filter', label: t.exporters.filter, value: values.filter, hint: t.exporters.filterHint, error: error %}
+{% render 'setting', setting: settings.kinds, error: error %}
+{% render 'setting', setting: settings.filter, error: error %}
 {% render 'input', field: 'format', label: t.exporters.format, value: values.format, hint: t.exporters.formatHint, list: 'formats', error: error %}
 <datalist id="formats">{% for name in formats %}<option value="{{ name }}"></option>{% endfor %}</datalist>
-{% render 'text', field: 'template', label: t.exporters.template, value: values.template, hint: t.exporters.templateHint, error: error %}
+{% render 'setting', setting: settings.template, error: error %}
 {% render 'input', field: 'formatSecret', type: 'password', label: t.exporters.formatSecret, value: '', hint: t.exporters.formatSecretHint, again: values.formatSecretAgain, error: error %}
 {% if values.formatSecretAgain %}{% render 'asked-again', name: 'formatSecret' %}{% render 'give-up', name: 'formatSecret', text: t.exporters.giveUpFormatSecret %}{% endif %}
 <fieldset><legend>{{ t.exporters.order }}</legend>
 <label><input type="checkbox" name="ordered"{% if values.ordered %} checked{% endif %}> {{ t.exporters.ordered }}</label>
-<label>{{ t.exporters.afterExhausted }} <select name="afterExhausted">{% for what in afterExhausted %}<option value="{{ what }}"{% if what == values.afterExhausted %} selected{% endif %}>{{ t.exporters.afters[what] }}</option>{% endfor %}</select></label>
+{% render 'setting', setting: settings.afterExhausted, error: error %}
 {% render 'said', field: 'ordered', hint: t.exporters.orderHint, error: error %}</fieldset>
-<fieldset><legend>{{ t.exporters.signatures }}</legend>
-{% for form in forms %}<label><input type="checkbox" name="signatures" value="{{ form }}"{% if values.signatures contains form %} checked{% endif %}> {{ form }}</label>
-{% endfor %}{% render 'said', field: 'signatures', error: error %}</fieldset>
+{% render 'setting', setting: settings.signatures, error: error %}
 {% render 'exporter-preview', preview: preview, action: action %}
-{% render 'input', field: 'rate', label: t.exporters.rate, value: values.rate, hint: t.exporters.rateHint, error: error %}
+{% for setting in others %}{% render 'setting', setting: setting, error: error %}{% endfor %}
 <fieldset><legend>{{ t.exporters.authentication }}</legend>{% render 'authentication-parts', parts: parts, error: error %}</fieldset>
 {% if isNew %}{% if isOwned %}{% else %}{% render 'input', field: 'owner', label: t.exporters.owner, value: values.owner, hint: t.exporters.ownerHint, error: error %}{% endif %}
 <label><input type="checkbox" name="legacy"{% if values.legacy %} checked{% endif %}> {{ t.exporters.legacy }}</label>{% endif %}
@@ -75,12 +73,10 @@ const FORM = `{% render 'form', action: action, name: title %}{% render 'error',
 `;
 
 /** The form of an exporter, and its parts. */
-export const formTemplates: Templates = { 'exporter-form': FORM, ...authenticationTemplates };
+export const formTemplates: Templates = { 'exporter-form': FORM, ...settingTemplates, ...authenticationTemplates };
 
 /** What the fields of the form hold. */
-export interface ExporterValues {
-    readonly collector: string;
-    readonly name: string;
+export interface ExporterValues extends TypedSettings {
     readonly url: string;
     readonly secret: string;
     readonly headers: HeaderPairs;
@@ -89,18 +85,9 @@ export interface ExporterValues {
     readonly dropHeaders: boolean;
     readonly keepHeaders: boolean;
     readonly type: string;
-    readonly trust: Trust;
-    readonly kinds: string;
-    readonly filter: string;
-    readonly format: string;
-    readonly template: string;
     readonly formatSecret: string;
     /** Whether a form that is shown again asks for it again. */
     readonly formatSecretAgain: boolean;
-    readonly ordered: boolean;
-    readonly afterExhausted: string;
-    readonly signatures: readonly string[];
-    readonly rate: string;
     readonly authentication: TypedAuthentication;
     readonly owner: string;
     readonly legacy: boolean;
@@ -115,7 +102,8 @@ const EMPTY_ROWS: HeaderPairs = Array.from({ length: ROWS }, () => ['', ''] as c
 /** What a form for a new exporter begins with: a secret is there already. */
 export function newValues(): ExporterValues {
     return {
-        ...valuesOf(new URLSearchParams({ collector: DEFAULT_COLLECTOR, format: 'native', signatures: 'base64', start: 'on' })),
+        ...valuesOf(new URLSearchParams({ start: 'on' })),
+        ...defaultSettings(),
         secret: generateSecret(),
         open: false,
     };
@@ -123,18 +111,9 @@ export function newValues(): ExporterValues {
 
 /** What a form for an exporter begins with. @param exporter With its whole URL. */
 export function valuesFrom(exporter: Exporter): ExporterValues {
-    const { headerNames, collector, name, url, type, trust, kinds, filter, format, template, rate, ordered, afterExhausted, signatures } =
-        exporter;
-    const json = (value: unknown): string => (value === null ? '' : JSON.stringify(value, null, 2));
-    const texts = {
-        kinds: kinds?.join(', ') ?? '',
-        filter: json(filter),
-        template: json(template),
-        rate: rate === null ? '' : String(rate),
-    };
+    const { headerNames, url, type } = exporter;
     const headers = [...headerNames.map((header) => [header, ''] as const), ...EMPTY_ROWS];
-    const chosen = { headers, collector, name, url, type, trust, format, ordered, afterExhausted, signatures };
-    return { ...newValues(), ...chosen, ...texts, secret: '', start: false };
+    return { ...newValues(), ...shownSettings(exporter), headers, url, type, secret: '', start: false };
 }
 
 /** What was typed into the form. */
@@ -144,8 +123,7 @@ export function valuesOf(form: URLSearchParams): ExporterValues {
     const values = form.getAll('headerValue');
     const rows = form.getAll('headerName').map((name, index) => [name, values[index] ?? ''] as const);
     return {
-        collector: text('collector'),
-        name: text('name'),
+        ...typedSettings(form),
         url: text('url'),
         secret: text('secret'),
         headers: rows.length === 0 || form.has('moreHeaders') ? [...rows, ...EMPTY_ROWS] : rows,
@@ -154,16 +132,8 @@ export function valuesOf(form: URLSearchParams): ExporterValues {
         keepHeaders: form.has('keepHeaders'),
         type: text('type') || 'investigation',
         trust: form.has('trustAll') ? 'all' : form.has('trustSelfSigned') ? 'self-signed' : 'strict',
-        kinds: text('kinds').trim(),
-        filter: text('filter').trim(),
-        format: text('format'),
-        template: text('template').trim(),
         formatSecret,
         formatSecretAgain: formatSecret !== '' || missingIn(form).includes('formatSecret'),
-        ordered: form.has('ordered'),
-        afterExhausted: form.get('afterExhausted') ?? 'skip',
-        signatures: form.getAll('signatures'),
-        rate: text('rate').trim(),
         authentication: typedAuthentication(form),
         owner: text('owner'),
         legacy: form.has('legacy'),
@@ -180,21 +150,11 @@ export function newSettings(values: ExporterValues): NewExporterSettings {
 
 /** What the form changes of an exporter; secrets that are left empty stay. @throws ScanwireError as {@link newSettings}. */
 export function changesOf(values: ExporterValues, before?: Pick<Exporter, 'type' | 'headerNames'>): ExporterChanges {
-    const { name, url, collector, trust, signatures, kinds, filter, format, template, formatSecret, rate, type } = values;
+    const { url, formatSecret, type } = values;
     const headers = headersIn(values, before?.headerNames);
     return {
-        name,
+        ...settingsIn(values),
         url,
-        collector,
-        trust,
-        signatures: signatures as readonly SignatureForm[],
-        kinds: kinds === '' ? null : kinds.split(',').map((kind) => kind.trim()),
-        filter: jsonIn('filter', filter) as NonNullable<ExporterChanges['filter']>,
-        format,
-        template: jsonIn('template', template),
-        ordered: values.ordered,
-        afterExhausted: values.afterExhausted as AfterExhausted,
-        rate: rate === '' ? null : Number(rate),
         ...(formatSecret !== '' && { formatSecret }),
         ...authenticationIn(values.authentication),
         ...(headers !== undefined && { headers }),
@@ -217,27 +177,18 @@ function typed(headers: HeaderPairs): HeaderPairs {
     return headers.filter(([name, value]) => name !== '' || value !== '');
 }
 
-function jsonIn(field: string, text: string): unknown {
-    try {
-        return text === '' ? null : JSON.parse(text);
-    } catch (cause) {
-        throw new FormFault(({ exporters }) => filled(exporters.mustBeJson, [field]), { field, cause });
-    }
-}
-
 /** Whether there may be something of an exporter that was given for its receiver only: a format but the first may have a secret. */
 function isForReceiver({ headerNames, authentication, format }: Exporter): boolean {
     return headerNames.length > 0 || authentication.length > 0 || format !== 'native';
 }
 
-/** What the form chooses from. @param before The exporter that there is. */
-export function choicesFor({ authentication }: ExporterValues, before?: Exporter): object {
+/** What the form shows beside what it holds. @param before The exporter that there is. */
+export function controlsOf(values: ExporterValues, texts: Texts, before?: Exporter): object {
     const types = before?.legacy === true ? EXPORT_TYPES.slice(1) : EXPORT_TYPES.slice(0, 1);
-    const parts = shownParts(authentication, before?.authentication ?? []);
+    const parts = shownParts(values.authentication, before?.authentication ?? [], texts);
     return {
-        forms: SIGNATURE_FORMS,
+        ...settingControls(values, texts),
         formats: FORMATS,
-        afterExhausted: AFTER_EXHAUSTED,
         types,
         parts,
         isRunning: before?.state === 'running',

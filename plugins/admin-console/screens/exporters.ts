@@ -1,12 +1,13 @@
 import { ScanwireError } from '../../../lib/errors.ts';
 import type { Exporter } from '../../../lib/webhooks/exporters/exporter.ts';
+import { type SettingName, UNPLACED_SETTINGS } from '../../../lib/webhooks/exporters/plain-settings.ts';
 import type { ReceiverWarning } from '../../../lib/webhooks/exporters/receiver-url.ts';
 import { generateSecret } from '../../../lib/webhooks/messages/signing-secret.ts';
 import type { Output } from '../operations.ts';
 import { waitingFor } from './deliveries.ts';
 import {
     changesOf,
-    choicesFor,
+    controlsOf,
     type ExporterValues,
     formTemplates,
     newSettings,
@@ -20,6 +21,7 @@ import { lastTestOf, testOf, testTemplates } from './exporter-tests.ts';
 import { countText, filled, type Texts, wordsOf } from './languages.ts';
 import { type Fault, faultOf, type Page } from './renderer.ts';
 import { FailedOnTheWay, type Redirect, type Screen, type ScreenRoute, type Visit } from './screen.ts';
+import { settingFact } from './setting-fields.ts';
 
 const SHOW = `{% layout 'layout' %}{% block content %}
 {% if notice %}<p role="status">{{ notice }}</p>{% endif %}
@@ -44,7 +46,7 @@ const SHOW = `{% layout 'layout' %}{% block content %}
 <details><summary>{{ t.exporters.remove }}</summary><p>{{ t.exporters.removeAsk }}</p>{% assign action = '/exporters/' | append: exporter.id | append: '/remove' %}{% render 'form', action: action %}<button>{{ t.exporters.removeNow }}</button></form></details>
 {% endblock %}`;
 
-const EDIT = `{% layout 'layout' %}{% block content %}{% render 'exporter-form', title: title, action: action, isNew: isNew, isOwned: isOwned, values: values, error: error, collectors: collectors, forms: forms, formats: formats, afterExhausted: afterExhausted, types: types, typeHint: typeHint, isRunning: isRunning, carries: carries, keptHeaders: keptHeaders, parts: parts, preview: preview %}{% endblock %}`;
+const EDIT = `{% layout 'layout' %}{% block content %}{% render 'exporter-form', title: title, action: action, isNew: isNew, isOwned: isOwned, values: values, error: error, collectors: collectors, settings: settings, others: others, formats: formats, types: types, typeHint: typeHint, isRunning: isRunning, carries: carries, keptHeaders: keptHeaders, parts: parts, preview: preview %}{% endblock %}`;
 
 /** What is done by a button of the page of an exporter. Those that send a test show what it came to. */
 const ACTIONS = ['start', 'stop', 'pause', 'resume', 'test'] as const;
@@ -100,7 +102,7 @@ interface FormState {
 async function formPage(visit: Visit, { values, before, error, status = 200 }: FormState): Promise<Page> {
     const { perform, owner, texts } = visit;
     const all = await perform('summarizeExporters', {});
-    const collectors = [...new Set([values.collector, ...all.map(({ collector }) => collector)])].filter((name) => name !== '');
+    const collectors = [...new Set([String(values.collector), ...all.map(({ collector }) => collector)])].filter((name) => name !== '');
     const [title, action] =
         before === undefined
             ? [texts.exporters.add, '/exporters']
@@ -116,7 +118,7 @@ async function formPage(visit: Visit, { values, before, error, status = 200 }: F
         isOwned: owner !== null,
         typeHint,
         preview: await previewShown(visit, values, before),
-        ...choicesFor(values, before),
+        ...controlsOf(values, texts, before),
     };
     return { template: 'exporter-edit', title, status, data };
 }
@@ -276,20 +278,17 @@ function actionsOf({ state, pausedAt }: Exporter): readonly string[] {
 }
 
 function factsOf(exporter: Exporter, texts: Texts): readonly (readonly [string, string])[] {
-    const { id, url, collector, type, owner, kinds, filter, format, trust, signatures, headerNames, authentication, rate } = exporter;
+    const { id, url, type, owner, headerNames, authentication } = exporter;
     const t = texts.exporters;
+    const plain = (...names: readonly SettingName[]) => names.map((name) => settingFact(name, exporter, texts));
     const facts: readonly (readonly [string, string])[] = [
         [t.id, id],
         [t.url, url],
-        [t.collector, collector],
+        ...plain('collector'),
         [t.type, t.types[type]],
-        [t.trust, t.trusts[trust]],
+        ...plain('trust'),
         [t.headers, headerNames.join(', ')],
-        [t.kinds, kinds?.join(', ') ?? ''],
-        [t.filter, filter === null ? '' : JSON.stringify(filter)],
-        [t.format, format],
-        [t.signatures, signatures.join(', ')],
-        [t.rate, rate === null ? '' : String(rate)],
+        ...plain('kinds', 'filter', 'format', 'signatures', ...UNPLACED_SETTINGS),
         [t.authentication, authentication.map((part) => t.authentications[part].title).join(', ')],
         [t.owner, owner ?? ''],
     ];

@@ -91,6 +91,18 @@ const PARTS: Templates = {
 {{ value }}</textarea>
 {% render 'said', field: field, hint: hint, again: again, error: error %}</label>
 `,
+    /** A field of any kind. `choices` are pairs of a value and its text. */
+    control: `{% case as %}
+{% when 'flag' %}<label><input type="checkbox" name="{{ field }}"{% if value != '' %} checked{% endif %}> {{ label }}</label>
+{% render 'said', field: field, hint: hint, error: error %}
+{% when 'choice' %}<label>{{ label }} <select name="{{ field }}" {% render 'state', field: field, hint: hint, error: error %}>{% for choice in choices %}<option value="{{ choice[0] }}"{% if choice[0] == value %} selected{% endif %}>{{ choice[1] }}</option>{% endfor %}</select>
+{% render 'said', field: field, hint: hint, error: error %}</label>
+{% when 'choices' %}<fieldset><legend>{{ label }}</legend>
+{% for choice in choices %}<label><input type="checkbox" name="{{ field }}" value="{{ choice[0] }}"{% if value contains choice[0] %} checked{% endif %}> {{ choice[1] }}</label>
+{% endfor %}{% render 'said', field: field, hint: hint, error: error %}</fieldset>
+{% when 'lines' %}{% render 'text', field: field, label: label, value: value, hint: hint, again: again, error: error %}
+{% else %}{% render 'input', field: field, type: as, label: label, value: value, hint: hint, again: again, error: error %}
+{% endcase %}`,
     /** With scripts, copies what the element of an id holds. */
     copy: `<button type="button" class="outline" hidden data-copy="{{ id }}" data-copied="{{ t.copied }}">{{ t.copy }}</button>
 `,

@@ -28,7 +28,12 @@ export type TypedSettings = Readonly<Record<SettingName, Typed>>;
 
 /** What a form sends of the settings. */
 export function typedSettings(form: URLSearchParams): TypedSettings {
-    return byPlainSetting(({ as }, name) => (as === 'choices' ? form.getAll(name) : (form.get(name) ?? '').trim()));
+    return byPlainSetting(({ as }, name) => {
+        if (as === 'choices') {
+            return form.getAll(name);
+        }
+        return as === 'flag' ? (form.has(name) ? 'on' : '') : (form.get(name) ?? '').trim();
+    });
 }
 
 /** What a form shows of settings that there are. */

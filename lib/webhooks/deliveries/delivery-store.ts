@@ -1,5 +1,5 @@
 import type { BegunAttempts, HandOutOptions, Reservation } from '../dispatching/reservations.ts';
-import type { Session } from '../dispatching/worker-session.ts';
+import type { Session, SessionsOptions } from '../dispatching/worker-session.ts';
 import type { AcceptedEvent, AcceptOptions, DeliveryContent, EventSummary, NewEvent, StoredEvent } from '../events/new-event.ts';
 import type { StoredExporter } from '../exporters/exporter.ts';
 import type { ReadOptions } from '../exporters/exporter-store.ts';
@@ -156,12 +156,6 @@ export interface RecordedOutcome {
     readonly pause: number | null;
     /** Stops the exporter with this reason (a response 410). */
     readonly stopReason: string | null;
-}
-
-/** Which sessions are named. */
-export interface SessionsOptions {
-    /** Also those without a heartbeat in time: their processes have ended, or cannot reach the store. */
-    readonly silent?: boolean;
 }
 
 /** Somebody who listens for what others store. */

@@ -22,6 +22,12 @@ export interface Session {
     readonly opensUrls?: boolean;
 }
 
+/** Which sessions are named. */
+export interface SessionsOptions {
+    /** Also those without a heartbeat in time: their processes have ended, or cannot reach the store. */
+    readonly silent?: boolean;
+}
+
 /** The session under which a process claims. It tells the store by heartbeats (`keepAlive`) that it is alive. */
 export interface ClaimingSession {
     readonly id: string;

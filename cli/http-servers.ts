@@ -10,6 +10,7 @@ import { handshakeOptions } from '../lib/protect/handshakes.ts';
 import { webhookTracing } from '../lib/webhooks/observing/tracing.ts';
 import { OPERATOR } from '../plugins/admin-console/audit.ts';
 import { plugin as adminConsole } from '../plugins/admin-console/index.ts';
+import { openToOwnerOnly } from '../plugins/admin-console/own-files.ts';
 import type { System } from '../plugins/admin-console/system.ts';
 import { plugin as httpsRecordSchema } from '../plugins/https-record-schema/index.ts';
 import { type McpOptions, plugin as mcp } from '../plugins/mcp/index.ts';
@@ -246,6 +247,7 @@ interface AdminServerOptions {
 /** What the commands of the data folder ask. From the moment on that it listens it can do all that it ever can. */
 export async function adminServer({ socket, system, read, signIn, backUpTo, onError }: AdminServerOptions): Promise<Server> {
     const admin = hapiServer({ port: socket, debug: false });
+    openToOwnerOnly(admin);
     // Whoever can open the socket owns the data folder, which nobody else can enter.
     const actor = (): string => OPERATOR.actor;
     await admin.register({ plugin: adminConsole, options: { system, auth: false, authorize: () => true, actor, prefix: '' } });

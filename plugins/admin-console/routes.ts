@@ -22,6 +22,7 @@ import { performerOf } from './handlers.ts';
 import { errorSchema, schemas } from './operation-schemas.ts';
 import { type Endpoint, endpoints, type OperationName, PROGRESS_TYPE } from './operations.ts';
 import { callerIn, isAuthorized, operationsOf, type Settings } from './options.ts';
+import { sendsOwnFiles } from './own-files.ts';
 
 type Handler = (input: object) => Promise<unknown>;
 
@@ -175,7 +176,7 @@ async function followed(handler: Handler, input: object, request: Request, h: Re
 }
 
 function inputOf(request: Request, streamed = false): object {
-    const { params, query, payload, server } = request;
+    const { params, query, payload } = request;
     if (!streamed) {
         return { ...query, ...(payload as object | null), ...params };
     }
@@ -187,8 +188,7 @@ function inputOf(request: Request, streamed = false): object {
         ...params,
         source,
         signal: untilClosed(request),
-        // What comes by the socket of the data folder is a file of whoever runs the server.
-        isRequest: server.type !== 'socket',
+        isRequest: !sendsOwnFiles(request),
         onWarning: (message: string) => logWarning(request, 'admin-console', message),
     };
 }

@@ -4,7 +4,7 @@ import type { Pool, PoolClient, QueryResult } from 'pg';
 import { ScanwireError } from '../../lib/errors.ts';
 import { checked } from '../../lib/schema-validation.ts';
 import type { DeliveryQueue } from '../../lib/webhooks/dispatching/delivery-queue.ts';
-import { type HostPool, ownPool } from '../postgres/own-pool.ts';
+import { type HostPool, isClient, isHostPool, ownPool } from '../postgres/own-pool.ts';
 import { connectionLosses } from './connection-losses.ts';
 import { bullmqQueue } from './queue.ts';
 import type { BullmqServer } from './worker.ts';
@@ -17,11 +17,13 @@ export interface PostgresQueueOptions {
     readonly connections?: number;
 }
 
+const NO_POOL = '{{#label}} must be a pool of node-postgres or the embedded database, and no client';
+
+const asPool: Joi.CustomValidator<unknown> = (given, helpers) =>
+    typeof given === 'object' && given !== null && isHostPool(given) && !isClient(given) ? given : helpers.error('any.invalid');
+
 const optionsSchema = Joi.object<PostgresQueueOptions>({
-    pool: Joi.object({ options: Joi.object().required(), Client: Joi.function().required() })
-        .unknown()
-        .required()
-        .messages({ 'any.required': '{{#label}} must be a pool of node-postgres' }),
+    pool: Joi.any().custom(asPool).required().messages({ 'any.required': NO_POOL, 'any.invalid': NO_POOL }),
     connections: Joi.number().integer().min(1).default(4),
 }).required();
 
@@ -43,7 +45,6 @@ export function postgresQueue(options: PostgresQueueOptions): DeliveryQueue {
         subject: 'postgresQueue options',
         code: 'MISCONFIGURED',
     }) as Required<PostgresQueueOptions>;
-    // The pool as it was passed in: the checked options hold a copy.
     return bullmqQueue(postgresServer(queuePool(options.pool, connections)));
 }
 
@@ -171,7 +172,7 @@ const watched = new WeakSet<PoolClient>();
 
 /**
  * BullMQ listens on one client until that emits an error. A statement that is never answered emits none, so BullMQ would ask the same
- * silent connection for ever, and its worker take no job any more.
+ * silent connection for ever, and its worker take no job any more. Each client of the pool is watched, so that the error is always heard.
  */
 function droppedWhenSilent(client: PoolClient): PoolClient {
     if (watched.has(client)) {
@@ -180,7 +181,7 @@ function droppedWhenSilent(client: PoolClient): PoolClient {
     watched.add(client);
     const query = client.query.bind(client) as (...args: unknown[]) => unknown;
     const dropping = (error: Error): never => {
-        if (error.message === 'Query read timeout' && client.listenerCount('error') > 0) {
+        if (error.message === 'Query read timeout') {
             client.emit('error', error);
         }
         throw error;

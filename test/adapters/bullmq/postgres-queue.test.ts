@@ -206,7 +206,19 @@ t.test('refuses a pg whose pools do not prepare their sessions', async (t) => {
 });
 
 t.test('refuses what can never work', async (t) => {
-    t.throws(() => postgresQueue({ pool: {} as pg.Pool }), { code: 'MISCONFIGURED' });
+    const none = 'postgresQueue options: pool must be a pool of node-postgres or the embedded database, and no client';
+    const client = new pg.Client({ connectionString: 'postgres://127.0.0.1:1/none' });
+    for (const given of [
+        {},
+        undefined,
+        null,
+        'postgres://127.0.0.1/none',
+        client,
+        Object.assign(client, { options: {}, Client: pg.Client }),
+    ]) {
+        t.throws(() => postgresQueue({ pool: given as unknown as pg.Pool }), { code: 'MISCONFIGURED', field: 'pool', message: none });
+    }
+    t.throws(() => postgresQueue(client as unknown as { pool: pg.Pool }), { code: 'MISCONFIGURED' });
     const pool = new pg.Pool({ connectionString: process.env.DATABASE_URL, database: 'no_such_database' });
     t.throws(() => postgresQueue({ pool, connections: 0 }), { code: 'MISCONFIGURED', field: 'connections' });
     await pool.end();

@@ -5,20 +5,17 @@ import { median } from '../../bench/comparison.ts';
 import { testDatabase } from '../support/test-database.ts';
 import { type Execution, type ExplainedConnection, explainedConnection, type Scan } from './executed-plans.ts';
 import { keep, neverVacuum, type Sending, send } from './kept-rows.ts';
-import { AT_RATE, CHOSEN, LOOK_THROUGH, type Way, wayOf } from './way.ts';
+import { AT_RATE, KEYED_LIST, LOOK_THROUGH, type Way, wayOf } from './way.ts';
 
 /** The most that a statement may ask for, for one row. */
 const MAX_PAGES = 60;
 /** For two rows; or for one at a rate, which is looked up and paid besides. */
 const MAX_PAGES_OF_MORE = 80;
 const OF_TWO = / two$/;
-/**
- * For acceptance for those who choose, which has no statement of its own for one event: where thousands have waited since the last vacuum, or somebody
- * holds an old snapshot, and the planner knows of one row only, it was seen to read 169. It is not meant to stay so.
- */
-const MAX_PAGES_OF_CHOSEN = 200;
+/** For two of a list with keys of the caller's, each of which is written once before its event and once behind it, with its entries in two indexes. */
+const MAX_PAGES_OF_KEYED = 150;
 /** Whatever is kept is kept in these. One that is empty may be read as a whole, by who plans again once it is not. */
-const GROWING = new Set(['events', 'deliveries', 'attempts']);
+const GROWING = new Set(['events', 'deliveries', 'attempts', 'idempotency_keys']);
 /** Of abilities that no exporter here uses: not even planned for, so that they cost nothing. */
 const UNUSED = new Set(['exporter_rates', 'exporter_turns', 'order_places']);
 /** A prepared statement, inside functions too, is planned for its parameters five times and then perhaps once for all. */
@@ -198,7 +195,7 @@ function findingsOf(where: string, runs: readonly Way[], { isEmpty, isJustSent }
         const pages = median(executions.map((execution) => execution.pages));
         const isRated = statement.startsWith(AT_RATE);
         const ofOthers = isRated || OF_TWO.test(statement) ? MAX_PAGES_OF_MORE : MAX_PAGES;
-        const most = CHOSEN.has(statement) ? MAX_PAGES_OF_CHOSEN : ofOthers;
+        const most = statement === KEYED_LIST ? MAX_PAGES_OF_KEYED : ofOthers;
         const costly = ({ type, table, pages }: Scan): boolean =>
             (pages > most && !mayBeCostly) || (UNUSED.has(table) && !isRated) || (type === 'Seq Scan' && GROWING.has(table) && !isEmpty);
         const scans = executions.flatMap((execution) => execution.scans).filter(costly);

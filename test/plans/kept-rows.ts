@@ -5,7 +5,7 @@ import type { DeliveryStore, Dispatched } from '../../lib/webhooks/deliveries/de
 import type { NewEvent } from '../../lib/webhooks/events/new-event.ts';
 import { BREAKER, HAND_OUT } from './way.ts';
 
-/** Deliveries that are done, each with its event and its attempt, of all exporters in turn. */
+/** Deliveries that are done, each with its event, that has a key of the caller's, and its attempt, of all exporters in turn. */
 const DONE = `
 with added as (
     insert into scanwire.events (id, kind, body, created_at)
@@ -19,6 +19,9 @@ numbered as (
 traced as (
     insert into scanwire.traces (event_id, traceparent, kept_at)
     select id, '00-' || repeat('1', 32) || '-' || repeat('2', 16) || '-01', scanwire.now() from added
+),
+keyed as (
+    insert into scanwire.idempotency_keys (owner, key, event_id, digest) select '', id::text, id, 'of the body' from added
 ),
 kept as (
     insert into scanwire.deliveries (
@@ -46,6 +49,7 @@ const TABLES = [
     'worker_sessions',
     'deployment',
     'traces',
+    'idempotency_keys',
     'delivery_count_changes',
 ];
 

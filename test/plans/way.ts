@@ -21,8 +21,8 @@ const SWEEP: SweepOptions = { requeueAfter: 60_000, limit: 500 };
 export const AT_RATE = 'at a rate: ';
 const RATE = 1_000;
 
-/** What accepts for exporters with a subscription, or with a key of the caller's. */
-export const CHOSEN: ReadonlySet<string> = new Set(['accept for a subscriber', 'accept with a key', 'accept with the key once more']);
+/** Of a list of events. */
+export const KEYED_LIST = 'accept two with keys';
 
 /** The first dispatch of a second raises marks, and every fifth second one passes all that has waited, dead or not. */
 export const LOOK_THROUGH = 'look through all that waits';
@@ -103,6 +103,14 @@ async function chosenWay(deliveries: DeliveryStore, exporters: ExporterStore, st
     }
     const repeated = { ...keyed, event: sampleEvent() };
     await step('accept with the key once more', () => deliveries.accept([repeated], { handOut: HAND_OUT }));
+
+    const others = [keyed, keyed].map((one) => ({ ...one, event: sampleEvent(), idempotency: { ...one.idempotency, key: randomUUID() } }));
+    const two = await step(KEYED_LIST, () => deliveries.accept(others, { handOut: HAND_OUT }));
+    const begunAt = await deliveries.now();
+    await deliveries.recordOutcomes(
+        two.flatMap(({ handedOut }) => handedOut.map((one) => success(holderOf(one), { begunAt }))),
+        BREAKER,
+    );
 }
 
 async function acceptOne(

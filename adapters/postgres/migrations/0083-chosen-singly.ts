@@ -21,47 +21,59 @@ const acceptSingleChosen = rewritten('accept_single_event', [
         `    -- of which no column has the name
     new_id uuid := event_id;
     key_owner text := coalesce(event_owner, '');
-    has_key boolean := event_key is null;
+    has_key boolean;
     earlier uuid;
     earlier_deliveries json;
     earlier_differs boolean;
     earlier_is_kept boolean;
     delivery_ids uuid[];
+    new_deliveries json;
     is_outdated boolean;
 `,
     ],
     [
-        '    -- One snapshot: who has begun',
-        `    if event_key is not null then
-        insert into scanwire.idempotency_keys (owner, key, event_id, digest) values (key_owner, event_key, new_id, key_digest)
+        '    if begin_within is not null and faring_well then\n',
+        `    -- Behind the exporters, so that it is written once: the ids of the deliveries are known by now.
+    if event_key is not null then
+        new_deliveries := coalesce((select json_agg(json_build_object('id', d.id, 'token', null)) from unnest(delivery_ids) d (id)), '[]');
+        insert into scanwire.idempotency_keys (owner, key, event_id, digest, deliveries)
+        values (key_owner, event_key, new_id, key_digest, new_deliveries)
         on conflict do nothing;
         has_key := found;
+        while not has_key loop
+            select k.event_id, k.deliveries, k.digest <> key_digest, (select v.id from scanwire.events v where v.id = k.event_id) is not null
+            into earlier, earlier_deliveries, earlier_differs, earlier_is_kept
+            from scanwire.idempotency_keys k
+            where k.owner = key_owner and k.key = event_key;
+            exit when earlier_is_kept is not false;
+
+            -- Its event is gone, or was never stored. Whoever takes the key over in the same moment is waited for, and then it is looked at again.
+            update scanwire.idempotency_keys k
+            set event_id = new_id, digest = key_digest, deliveries = new_deliveries
+            where k.owner = key_owner and k.key = event_key and k.event_id = earlier;
+            has_key := found;
+        end loop;
+
+        if earlier_is_kept and earlier <> new_id then
+            return query
+            select
+                false, earlier_differs, false, earlier, (d.value->>'id')::uuid,
+                null::uuid, null, null, null::timestamptz, null::integer, null::integer
+            from (values (1)) one
+            left join json_array_elements(earlier_deliveries) d on true;
+            return;
+        end if;
+
+        -- Who had the key before may have kept this waiting, and exporters have chosen anew meanwhile.
+        if revision <> (select s.revision from scanwire.subscriptions s) then
+            outdated := true;
+            return next;
+            return;
+        end if;
     end if;
-    while not has_key loop
-        select k.event_id, k.deliveries, k.digest <> key_digest, (select v.id from scanwire.events v where v.id = k.event_id) is not null
-        into earlier, earlier_deliveries, earlier_differs, earlier_is_kept
-        from scanwire.idempotency_keys k
-        where k.owner = key_owner and k.key = event_key and k.event_id <> new_id;
-        exit when earlier_is_kept is not false;
 
-        -- Its event is gone, or was never stored. Who else takes the key over now has done so first.
-        update scanwire.idempotency_keys k
-        set event_id = new_id, digest = key_digest
-        where k.owner = key_owner and k.key = event_key and k.event_id = earlier;
-        has_key := found;
-    end loop;
-
-    if earlier_is_kept then
-        return query
-        select
-            revision <> (select s.revision from scanwire.subscriptions s) is true, earlier_differs, false, earlier, (d.value->>'id')::uuid,
-            null::uuid, null, null, null::timestamptz, null::integer, null::integer
-        from (values (1)) one
-        left join json_array_elements(earlier_deliveries) d on true;
-        return;
-    end if;
-
-    -- One snapshot: who has begun`,
+    if begin_within is not null and faring_well then
+`,
     ],
     ['array_agg(x.id), array_agg(x.collector),', 'array_agg(x.id), array_agg(gen_random_uuid()), array_agg(x.collector),'],
     ['into is_outdated, receiving, collectors,', 'into is_outdated, receiving, delivery_ids, collectors,'],
@@ -71,6 +83,7 @@ const acceptSingleChosen = rewritten('accept_single_event', [
         `values (event_id, event_kind, event_body, event_owner, at)
     on conflict do nothing;
     if not found then
+        update scanwire.idempotency_keys k set deliveries = '[]' where has_key and k.owner = key_owner and k.key = event_key;
         duplicate := true;
         return next;
         return;
@@ -93,12 +106,6 @@ const acceptSingleChosen = rewritten('accept_single_event', [
         select delivery_ids[array_position(receiving, m.exporter_id)], new_id, m.content_type, m.headers, m.body, m.failure
         from json_to_recordset(messages) as m (exporter_id uuid, content_type text, headers json, body text, failure text)
         where m.exporter_id = any (receiving);
-    end if;
-
-    if event_key is not null and receiving is not null then
-        update scanwire.idempotency_keys k
-        set deliveries = (select json_agg(json_build_object('id', d.id, 'token', null)) from unnest(delivery_ids) d (id))
-        where k.owner = key_owner and k.key = event_key;
     end if;
 end`,
     ],

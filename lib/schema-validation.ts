@@ -121,7 +121,7 @@ export const inMilliseconds = (min: number): Joi.NumberSchema =>
 export const inBytes = (min: number): Joi.NumberSchema =>
     count(min).messages({ 'number.min': '{{#label}} must be greater than or equal to {{#limit}}: it is in bytes' });
 
-/** A number of things. */
+/** A whole number of things, of at least `min`. */
 export const count = (min = 1): Joi.NumberSchema => Joi.number().integer().min(min);
 
 /** An option that gives the time; by default the clock of the machine. */

@@ -83,7 +83,7 @@ function addSettings(target: Command, creating: boolean): Command {
     addAuthentication(addHeaders(addSecret(addUrl(target, creating), creating ? 'signing secret' : 'new signing secret')), !creating);
     for (const setting of Object.values(PLAIN_SETTINGS)) {
         target.addOption(settingOption(setting));
-        if (!creating && setting.without !== undefined) {
+        if (setting.without !== undefined && (!creating || setting.byDefault === true)) {
             target.option(setting.flag.replace(/^--([\w-]+).*/, '--no-$1'), setting.without);
         }
     }

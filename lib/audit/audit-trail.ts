@@ -12,7 +12,7 @@ export interface AuditEntry {
     readonly actor: string;
     /** Name of the operation, for example `revokeKey`. */
     readonly operation: string;
-    /** What it was done to: an id, or the name of a workspace, `old → new` of one that was renamed; null where there is none. */
+    /** What it was done to: an id, or the name of a workspace, `old → new` of one that was renamed, or was to be; null where there is none. */
     readonly subject: string | null;
     /** `done`, else the code of the error; null while it is under way, and where the process has died or could not write it. */
     readonly outcome: string | null;

@@ -1,7 +1,7 @@
 import { isIP } from 'node:net';
 import { type Address, isFirstOf, isIn, NAME_PATTERN, normalName, parseAddress, parseBlock, unmapped } from '../addresses.ts';
 import { ScanwireError } from '../errors.ts';
-import { type IsOwnAddress, isOwnAddress } from './own-host.ts';
+import { type IsOwnAddress, isOwnAddress, ownAddresses } from './own-host.ts';
 import { destinations, isInternalName, isMetadataAddress, isMetadataName, specialUse } from './special-addresses.ts';
 
 /** What the operator allows. */
@@ -42,10 +42,12 @@ export interface EgressGuard {
 /**
  * A guard that lets calls out to public addresses that are none of this host, and to what the policy opens besides.
  *
- * @param isOwn Tells the addresses of this host.
+ * @param own The addresses of this host, which are asked for at most once a second.
+ * @param now Milliseconds.
  * @throws ScanwireError `MISCONFIGURED` that names the position of the entry, from 1, and what is wrong with it.
  */
-export function egressGuard(policy: EgressPolicy, isOwn: IsOwnAddress = isOwnAddress): EgressGuard {
+export function egressGuard(policy: EgressPolicy, own?: () => readonly string[], now?: () => number): EgressGuard {
+    const isOwn = own === undefined ? isOwnAddress : ownAddresses(own, now);
     const { allow, owners = {} } = (policy as Partial<EgressPolicy> | undefined) ?? {};
     const guards = new Map(Object.entries(owners).map(([owner, opened]) => [owner, guardOpening(opened, `owners.${owner}`, isOwn)]));
     return {

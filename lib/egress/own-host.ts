@@ -52,8 +52,8 @@ export function ownAddresses(
     let own: ReadonlySet<string> = new Set();
     return (address) => {
         if (now() - readAt > KEPT_FOR) {
-            readAt = now();
             const texts = read();
+            readAt = now();
             const next = texts.join();
             own = next === list ? own : new Set(texts.flatMap(comparable));
             list = next;

@@ -78,7 +78,7 @@ export interface WebhooksOptions extends WebhookStores, WebhooksSettings {
     readonly sleep?: (milliseconds: number) => Promise<void>;
     /** Receives every failure of store and queue that is tried again later. */
     readonly onError?: (error: Error) => void;
-    /** Told, as a sentence, of what is not as it should be although everything works. A warning of the process by default. */
+    /** Told, as a sentence, of what is wrong but keeps nothing from working. By default the process emits a warning. */
     readonly onWarning?: (message: string) => void;
     /**
      * Called with every event that this process has accepted, every outcome that it has recorded, and what became of exporters. What it throws
@@ -133,7 +133,7 @@ export const webhooksSettingSchemas: Readonly<Record<keyof WebhooksSettings, Joi
     window: Joi.number().integer().min(1).max(10_000).default(400),
     rate: Joi.number().integer().min(1).max(1000).allow(null).default(null),
     breakerAfter: Joi.number().integer().min(1).default(10),
-    // Five days written in seconds would be seven minutes in milliseconds, and every receiver would be stopped during an update.
+    // Five days written in seconds would be seven minutes in milliseconds, and an exporter would be stopped whenever its receiver is being updated.
     stopAfter: inMilliseconds(30 * 60_000).default(5 * 24 * 60 * 60_000),
     keepFor: inMilliseconds(KEEP_FOR.min).allow(null).default(KEEP_FOR.byDefault),
     keepResponses: Joi.boolean().default(true),

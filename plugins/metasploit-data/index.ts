@@ -17,7 +17,7 @@ import { bearerKey, hasScope, licensed, needsScope, withStrategy, workspacesSeen
 import { pathId, UNREAD_BODY, unsniffed } from '../route-parts.ts';
 import { streamCut, untilClosed, withFirst } from '../streamed-answers.ts';
 import { called } from './json-rpc.ts';
-import { MORE, type MoreLists, type MoreSource, moreRowOf, moreRows, moreSchema, SECRETS_DENIAL } from './more-lists.ts';
+import { MORE, type MoreLists, type MoreSource, moreRowOf, moreRows, moreSchema, OF_A_GOOD_KEY } from './more-lists.ts';
 import type { Asked, ListName, Reader, WholeInventory } from './rows.ts';
 import { rowOf, shownRows } from './shown-rows.ts';
 
@@ -149,7 +149,7 @@ const asTheFramework: Lifecycle.Method = (request, h) => {
     }
 
     const { statusCode, payload, headers } = response.output;
-    const code = statusCode === 403 && payload.message !== SECRETS_DENIAL ? 401 : statusCode;
+    const code = statusCode === 403 && response.data !== OF_A_GOOD_KEY ? 401 : statusCode;
     const error = { code, message: payload.message === DENIAL ? BEARER_DENIAL : payload.message };
     return Object.entries<unknown>({ ...headers, ...(code === 401 && { 'www-authenticate': 'Bearer' }) }).reduce(
         (answer, [name, value]) => answer.header(name, String(value)),

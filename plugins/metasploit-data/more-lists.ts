@@ -42,8 +42,8 @@ export const moreSchema: Joi.ObjectSchema<MoreLists> = Joi.object<MoreLists>(
     Object.fromEntries(MORE.map((name) => [name, Joi.function()])),
 );
 
-/** What a key is told that may not read captured secrets: a good one, unlike those that are refused as a wrong one is. */
-export const SECRETS_DENIAL: string = 'The API key needs the scope secrets:read for what was captured';
+/** Marks, as its data, the refusal of a key that is good otherwise: 403, while others are told 401 as with a wrong key. */
+export const OF_A_GOOD_KEY: unique symbol = Symbol('of a good key');
 
 /** As many rows go out together. */
 const BATCH = 100;
@@ -95,7 +95,7 @@ export async function* moreRowOf(
 
 function assertReadsSecrets({ readsSecrets }: Reader): void {
     if (!readsSecrets) {
-        throw Boom.forbidden(SECRETS_DENIAL);
+        throw Boom.forbidden('The API key needs the scope secrets:read for what was captured', OF_A_GOOD_KEY);
     }
 }
 

@@ -42,8 +42,8 @@ function aside({ closed_ports, notes, vulns, ...host }: HostInput): object {
 }
 
 /**
- * The notes and vulnerabilities of the hosts of a batch, as they are read aside: which host they are of, counted from 1, their place among
- * those with the same service and key, and the fields that are given. Null where there are none.
+ * The notes and vulnerabilities of the hosts of a batch, as they are read aside: which host they are of, counted from 1, their index, which the rows of
+ * imports under way call `place`, among those with the same service and key, and the fields that are given. Null where there are none.
  */
 function findingsAside(hosts: readonly HostInput[]): object | null {
     const notes = hosts.flatMap(({ notes: given = [] }, index) =>

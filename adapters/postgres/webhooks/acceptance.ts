@@ -241,7 +241,7 @@ function subscriberParameter({ exporterId, message }: Recipient) {
     return { exporter_id: exporterId, content_type: contentType, headers, body, failure };
 }
 
-/** The statement looks for ids that are known by itself. Only an id that somebody else accepts in the same moment violates the unique index. */
+/** The statement looks by itself for ids that are known already. Only an id that somebody else accepts in the same moment violates the unique index. */
 async function queryAccept<Row>(db: Executor, statement: string, parameters: unknown[]): Promise<readonly Row[]> {
     try {
         const { rows } = await db.query<Row>(statement, parameters);

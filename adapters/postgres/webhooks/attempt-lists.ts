@@ -255,8 +255,8 @@ function inVain({ asked, newest, few }: Reading): Candidates {
 }
 
 /**
- * Deliveries that were accepted earlier, but had a failed attempt since, have ended since, or were delivered and are to be sent once more. One of
- * the last that has been tried again is among the others.
+ * Deliveries that were accepted earlier, but had a failed attempt since, have ended since, or were delivered and are to be sent once more. Those
+ * delivered ones that have been tried again since are found by their attempt, or by their end.
  */
 function unended(since: Date, max: number): Candidates {
     return {

@@ -18,8 +18,8 @@ const FOLD: string = prepared('select scanwire.fold_delivery_counts($1) as more'
  * Adds the deliveries that have ended meanwhile to the numbers of the migration `0076-counts`, and counts those that were there before that
  * migration.
  *
- * @returns A function to call after each sweep. It seldom has something to do; it keeps the number of rows small that a count has to read besides
- *     the stored numbers. A failure is reported and keeps nobody from sending.
+ * @returns A function to call after each sweep. It seldom has something to do; it keeps few the rows that a count has to read besides the stored
+ *     numbers. A failure is reported and keeps nobody from sending.
  */
 export function countKeeping(db: Executor): (onWarning?: OnWarning) => Promise<void> {
     let sweeps = 0;

@@ -201,9 +201,9 @@ function ofAll({ columns, from, order }: ListedRows): Source {
 
 /**
  * Reads of each exporter by itself as many as are asked for, so that for an exporter with few deliveries not those of all others are read. This
- * order leaves the planner only indexes of exporters, whatever it expects of their sizes. Where there are more exporters than rows asked for,
- * only the exporters with the latest newest deliveries can have the rows that are listed, and no such row is older than the oldest of these
- * newest deliveries.
+ * order leaves the planner only indexes of exporters, whatever it expects of their sizes. Of more exporters than rows asked for, only as many
+ * as there are rows can have any: those whose newest delivery is the most recent. No row that is listed is older than the oldest of these newest
+ * deliveries.
  */
 function ofEach({ columns: all, from, order }: ListedRows, exporterIds: string, newest: boolean): Source {
     const each = `unnest(${exporterIds}::uuid[]) x (id)`;

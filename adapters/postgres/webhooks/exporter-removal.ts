@@ -25,7 +25,8 @@ const STOP = `update scanwire.exporters set state = 'stopped', stop_reason = nul
 const CANCEL_WAITING = `select scanwire.cancel_some_waiting($1, ${STEP}) as cancelled`;
 const CANCEL_HELD = `select scanwire.cancel_some_held($1, $2, ${STEP}) as last`;
 const REMOVE = 'select scanwire.remove_exporter($1, scanwire.now(), $2) as removed';
-/** How many steps in a row may cancel nothing although many deliveries are left, before the removal goes on without them. */
+/** How many steps in a row may cancel nothing although many deliveries are left, before the last statement cancels
+ * those that are left. */
 const MAX_IDLE = 10;
 const MAX_SEQ = '9223372036854775807';
 

@@ -10,7 +10,7 @@ const COLUMNS = `r.id, r.exporter_id as "exporterId", r.failed_since as "failedS
 /** `$1` of them. */
 const NEWEST = `select ${COLUMNS} from scanwire.replays r order by r.seq desc limit $1`;
 
-/** At most `$1` replays of the exporters `$2`. The index finds that many of each exporter, whatever the planner expects of the sizes. */
+/** At most `$1` replays of the exporters `$2`. The index finds that many of each exporter, however many replays the planner expects the others to have. */
 const NEWEST_OF_EXPORTERS = `
 select ${COLUMNS}
 from (select distinct unnest($2::uuid[])) x (exporter_id)

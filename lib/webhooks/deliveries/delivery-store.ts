@@ -67,7 +67,7 @@ export interface Dispatched {
 /** What a dispatch has done. */
 export interface DispatchResult {
     readonly handedOut: readonly Dispatched[];
-    /** Exporters of which an attempt that ends may let due deliveries go, those of exporters that run and are not paused. */
+    /** Exporters whose attempts are waited for: when one ends, due deliveries of exporters that run and are not paused may go. */
     readonly waitsFor: readonly string[];
 }
 
@@ -95,7 +95,7 @@ export interface SweepOptions {
     readonly limit: number;
     /** Whether only claims of ended sessions count as lost: a session that is merely silent may just not have reached the store. */
     readonly endedOnly?: boolean;
-    /** Told, as a sentence, which of its other work a sweep could not do this time. A warning of the process by default. */
+    /** Told, as a sentence, which of its other work a sweep could not do this time. By default the process emits a warning. */
     readonly onWarning?: (message: string) => void;
 }
 

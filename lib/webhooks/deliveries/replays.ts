@@ -43,7 +43,8 @@ export interface ReplayStore {
      * Advances every unfinished replay: makes as many of its deliveries `pending` and due as its rate allows by now. Of each replay that is at
      * most `limit` and a second's worth, and a tenth of a second's worth (at least one) when it was just planned. Deliveries that have ended come
      * before those that wait. They are handed out like retries, behind first tries. Each begins its retry schedule anew, with the same bytes and
-     * message id. A delivery that fails again after the replay was planned is not replayed twice. Any number of processes may call this at once.
+     * message id. A delivery that waits again after an attempt since the replay was planned is no part of it, and none is replayed twice. Any number of
+     * processes may call this at once.
      *
      * @returns Whether any replay is unfinished.
      */

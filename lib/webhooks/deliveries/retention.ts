@@ -8,7 +8,7 @@ export const KEEP_FOR: { readonly byDefault: number; readonly min: number } = { 
 
 /**
  * How much longer than its deliveries an event is kept, in milliseconds. Deliveries are looked at in the order in which they were stored. That
- * may differ from the order of their events where a clock was set or a transaction took long, and the margin is longer than either.
+ * may differ from the order of their events where a clock was set or a transaction took long, and the margin is for that.
  */
 export const EVENT_MARGIN: number = DAY;
 

@@ -56,6 +56,7 @@ const BATCH = 500;
 const TRIED = { apart: 4, within: 600, turnEvery: 20 } as const;
 
 /**
+ * A job is done when its deliveries have begun, so that a slow one holds up no other; places therefore come back through dispatch.
  * For how long dispatch may leave the place of an ended attempt empty: this part of the time that it took, at most `max` milliseconds. Attempts
  * that took long often end together, by their time limit, and one hand-out for all costs hardly more than one for each.
  */
@@ -86,7 +87,7 @@ export function dispatcher(context: DispatcherContext): Dispatcher {
         againAt = Number.POSITIVE_INFINITY;
     }
 
-    /** @param milliseconds Null to wake at no time. */
+    /** @param milliseconds Null for not at all. */
     function wakeWithin(milliseconds: number | null): void {
         if (milliseconds !== null && !stopped && monotonic() + milliseconds < againAt) {
             wakeNoMore();
@@ -302,7 +303,7 @@ function awaitedAttempts() {
             unseen.clear();
         },
 
-        /** A dispatch has left what waits for these exporters. @returns Within how many milliseconds to look again; null if none had an end. */
+        /** A dispatch has left what waits for these exporters. @returns Within how many milliseconds to look again; null if none has ended. */
         dispatchEnds(waitsFor: readonly string[]): number | null {
             awaited = new Set(waitsFor);
             return waitsFor.map((exporterId) => unseen.get(exporterId) ?? null).reduce(sooner, null);

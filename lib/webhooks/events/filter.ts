@@ -17,7 +17,10 @@ export type Scalar = string | number | boolean | null;
 
 /** A question about what a path leads to. */
 export interface Condition {
-    /** Keys with dots between them. In a list it leads to every item, and the condition holds when it does for any of them. */
+    /**
+     * Keys with dots between them. It leads through lists to all of their items: the operator is asked of each, and one that fits is enough; `≠`, and
+     * `exists` with false, ask that none fits.
+     */
     readonly path: string;
     readonly op: FilterOp;
     /** `in` and `matches-cidr` take lists. */

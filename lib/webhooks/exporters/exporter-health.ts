@@ -16,7 +16,7 @@ export interface ExporterHealth {
     readonly breaker: Breaker;
     /** When, since the last success, it first failed or its receiver first wanted to be left alone; null when neither has happened. */
     readonly failingSince: Date | null;
-    /** When the next probe may be sent; null when it gets more than probes. */
+    /** When the next probe may be sent; null while it gets other deliveries too. */
     readonly nextProbe: Date | null;
     /** Until when its receiver wants to be left alone. Stays after that time until a probe was taken; null otherwise. */
     readonly pausedUntil: Date | null;
@@ -60,7 +60,7 @@ export const BACKLOG_AGES: readonly (readonly [age: BacklogAge, below: number])[
     ['older', Number.POSITIVE_INFINITY],
 ];
 
-/** Up to how many deliveries are counted, so that a look at a long backlog takes no longer than at a short one. */
+/** Up to how many deliveries are counted, so that a look at a long backlog stays a short one. */
 export const MAX_COUNTED = 10_000;
 
 /** How much there is to do, and how the exporters fare. */

@@ -244,7 +244,7 @@ function visible(exporter: StoredExporter, keyRing: KeyRing): Exporter {
     return withoutSecrets(exporter, shownUrl(knownUrl(exporter, keyRing)));
 }
 
-/** Makes the exporters of a list visible to everybody, without what only the sender may see. */
+/** What everybody may see of the exporters of a list. */
 function listing(keyRing: KeyRing): (all: readonly StoredExporter[]) => readonly Exporter[] {
     const urlsOf = shownUrls(keyRing);
     return (all) => {

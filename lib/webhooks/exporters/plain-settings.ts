@@ -54,7 +54,7 @@ export type PlainSetting<Value = unknown> = SettingKind & {
     readonly without?: string;
 };
 
-/** What it holds, by which it is checked, typed and shown. `max` is of characters, of numbers or of how many there are. */
+/** What it holds, by which it is checked, typed and shown. `max` is the most characters, the largest number, or the most items. */
 type SettingKind =
     | { readonly as: 'text' | 'names'; readonly max: number }
     /** A whole one. `unit` may follow it on the command line. */
@@ -160,10 +160,15 @@ export function byPlainSetting<T>(make: (setting: PlainSetting, name: SettingNam
     return Object.fromEntries(SETTING_NAMES.map((name) => [name, make(PLAIN_SETTINGS[name], name)])) as Record<SettingName, T>;
 }
 
+/** Whether nothing is shown of a value; rows of a store of another maker may lack it. */
+export function isUnset(value: unknown): boolean {
+    return value === undefined || value === null || value === false;
+}
+
 /** What an exporter has of a plain setting, as people read it; empty where it is unset. */
 export function plainText(name: SettingName, exporter: PlainSettings): string {
     const value = exporter[name];
-    if (value === null || value === false) {
+    if (isUnset(value)) {
         return '';
     }
     switch (PLAIN_SETTINGS[name].as) {

@@ -215,7 +215,7 @@ function liquidText(text: string, path: Path, another: () => boolean): Part {
         try {
             return filling.take(String(engine().liquid.renderSync(parsed, filling.context(hasTags))));
         } catch (cause) {
-            // words of Liquid's may be keys of the event
+            // Liquid's message may repeat text of the event.
             const why = `Template ${fieldPath(path)} cannot be filled in: ${filling.exceeded ?? 'Liquid refuses it for this event'}`;
             throw new ScanwireError('MISCONFIGURED', why, { field: 'template', cause });
         }

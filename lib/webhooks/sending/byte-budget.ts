@@ -31,7 +31,7 @@ export interface ByteBudgetOptions {
 
 /**
  * A budget that is shared as network switches share a buffer among their ports (dynamic thresholds, Choudhury and Hahne, with a factor of 1). An
- * exporter never holds more than is free. So if `n` exporters want everything, each gets one part of `n + 1`, and the part that is left lets
+ * exporter is given more only while it holds less than is free. So if `n` exporters want everything, each gets one part of `n + 1`, and the part that is left lets
  * others in at once, however long the `n` keep theirs. Where more exporters want to send than largest bodies fit in, each waits for room for one
  * body.
  */

@@ -30,11 +30,11 @@ const BATCH = 200;
 const BYTES_OF_TESTS = 65_536;
 
 /**
- * Milliseconds for which a receiver is left alone that does not say for how long. A `Retry-After` of 0, or a date that has passed, counts as
- * none: it would mean one POST after the other, each a try of another delivery.
+ * Milliseconds for which a receiver is left alone that does not say for how long. A `Retry-After` of less than a second counts as none: it is written in whole
+ * seconds, so that it is 0, or a date that has passed, and would mean one POST after the other, each a try of another delivery.
  */
 const DEFAULT_PAUSE: number = FIRST_PROBE;
-const LEAST_PAUSE = 1_000;
+const MIN_PAUSE = 1_000;
 
 /** A claim that waits until there is memory for its body. */
 interface WaitingClaim {
@@ -335,7 +335,7 @@ function whatWasLearned({ code, status, retryAfter }: Outcome): Learned {
     }
 
     if (code === 'rate_limited' || (status === 503 && retryAfter !== null)) {
-        const isNamed = retryAfter !== null && retryAfter >= LEAST_PAUSE;
+        const isNamed = retryAfter !== null && retryAfter >= MIN_PAUSE;
         return { health: 'none', pause: isNamed ? retryAfter : DEFAULT_PAUSE, stopReason: null };
     }
 

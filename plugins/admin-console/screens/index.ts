@@ -258,7 +258,7 @@ class Screens {
         return page.takeover();
     }
 
-    #authorized: Lifecycle.Method = async (request, h) =>
+    readonly #authorized: Lifecycle.Method = async (request, h) =>
         (await isAuthorized(request, this.#settings)) ? h.continue : await this.#refusal(request, h, 403, ({ forbidden }) => forbidden);
 
     /** Every answer, also that of who is not signed in, tells the browser what it must not do with it. */

@@ -1,5 +1,6 @@
 import {
     byPlainSetting,
+    isUnset,
     PLAIN_SETTINGS,
     type PlainSetting,
     type PlainSettings,
@@ -20,7 +21,7 @@ const SETTING = `{% render 'control', field: setting.name, as: setting.as, value
 /** The control of a setting. */
 export const settingTemplates: Templates = { setting: SETTING };
 
-/** What is typed, trimmed: of a flag `on` or nothing, of several choices those that are chosen, else a text. */
+/** What is typed, trimmed but for a name, which is the receiver's to read: of a flag `on` or nothing, of several choices those that are chosen, else a text. */
 type Typed = string | readonly string[];
 
 /** The plain settings as a form has them. */
@@ -32,7 +33,11 @@ export function typedSettings(form: URLSearchParams): TypedSettings {
         if (as === 'choices') {
             return form.getAll(name);
         }
-        return as === 'flag' ? (form.has(name) ? 'on' : '') : (form.get(name) ?? '').trim();
+        if (as === 'flag') {
+            return form.has(name) ? 'on' : '';
+        }
+        const text = form.get(name) ?? '';
+        return name === 'name' ? text : text.trim();
     });
 }
 
@@ -47,7 +52,7 @@ export function defaultSettings(): TypedSettings {
 }
 
 function shown(as: PlainSetting['as'], value: unknown): Typed {
-    if (value === null || value === false) {
+    if (isUnset(value)) {
         return '';
     }
     switch (as) {
@@ -131,7 +136,7 @@ export function settingControls(values: TypedSettings, texts: Texts): object {
 /** A setting of an exporter as its page lists it, with its label; the text is empty for what is unset. */
 export function settingFact(name: SettingName, exporter: PlainSettings, texts: Texts): readonly [label: string, text: string] {
     const text = plainText(name, exporter);
-    // In any language.
+    // A sign needs no translation.
     const shown = PLAIN_SETTINGS[name].as === 'flag' && text !== '' ? '✓' : (choiceWords(texts)[name]?.[text] ?? text);
     return [texts.exporters[name], shown];
 }

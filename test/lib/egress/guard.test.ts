@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import t from 'tap';
 import { parseAddress } from '../../../lib/addresses.ts';
 import { egressGuard } from '../../../lib/egress/guard.ts';
-import { isOwnAddress, ownAddresses, ownHost } from '../../../lib/egress/own-host.ts';
+import { isOwnAddress, ownHost } from '../../../lib/egress/own-host.ts';
 
 const closed = egressGuard({ allow: [] });
 
@@ -58,11 +58,8 @@ t.test('opens public addresses only', async (t) => {
 t.test('closes the addresses of its own host, whatever name leads there, unless they are opened as private ones are', async (t) => {
     const addresses = ['8.8.4.4', '2606:4700::1', '10.0.0.5', 'fe80::1'];
     let now = 0;
-    const own = ownAddresses(
-        () => addresses,
-        () => now,
-    );
-    const guard = egressGuard({ allow: [], owners: { 'customer-7': ['8.8.4.4'] } }, own);
+    const own = (): readonly string[] => addresses;
+    const guard = egressGuard({ allow: [], owners: { 'customer-7': ['8.8.4.4'] } }, own, () => now);
     for (const address of ['8.8.4.4', '::ffff:8.8.4.4', '2606:4700::1', '2606:4700:0:0:0:0:0:1']) {
         t.equal(guard.vet(address, 'hooks.example.com', 443), 'an address of this host', address);
         t.equal(guard.vetHost(address, 443), 'an address of this host', address);
@@ -82,6 +79,21 @@ t.test('closes the addresses of its own host, whatever name leads there, unless 
     addresses.push('1.1.1.1');
     now += 1_001;
     t.equal(guard.vet('1.1.1.1'), 'an address of this host', 'as they are now');
+});
+
+t.test('closes nothing less after its addresses could not be read', async (t) => {
+    let fails = true;
+    const own = (): readonly string[] => {
+        if (fails) {
+            throw new Error('no interfaces');
+        }
+        return ['8.8.4.4'];
+    };
+    const guard = egressGuard({ allow: [] }, own, () => 0);
+    t.throws(() => guard.vet('8.8.4.4'), { message: 'no interfaces' });
+    t.throws(() => guard.vet('8.8.4.4'), { message: 'no interfaces' }, 'in the same moment as well');
+    fails = false;
+    t.equal(guard.vet('8.8.4.4'), 'an address of this host');
 });
 
 t.test('knows the addresses of its host by itself', async (t) => {
@@ -107,10 +119,7 @@ t.test('looks at the interfaces of its host once a second, and not again for eac
         reads += 1;
         return watched;
     };
-    const guard = egressGuard(
-        { allow: [] },
-        ownAddresses(read, () => now),
-    );
+    const guard = egressGuard({ allow: [] }, read, () => now);
     const vetAll = (): void => {
         for (const connection of addresses.keys()) {
             guard.vet(`9.9.9.${connection & 255}`);

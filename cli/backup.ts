@@ -3,6 +3,7 @@ import { createReadStream, existsSync } from 'node:fs';
 import { mkdir, readFile, rename, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { Server } from '@hapi/hapi';
+import { isOfDatabase } from '../adapters/pglite/online-backup.ts';
 import { errorCode, ScanwireError } from '../lib/errors.ts';
 import { packed, unpacked } from '../lib/gunzip.ts';
 import { type Belongs, tarEntry, unpackTar } from '../lib/tar.ts';
@@ -34,10 +35,8 @@ const DATABASE_TAR = 'database.tar';
 /** What of a data folder belongs to its database and is made only once. */
 const BESIDE = ['key-ring.json', 'license/license.jws', 'license/public-key.pem', 'license/signing-key.pem'];
 
-/** What PostgreSQL has at the top of its data directory, and of a copy of one. */
-const OF_DATABASE =
-    /^\/?(?:PG_VERSION|backup_label|base|global|pg_[a-z_]+|(?:postgresql(?:\.auto)?|pg_hba|pg_ident)\.conf|postmaster\.(?:pid|opts))(?:\/|$)/;
-const ofDatabase: Belongs = (name) => OF_DATABASE.test(name);
+/** Names in the tar file of an older version begin with a slash. */
+const ofDatabase: Belongs = (name) => isOfDatabase(name.replace(/^\//, ''));
 
 const FILES: ReadonlySet<string> = new Set([DATABASE_TAR, ...BESIDE]);
 const ofBackup: Belongs = (name, kind) =>
@@ -56,7 +55,7 @@ export async function backUp({ path, keyRing }: DataFolder, dump: Stores['dump']
     }
 
     await writeOutput(packed(contentOf(path, dump)), file, { replaces: false, mode: 0o600 }).catch((error: unknown) => {
-        throw errorCode(error) === 'CONFLICT'
+        throw error instanceof ScanwireError && error.code === 'CONFLICT' && error.field === 'output'
             ? new ScanwireError('CONFLICT', `${file} exists already, and a backup replaces nothing`, { cause: error })
             : error;
     });
@@ -117,6 +116,9 @@ async function unpackBackup(file: string, source: AsyncIterable<Uint8Array>, int
     await whole(file, unpackTar(unpacked(source), into, ofBackup));
     const database = join(into, DATABASE);
     const tar = join(into, DATABASE_TAR);
+    if (existsSync(tar) && existsSync(database)) {
+        throw new ScanwireError('INVALID_INPUT', `${file} is no backup: it holds two databases`);
+    }
     if (existsSync(tar)) {
         await whole(file, unpackTar(createReadStream(tar), database, ofDatabase));
         await rm(tar);

@@ -86,9 +86,17 @@ export async function* unpacked(
     }
 }
 
-/** The bytes as a gzip file of one member. What the source throws comes out here. */
+/** The bytes as a gzip file of one member. What the source throws comes out here, and when this ends the source has ended. */
 export async function* packed(source: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array, void, undefined> {
-    yield* pipeline(source, createGzip(), () => {}) as AsyncIterable<Uint8Array>;
+    let gzip: AsyncIterable<Uint8Array> = source;
+    const ended = new Promise<void>((resolve) => {
+        gzip = pipeline(source, createGzip(), () => resolve()) as AsyncIterable<Uint8Array>;
+    });
+    try {
+        yield* gzip;
+    } finally {
+        await ended;
+    }
 }
 
 function assertReadable(head: Uint8Array): void {

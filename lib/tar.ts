@@ -11,6 +11,7 @@ import { errorCode, ScanwireError } from './errors.ts';
 type Bytes = AsyncIterable<Uint8Array> | Iterable<Uint8Array>;
 
 const BLOCK = 512;
+const MAX_NAME = 100;
 const FILE = '0';
 const FOLDER = '5';
 /** What an entry is, by its type; a link or a device is nothing that comes from us. */
@@ -53,6 +54,13 @@ export function tarFolder(name: string): Uint8Array {
 }
 
 function header(name: string, { mode, size, type }: { readonly mode: string; readonly size: number; readonly type: string }): Buffer {
+    if (name.length > MAX_NAME || /[^\x20-\x7e]/.test(name)) {
+        throw new ScanwireError(
+            'INVALID_INPUT',
+            `A name in a tar file must be of at most ${MAX_NAME} plain characters: ${JSON.stringify(name)}`,
+        );
+    }
+
     const bytes = Buffer.alloc(BLOCK);
     const fields = [
         [0, name],

@@ -7,7 +7,7 @@ import { codeNote, ScanwireError } from '../../lib/errors.ts';
 import { checked } from '../../lib/schema-validation.ts';
 import { startDatabaseThread } from './database-thread.ts';
 import { type EmbeddedDatabase, embeddedPool } from './embedded-pool.ts';
-import { leaveNoErasedBodies } from './erased-bodies.ts';
+import { assertNothingErased, leaveNoErasedBodies } from './erased-bodies.ts';
 import { lockFolder } from './folder-lock.ts';
 import { maintain } from './maintenance.ts';
 import { onlineBackup } from './online-backup.ts';
@@ -41,7 +41,10 @@ export interface EmbeddedFolder extends EmbeddedDatabase {
      * What is committed when it ends, as a tar file of the data directory, while others go on. PostgreSQL mends the copy when it is first opened, as
      * after a crash.
      *
-     * @throws ScanwireError `CONFLICT` while another copy is made, `UNAVAILABLE` when the database is closed before the end.
+     * The database is cleared up only after the end, so whoever reads it must go on reading, or end it by `return()`.
+     *
+     * @throws ScanwireError `CONFLICT` while another copy is made, or when a body was erased meanwhile; `UNAVAILABLE` when the database is closed before
+     *     the end, or a checkpoint of the application's own took log away that the copy needs.
      */
     dump(options?: DumpOptions): AsyncIterable<Uint8Array>;
 }
@@ -107,10 +110,11 @@ export async function openEmbeddedDatabase(options: EmbeddedDatabaseOptions): Pr
             copies += 1;
             let resume: (() => void) | null = null;
             try {
-                await leaveNoErasedBodies(database);
+                const since = await leaveNoErasedBodies(database);
                 // A checkpoint would take away the log that the copy needs.
                 resume = await maintenance.pause();
                 yield* onlineBackup({ database, files: join(root, DATABASE), ended: () => ended, ...(prefix !== undefined && { prefix }) });
+                await assertNothingErased(database, since);
             } finally {
                 resume?.();
                 copies -= 1;

@@ -1,5 +1,4 @@
-import type { Dirent } from 'node:fs';
-import { open, readdir } from 'node:fs/promises';
+import { type FileHandle, open, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ScanwireError } from '../../lib/errors.ts';
 import { TAR_END, tarEntry, tarFolder, tarHeader, tarPadding } from '../../lib/tar.ts';
@@ -22,6 +21,16 @@ export interface OnlineBackupOptions {
     ended(): boolean;
 }
 
+/** What PostgreSQL has at the top of its data directory, and of a copy of one. */
+const TOP = new Set(['PG_VERSION', 'base', 'global', 'postgresql.conf', 'postgresql.auto.conf', 'pg_hba.conf', 'pg_ident.conf']);
+const MORE_AT_THE_TOP = /^(?:pg_[a-z_]+|(?:backup_label|tablespace_map)(?:\.old)?|postmaster\.(?:pid|opts))$/;
+
+/** Whether the data directory of a database may hold a file or a folder of this name, from the data directory on: a copy has nothing else. */
+export function isOfDatabase(name: string): boolean {
+    const [top = ''] = name.split('/');
+    return TOP.has(top) || MORE_AT_THE_TOP.test(top);
+}
+
 /** What is in these folders is of the process that runs, or comes last. */
 const LEFT_OUT: ReadonlySet<string> = new Set([
     'pg_dynshmem',
@@ -34,7 +43,8 @@ const LEFT_OUT: ReadonlySet<string> = new Set([
     'pg_wal',
 ]);
 
-const OF_THE_PROCESS: ReadonlySet<string> = new Set(['postmaster.pid', 'postmaster.opts', 'pg_internal.init']);
+/** Of the process, of temporary tables and files, and of an earlier copy: nobody reads it again. */
+const OF_THE_PROCESS = /^(?:postmaster\..+|pg_internal\.init|pgsql_tmp.*|t\d+_\d+.*|backup_label.*|tablespace_map.*)$/;
 
 /** Says where recovery begins, so nothing may be copied behind it but the log. */
 const CONTROL = 'global/pg_control';
@@ -49,21 +59,22 @@ export async function* onlineBackup({ database, files, prefix, ended }: OnlineBa
     let stopped = false;
     try {
         for await (const { name, isFolder } of entriesOf(files)) {
-            yield* isFolder ? [tarFolder(named(name))] : copyOf(join(files, name), named(name), ended);
+            yield* isFolder ? [tarFolder(named(name))] : copyOf(await opened(join(files, name)), named(name), ended);
         }
-        yield* copyOf(join(files, CONTROL), named(CONTROL), ended);
+        yield* copyOf(await open(join(files, CONTROL)), named(CONTROL), ended);
 
         const { rows } = await database.query<Stopped>(STOP);
         stopped = true;
         const { label, first, last } = rows[0] as Stopped;
-        for (const segment of (await readdir(join(files, WAL))).filter((name) => name >= first && name <= last).sort()) {
-            yield* copyOf(join(files, WAL, segment), named(`${WAL}/${segment}`), ended);
+        for (const segment of segmentsOf(await readdir(join(files, WAL)), first, last)) {
+            yield* copyOf(await open(join(files, WAL, segment)), named(`${WAL}/${segment}`), ended);
         }
         yield* tarEntry(named('backup_label'), Buffer.from(label));
         yield TAR_END;
     } finally {
         if (!stopped && !ended()) {
-            await database.query('select pg_catalog.pg_backup_stop(wait_for_archive := false)');
+            // Whatever ended the copy is what is told.
+            await database.query('select pg_catalog.pg_backup_stop(wait_for_archive := false)').catch(() => {});
         }
     }
 }
@@ -83,33 +94,58 @@ from pg_catalog.pg_backup_stop(wait_for_archive := false) s`;
 
 /** Folders before what is in them; the paths from the data directory on. */
 async function* entriesOf(files: string, folder = ''): AsyncGenerator<{ readonly name: string; readonly isFolder: boolean }> {
-    for (const entry of await readdir(join(files, folder), { withFileTypes: true })) {
+    const entries = await readdir(join(files, folder), { withFileTypes: true }).catch((error: NodeJS.ErrnoException) => {
+        return unlessGone(error, folder !== '') ?? [];
+    });
+    for (const entry of entries.filter(({ name }) => !OF_THE_PROCESS.test(name))) {
         const name = folder === '' ? entry.name : `${folder}/${entry.name}`;
+        if (!isOfDatabase(name)) {
+            continue;
+        }
         if (entry.isDirectory()) {
             yield { name, isFolder: true };
             yield* LEFT_OUT.has(name) ? [] : entriesOf(files, name);
-        } else if (belongs(entry, name)) {
+        } else if (entry.isFile() && name !== CONTROL) {
             yield { name, isFolder: false };
         }
     }
 }
 
-function belongs(entry: Dirent, name: string): boolean {
-    return entry.isFile() && name !== CONTROL && !OF_THE_PROCESS.has(entry.name) && !entry.name.startsWith('pgsql_tmp');
+/** The files of the log from the first to the last. @throws ScanwireError `UNAVAILABLE` when one of them is gone. */
+function segmentsOf(names: readonly string[], first: string, last: string): readonly string[] {
+    const segments = names.filter((name) => name >= first && name <= last).sort();
+    if (segments.length !== positionOf(last) - positionOf(first) + 1) {
+        throw new ScanwireError(
+            'UNAVAILABLE',
+            'A checkpoint has taken away log that the copy of the embedded database needs: make it again',
+        );
+    }
+    return segments;
+}
+
+/** Of a file of the log: after eight digits of the timeline, eight count what holds 256 files, and eight files in it. */
+function positionOf(segment: string): number {
+    return Number.parseInt(segment.slice(8, 16), 16) * 256 + Number.parseInt(segment.slice(16), 16);
+}
+
+/** Null for a file that is gone by now: it is no part of the copy. */
+async function opened(path: string): Promise<FileHandle | null> {
+    return await open(path).catch((error: NodeJS.ErrnoException) => unlessGone(error, true));
+}
+
+function unlessGone(error: NodeJS.ErrnoException, mayBeGone: boolean): null {
+    if (mayBeGone && error.code === 'ENOENT') {
+        return null;
+    }
+
+    throw error;
 }
 
 /**
  * A file as long as it was when it was opened: what is added later is in the log, and where it was cut off meanwhile zeros stand, which the log cuts
- * off again. One that is gone by now is no part of the copy.
+ * off again.
  */
-async function* copyOf(path: string, name: string, ended: () => boolean): AsyncGenerator<Uint8Array> {
-    const file = await open(path).catch((error: NodeJS.ErrnoException) => {
-        if (error.code === 'ENOENT') {
-            return null;
-        }
-
-        throw error;
-    });
+async function* copyOf(file: FileHandle | null, name: string, ended: () => boolean): AsyncGenerator<Uint8Array> {
     if (file === null) {
         return;
     }

@@ -99,6 +99,15 @@ t.test('makes a folder of a backup that an older version made, with the database
     t.equal((await said(['restore', file, '--data', data])).code, 0);
     t.strictSame(readdirSync(data), ['database']);
     t.match(await json(data, 'keys', 'create', 'first'), { name: 'first' });
+
+    let folder = data;
+    for (const name of ['once', 'again']) {
+        const copy = join(dirname(data), `${name}.scanwire`);
+        await json(folder, 'backup', copy);
+        folder = join(dirname(data), name);
+        t.equal((await said(['restore', copy, '--data', folder])).code, 0, name);
+        t.match((await said(['keys', 'list', '--data', folder])).stdout, /first/, 'of a copy as well');
+    }
 });
 
 t.test('takes nothing for a backup that is none, and leaves no half of one', async (t) => {

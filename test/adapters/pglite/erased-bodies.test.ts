@@ -37,6 +37,26 @@ t.test('leaves nothing of an erased body, nor of what was made of it and answere
     }
 });
 
+t.test('gives no copy that may hold a body which was erased while it was made', async (t) => {
+    const database = await openEmbeddedDatabase({ folder: `${t.testdir()}/data` });
+    t.teardown(() => database.end());
+    await migrate(database);
+    const { deliveries } = postgresWebhooks({ pool: database });
+    const event = sampleEvent({ body: JSON.stringify({ title: 'a secret that was erased' }) });
+    await deliveries.accept([{ event, recipients: { types: [], subscribers: [] } }]);
+    const copy = async (): Promise<void> => {
+        let chunks = 0;
+        for await (const _ of database.dump()) {
+            chunks += 1;
+            if (chunks === 10) {
+                await deliveries.erase(event.id);
+            }
+        }
+    };
+    await t.rejects(copy(), { code: 'CONFLICT', message: /^A body was erased while the embedded database was copied/ });
+    t.notOk((await buffer(database.dump())).includes('a secret that was erased'), 'the next one has nothing of it');
+});
+
 t.test('copies a database in which nothing was migrated', async (t) => {
     const database = await openEmbeddedDatabase({ folder: `${t.testdir()}/data` });
     await database.query('drop schema if exists scanwire cascade');

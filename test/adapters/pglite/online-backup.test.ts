@@ -74,6 +74,40 @@ t.test('makes one copy after the other, and gives up one that nobody reads any f
     t.ok((await buffer(database.dump({ prefix: 'database' }))).includes('database/backup_label'));
 });
 
+t.test('copies a copy, and nothing that PostgreSQL has no use for', async (t) => {
+    const first: Uint8Array[] = [];
+    for await (const chunk of (await filled(t)).dump()) {
+        first.push(chunk);
+    }
+    const copied = await openCopy(t, first);
+    const files = join(t.testdirName, 'copy', 'database');
+    t.ok(existsSync(join(files, 'backup_label.old')), 'PostgreSQL keeps the label of what it was made of');
+    for (const name of ['.DS_Store', 'notes.txt', 'base/pgsql_tmp', 'base/5/t3_16385']) {
+        writeFileSync(join(files, name), 'a secret of before');
+    }
+    const second = await buffer(copied.dump());
+    t.notOk(/backup_label\.old|DS_Store|a secret of before/.test(second.toString('latin1')));
+});
+
+t.test('is no copy when log that it needs was taken away', async (t) => {
+    const database = await filled(t);
+    const copy = async (): Promise<void> => {
+        let chunks = 0;
+        for await (const _ of database.dump()) {
+            chunks += 1;
+            if (chunks === 10) {
+                for (let round = 0; round < 4; round += 1) {
+                    await database.query(`update copied set text = text || 'x'`);
+                    await database.query('select pg_switch_wal()');
+                }
+                await database.query('checkpoint');
+            }
+        }
+    };
+    await t.rejects(copy(), { code: 'UNAVAILABLE', message: /^A checkpoint has taken away log/ });
+    t.ok((await buffer(database.dump())).length > 0, 'the next one is');
+});
+
 t.test('ends a copy with the database', async (t) => {
     const database = await filled(t);
     const copy = database.dump()[Symbol.asyncIterator]();

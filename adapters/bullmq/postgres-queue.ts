@@ -33,6 +33,9 @@ const FEW = 3;
 /** Where BullMQ's tables are. */
 const SCHEMA = 'bullmq';
 
+/** What BullMQ lists of those that wait begins with the last, so this asks its table, in the order in which it hands them out. */
+const FIRST_WAITING = "SELECT id FROM job WHERE queue = $1 AND state = 'waiting' ORDER BY priority, seq LIMIT 1";
+
 /**
  * The delivery queue on PostgreSQL 13 or later, in the schema `bullmq`, which `ready()` makes and migrates. It saves running
  * a Redis; BullMQ's PostgreSQL backend is younger and several times slower. It listens for notifications, so a connection
@@ -72,6 +75,11 @@ function postgresServer(pool: QueuePool): BullmqServer {
         async producer() {
             await ready();
             return { connection };
+        },
+
+        async firstWaiting(queue) {
+            const { rows } = await pool.query(FIRST_WAITING, [queue]);
+            return rows[0]?.id ?? null;
         },
 
         async worker() {

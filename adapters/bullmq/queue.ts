@@ -2,6 +2,7 @@ import { type IQueueBackend, type JobsOptions, Queue } from 'bullmq';
 import { ScanwireError } from '../../lib/errors.ts';
 import { closedQueue, type DeliveryJob, type DeliveryQueue } from '../../lib/webhooks/dispatching/delivery-queue.ts';
 import { within } from '../../lib/within.ts';
+import { TEST_JOBS } from './job-worker.ts';
 import { type BullmqServer, type BullmqWorker, bullmqWorker, queueName } from './worker.ts';
 
 type ProducerQueue = Queue<unknown, unknown, string, unknown, unknown, string, IQueueBackend>;
@@ -126,7 +127,8 @@ function bullmqJobs(jobs: readonly DeliveryJob[]): readonly BullmqJob[] {
 function singleJob(job: DeliveryJob): BullmqJob {
     const { deliveryId, attempt, singleAttempt, reservation } = job;
     // One that has to be claimed must not be kept out by one whose claim nobody may use any more.
-    const jobId = `${deliveryId}-${attempt}${reservation === null ? '' : `-${reservation.token}`}`;
+    const id = `${deliveryId}-${attempt}${reservation === null ? '' : `-${reservation.token}`}`;
+    const jobId = singleAttempt ? `${TEST_JOBS}${id}` : id;
     return { name: 'attempt', data: dataOf(job), opts: { jobId, lifo: singleAttempt } };
 }
 

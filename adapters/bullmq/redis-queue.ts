@@ -127,6 +127,11 @@ function redisServer(
             }
         },
 
+        async firstWaiting(_queue, backend) {
+            const [jobs] = await backend.getRanges(['waiting'], 0, 0, true);
+            return jobs?.[0] ?? null;
+        },
+
         hasLostJobs: lossDetector(connected, () => `${prefix}:contents`),
 
         async worker() {

@@ -1,10 +1,11 @@
-import { type BackendFactory, type ConnectionOptions, type IQueueBackend, type Job, Worker } from 'bullmq';
+import type { BackendFactory, ConnectionOptions, IQueueBackend, Job } from 'bullmq';
 import { ScanwireError } from '../../lib/errors.ts';
 import type { DeliveryJob, QueueAddress, QueueWorker, WorkOptions } from '../../lib/webhooks/dispatching/delivery-queue.ts';
 import type { Reservation } from '../../lib/webhooks/dispatching/reservations.ts';
 import { COLLECTOR_PATTERN } from '../../lib/webhooks/exporters/exporter.ts';
 import { type JobsInHand, jobsInHand } from '../../lib/webhooks/sending/jobs-in-hand.ts';
 import { within } from '../../lib/within.ts';
+import { JobWorker } from './job-worker.ts';
 
 /**
  * BullMQ renews a lock at half its time for as long as the process lives. It is the claim in the rows that keeps an attempt from
@@ -18,32 +19,6 @@ const RETRY_DELAY = 1_000;
 /** BullMQ repeats a failing fetch without a pause; so many errors within a {@link RETRY_DELAY} earn one. */
 const ERRORS_BEFORE_PAUSE = 10;
 const CLOSE_TIMEOUT = 5_000;
-
-/**
- * A worker of BullMQ that begins each job when it has come. BullMQ fetches one after the other, until it has as many as it may or none is there, and
- * begins the first only then: jobs that come as quickly as it fetches them would wait for hundreds. So it may have one more than have begun.
- */
-class JobWorker extends Worker<unknown, void, string, IQueueBackend> {
-    /** Whether it may fetch more than one, and another for one that has ended. */
-    mayFetch: () => boolean = () => true;
-    readonly #limit = this.concurrency;
-    #begun = 0;
-
-    override async processJob(job: Job<unknown, void>, token: string): ReturnType<Worker<unknown, void>['processJob']> {
-        this.#begun += 1;
-        this.limitFetching();
-        try {
-            return await super.processJob(job, token, this.mayFetch);
-        } finally {
-            this.#begun -= 1;
-            this.limitFetching();
-        }
-    }
-
-    limitFetching(): void {
-        this.concurrency = Math.max(1, Math.min(this.#limit, this.mayFetch() ? this.#begun + 1 : this.#begun));
-    }
-}
 
 /** A worker that also takes what is handed out by its own process. */
 export interface BullmqWorker extends QueueWorker, Pick<JobsInHand, 'takes'> {}
@@ -77,7 +52,8 @@ export async function bullmqWorker(
             },
             server.backend,
         );
-        started.mayFetch = inHand.mayFetch;
+        started.hands = inHand;
+        started.firstWaiting = () => server.firstWaiting(name, started.backend);
         started.limitFetching();
         started.on('error', pausingOnFlood(started, report));
         started.waitUntilReady().catch(() => restart(started));
@@ -149,7 +125,7 @@ function pausingOnFlood(worker: JobWorker, report: (error: Error) => void): (err
     };
 }
 
-const JOB_IDS = /(?:bundle-)?[0-9a-f-]{36,}/g;
+const JOB_IDS = /(?:bundle-|test-)?[0-9a-f-]{36,}/g;
 
 /** What BullMQ says of each job alike, as of those that a server has lost with all else, is one error, and a log says it once. */
 function withoutIds(cause: Error): Error {
@@ -227,6 +203,8 @@ export interface BullmqServer {
     readonly few: number;
     /** What is sent before this turn of the event loop ends leaves together; absent where that gains nothing. */
     gatherWrites?(): void;
+    /** The id of the job that a queue hands out next, null where none waits. Asked by the connection of a worker, which waits for the server. */
+    firstWaiting(queue: string, backend: IQueueBackend): Promise<string | null>;
     /** A connection that fails at once while the server is away. @throws ScanwireError `UNAVAILABLE`. */
     producer(): Promise<BullmqConnection>;
     /** As `DeliveryQueue.hasLostJobs`. */

@@ -23,6 +23,8 @@ export interface JobsInHand {
     begin(handedOut: readonly DeliveryJob[]): Promise<void>;
     /** Whether further deliveries may be fetched from the queue: not while some that are here wait for others to end. */
     mayFetch(): boolean;
+    /** Whether a test may be fetched even when nothing else may: while one of the places for tests is free. */
+    mayFetchTest(): boolean;
     /** Leaves what has not begun to others. Resolves when the rest has ended. */
     close(): Promise<void>;
 }
@@ -40,7 +42,7 @@ export function jobsInHand(handler: (job: DeliveryJob) => Promise<void>, concurr
     const waiting: Waiting[] = [];
     let closed = false;
 
-    function hasPlace(job: DeliveryJob): boolean {
+    function hasPlace(job: Pick<DeliveryJob, 'singleAttempt'>): boolean {
         return running.size < placesFor(job, concurrency);
     }
 
@@ -103,6 +105,8 @@ export function jobsInHand(handler: (job: DeliveryJob) => Promise<void>, concurr
         },
 
         mayFetch: () => waiting.length === 0,
+
+        mayFetchTest: () => hasPlace({ singleAttempt: true }),
 
         async close() {
             closed = true;

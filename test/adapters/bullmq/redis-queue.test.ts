@@ -352,6 +352,7 @@ t.test('opens a queue again when it has failed to open', async (t) => {
         backend: createRedisBackend as BullmqServer['backend'],
         address: () => ({ queue: 'Redis' as const }),
         ready: async () => {},
+        firstWaiting: async () => null,
         producer: async () => ({ connection: connections.shift() as Redis, prefix }),
         worker: async () => t.fail('Nobody works here') as never,
         close: async () => there.disconnect(),

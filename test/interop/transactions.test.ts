@@ -16,6 +16,7 @@ import { migrate, postgresWebhooks, transaction } from '../../adapters/postgres/
 import { egressGuard } from '../../lib/egress/guard.ts';
 import { keyRing } from '../../lib/keys/key-ring.ts';
 import type { Publish } from '../../lib/webhooks/events/publisher.ts';
+import type { Exporters } from '../../lib/webhooks/exporters/exporter-operations.ts';
 import { httpSender } from '../../lib/webhooks/sending/http-sender.ts';
 import { webhooks } from '../../lib/webhooks/webhooks.ts';
 import { testDatabase } from '../support/test-database.ts';
@@ -31,6 +32,8 @@ const investigation = {
     actors: { users: [], assets: [] },
 };
 
+const RUN_ALL = `update scanwire.exporters set state = 'running'`;
+
 const findings = pgTable('findings', { id: serial().primaryKey(), title: text().notNull() });
 
 /** What an example of the docs stands in. */
@@ -43,6 +46,7 @@ interface Surroundings {
     readonly findings: typeof findings;
     readonly investigation: typeof investigation;
     readonly publish: Publish;
+    readonly exporters: Exporters;
     /** How many commits were heard. */
     heard(): number;
 }
@@ -92,15 +96,15 @@ async function surroundings(t: Test): Promise<Surroundings> {
         guard,
         sender: httpSender({ guard }),
     });
-    const { exporter } = await exporters.create({ url: 'https://receiver.example/hook' });
-    await pool.query(`update scanwire.exporters set state = 'running' where id = $1`, [exporter.id]);
+    await exporters.create({ url: 'https://receiver.example/hook' });
+    await pool.query(RUN_ALL);
     t.teardown(async () => {
         await Promise.all([close(), listening.close(), others.knex.destroy(), others.postgres.end()]);
         await pool.end();
         await drop();
     });
     const kysely: Surroundings['kysely'] = new Kysely({ dialect: new PostgresDialect({ pool }) });
-    return { pool, ...others, kysely, drizzle: drizzle(pool), findings, investigation, publish, heard: () => commits };
+    return { pool, ...others, kysely, drizzle: drizzle(pool), findings, investigation, publish, exporters, heard: () => commits };
 }
 
 /** How many rows the host, the events and the deliveries have. */
@@ -139,6 +143,44 @@ t.test('the examples of the docs publish in a transaction of', async (t) => {
         });
     }
 });
+
+t.test(
+    'the executors of the docs take an event with a key, and for exporters that chose it, some with a message of their own',
+    async (t) => {
+        const examples = await examplesOf('docs/webhook-exporter.md', "In the host's own transaction");
+        const around = await surroundings(t);
+        const { pool, publish, exporters } = around;
+        await exporters.create({ url: 'https://chooser.example/', kinds: ['idr_*'] });
+        await exporters.create({
+            url: 'https://chat.example/',
+            kinds: ['idr_*'],
+            format: 'template',
+            template: { text: '{{ body.title }}' },
+        });
+        await pool.query(RUN_ALL);
+
+        for (const [name, example] of examples) {
+            t.test(name, async (t) => {
+                await pool.query('truncate findings, scanwire.events, scanwire.deliveries cascade');
+                const accepted: string[] = [];
+                const keyed: Publish = async (kind, body, options) => {
+                    const { eventId } = await publish(kind, body, { ...options, idempotencyKey: `${name}: "{1,2}"` });
+                    accepted.push(eventId);
+                    return await publish(kind, body, options);
+                };
+                await example({ ...around, publish: keyed });
+                t.same(await counts(pool), { findings: 1, events: 2, deliveries: 6 });
+                const { rows } = await pool.query(
+                    `select
+                (select array_agg(event_id::text) from scanwire.idempotency_keys where key like $1 || ':%') as keyed,
+                (select array_agg(distinct body) from scanwire.delivery_messages) as bodies`,
+                    [name],
+                );
+                t.same(rows, [{ keyed: accepted, bodies: [JSON.stringify({ text: investigation.title })] }]);
+            });
+        }
+    },
+);
 
 t.test('publishes in a serializable transaction while exporters change', async (t) => {
     const { pool, publish } = await surroundings(t);

@@ -49,7 +49,8 @@ from scanwire.accept_single_event($1, $2, $3, $4, $5, $6, $7::double precision *
 
 /**
  * The same for one event that exporters chose, or with a key of the caller's: the types are followed by the ids of the exporters that chose it, a JSON
- * array of the messages of those that get another body, or null, the key, or null, and its digest.
+ * array of the messages of those that get another body, or null, the key, or null, and its digest. The types and the ids are JSON arrays as well: this
+ * runs in transactions of the application, whose query builder may make several parameters of a list.
  */
 const ACCEPT_SINGLE_CHOSEN: string = prepared(`
 select
@@ -57,7 +58,8 @@ select
     a.delivery_id as id, a.exporter_id as "exporterId", a.collector, a.token,
     extract(epoch from a.begin_by)::double precision * 1000 as "beginBy", a.generation, a.settings
 from scanwire.accept_single_chosen_event(
-    $1, $2, $3, $4, $5, $6, $7::text::json, $8, $9, $10, $11::double precision * interval '1 millisecond', $12, $13, $14, $15
+    $1, $2, $3, $4, array(select json_array_elements_text($5::text::json)), array(select json_array_elements_text($6::text::json)::uuid),
+    $7::text::json, $8, $9, $10, $11::double precision * interval '1 millisecond', $12, $13, $14, $15
 ) a`);
 
 /** One event that {@link ACCEPT} has stored, or why it stored none. */
@@ -158,12 +160,12 @@ async function acceptedSingly(
     const { id, kind, body, owner, types, subscribers, key, digest } = event;
     const messages = subscribers.filter(({ content_type }) => content_type !== undefined);
     const choice = [
-        subscribers.map(({ exporter_id }) => exporter_id),
+        JSON.stringify(subscribers.map(({ exporter_id }) => exporter_id)),
         messages.length === 0 ? null : JSON.stringify(messages),
         key ?? null,
         digest ?? null,
     ];
-    const values = [id, kind, body, owner, types, ...(isChosen ? choice : []), ...parameters];
+    const values = [id, kind, body, owner, ...(isChosen ? [JSON.stringify(types), ...choice] : [types]), ...parameters];
     const rows = await queryAccept<SingleRow>(db, isChosen ? ACCEPT_SINGLE_CHOSEN : ACCEPT_SINGLE, values);
     return {
         outdated: false,

@@ -1,0 +1,120 @@
+import { randomUUID } from 'node:crypto';
+import t from 'tap';
+import { only, present, until } from '../../../../adapters/contract/assertions.ts';
+import { sampleEvent, WebhookBench } from '../../../../adapters/contract/webhooks/fixture.ts';
+import type { NewEvent } from '../../../../lib/webhooks/events/new-event.ts';
+import { migratedPool } from '../../../support/migrated-database.ts';
+import { emptyWebhookStores } from './empty-webhook-stores.ts';
+
+const pool = await migratedPool(t, { max: 6 });
+
+const IDEMPOTENCY = { key: 'of the caller', digest: 'of the body' };
+/** Of an event that was never stored. */
+const LEFT_BEHIND = `insert into scanwire.idempotency_keys (owner, key, event_id, digest) values ('', $1, $2, 'of before')`;
+
+async function emptyBench(): Promise<WebhookBench> {
+    const empty = emptyWebhookStores(pool);
+    await empty.start();
+    return new WebhookBench(empty);
+}
+
+const keyed = (more: Partial<NewEvent> = {}): NewEvent => ({
+    event: sampleEvent(),
+    idempotency: IDEMPOTENCY,
+    recipients: { types: ['investigation'] },
+    ...more,
+});
+
+const leaveBehind = (client: { query(text: string, values: unknown[]): Promise<unknown> }) =>
+    client.query(LEFT_BEHIND, [IDEMPOTENCY.key, randomUUID()]);
+
+async function untilWaits(kind: string): Promise<void> {
+    await until(async () => {
+        const { rows } = await pool.query(
+            'select from pg_locks l join pg_stat_activity a using (pid) where a.datname = current_database() and not l.granted and l.locktype = $1',
+            [kind],
+        );
+        return rows.length > 0;
+    });
+}
+
+async function eventsOfKeys(): Promise<readonly unknown[]> {
+    const { rows } = await pool.query('select event_id as "eventId", digest from scanwire.idempotency_keys');
+    return rows;
+}
+
+t.test('an exporter that is stopped while a key is waited for gets nothing, and nobody waits for it', async (t) => {
+    const own = await emptyBench();
+    const { id } = await own.addExporter();
+    const holder = await pool.connect();
+    await holder.query('begin');
+    await leaveBehind(holder);
+    const accepting = own.deliveries.accept([keyed()]);
+    await untilWaits('transactionid');
+    await t.resolves(pool.query('select from scanwire.exporters for update nowait'), 'a removal goes on');
+    await pool.query(`update scanwire.exporters set state = 'stopped' where id = $1`, [id]);
+    await holder.query('commit');
+    holder.release();
+    t.same(only(await accepting).deliveries, []);
+    t.equal((await eventsOfKeys()).length, 1);
+});
+
+t.test('a key that retention removes while it is looked at is taken', async (t) => {
+    const own = await emptyBench();
+    await own.addExporter();
+    await leaveBehind(pool);
+    // Between the insertion that met it and the look at it.
+    await pool.query(`
+        create function public.forget() returns trigger language plpgsql as
+            $$ begin delete from scanwire.idempotency_keys where digest = 'of before'; return null; end $$;
+        create trigger forgetting after insert on scanwire.idempotency_keys for each statement execute function public.forget()`);
+    const { eventId } = only(await own.deliveries.accept([keyed()]));
+    await pool.query('drop trigger forgetting on scanwire.idempotency_keys');
+    t.same(await eventsOfKeys(), [{ eventId, digest: IDEMPOTENCY.digest }]);
+});
+
+const LISTS: Readonly<Record<string, (first: NewEvent) => readonly NewEvent[]>> = {
+    'one event': (first) => [first],
+    'a list': (first) => [first, keyed({ idempotency: { key: randomUUID(), digest: 'x' } })],
+    'a list with an order key': (first) => [first, keyed({ idempotency: { key: randomUUID(), digest: 'x' }, orderKey: 'x' })],
+};
+
+/** Whoever has met a key waits for a while before looking at it. */
+const WAITING = `
+create function public.wait_for_gate() returns trigger language plpgsql as
+    $$ begin perform pg_advisory_lock(83); perform pg_advisory_unlock(83); return null; end $$;
+create trigger waiting after insert on scanwire.idempotency_keys for each statement execute function public.wait_for_gate()`;
+
+for (const [name, listOf] of Object.entries(LISTS)) {
+    t.test(`a key whose event is gone is taken over once, by ${name}`, async (t) => {
+        const own = await emptyBench();
+        await own.addExporter();
+        await leaveBehind(pool);
+        await pool.query(WAITING);
+        const first = listOf(keyed());
+        const client = await pool.connect();
+        await client.query('begin');
+        await client.query('select pg_advisory_lock(83)');
+        const accepting = own.deliveries.accept(listOf(keyed()));
+        await untilWaits('advisory');
+        await own.deliveries.accept(first, { tx: client });
+        await client.query('select pg_advisory_unlock(83)');
+        await untilWaits('transactionid');
+        await client.query('commit');
+        client.release();
+        const [repeated] = await accepting;
+        t.equal(present(repeated).eventId, first[0]?.event.id);
+        t.equal(present(repeated).deliveries.length, 1);
+        await pool.query('drop trigger waiting on scanwire.idempotency_keys; drop function public.wait_for_gate()');
+    });
+}
+
+t.test('an exporter that is named twice gets one message', async (t) => {
+    const own = await emptyBench();
+    const { id } = await own.addExporter({ kinds: ['idr_*'] });
+    const message = { contentType: 'text/plain', headers: [], body: 'first', failure: null } as const;
+    const subscribers = ['first', 'second'].map((body) => ({ exporterId: id, message: { ...message, body } }));
+    const { deliveries } = only(await own.deliveries.accept([keyed({ recipients: { types: [], subscribers } })]));
+    const { rows } = await pool.query('select delivery_id as id, body from scanwire.delivery_messages');
+    t.same(rows, [{ id: only(deliveries), body: 'first' }]);
+});

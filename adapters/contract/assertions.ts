@@ -44,6 +44,11 @@ export async function inParallel<T>(count: number, run: (index: number) => Promi
     return await Promise.all(Array.from({ length: count }, (_, index) => run(index)));
 }
 
+/** What comes of a call; null where it is refused, with whatever error. */
+export async function unlessRefused<T>(called: Promise<T>): Promise<T | null> {
+    return await called.catch(() => null);
+}
+
 /** The work, and whether it has ended, well or badly. */
 export function underWay<T>(result: Promise<T>): { readonly result: Promise<T>; ended(): boolean } {
     let ended = false;

@@ -33,16 +33,10 @@ import { onBench } from './webhooks/fixture.ts';
 import { healthLaws, overviewLaws } from './webhooks/health-laws.ts';
 import { chosenHoldingLaws, heldOrderLaws, holdingLaws, notHoldingLaws } from './webhooks/holding-laws.ts';
 import { idempotencyLaws, joinedIdempotencyLaws, notIdempotentLaws } from './webhooks/idempotency-laws.ts';
+import { noOrderLaws } from './webhooks/no-order-laws.ts';
 import { noNoticesLaws, noticeLaws } from './webhooks/notice-laws.ts';
 import { activityOfExportersLaws, notOfExportersLaws, ofExportersLaws, replaysOfExportersLaws } from './webhooks/of-exporters-laws.ts';
-import {
-    discardedOrderLaws,
-    joinedOrderLaws,
-    noOrderLaws,
-    orderedKeyLaws,
-    orderingLaws,
-    retainedOrderLaws,
-} from './webhooks/ordering-laws.ts';
+import { discardedOrderLaws, joinedOrderLaws, orderedKeyLaws, orderingLaws, retainedOrderLaws } from './webhooks/ordering-laws.ts';
 import { outcomeLaws } from './webhooks/outcome-laws.ts';
 import { pageLaws, summaryLaws } from './webhooks/page-laws.ts';
 import { pauseLaws } from './webhooks/pause-laws.ts';
@@ -56,7 +50,7 @@ import { settingsLaws } from './webhooks/settings-laws.ts';
 import { sharingLaws } from './webhooks/sharing-laws.ts';
 import { type WebhookStores, webhookAbilities } from './webhooks/stores.ts';
 import { joinedSubscriptionLaws, subscriptionLaws } from './webhooks/subscription-laws.ts';
-import { sweepLaws } from './webhooks/sweep-laws.ts';
+import { namingNoSilentLaws, silentSessionLaws, sweepLaws } from './webhooks/sweep-laws.ts';
 import { retainedTraceLaws, traceLaws } from './webhooks/trace-laws.ts';
 
 export type { ApiKeyStoreFixture } from './api-keys-laws.ts';
@@ -213,6 +207,8 @@ export function webhookStoresContract(test: ContractTest, create: () => WebhookS
         { needs: ['order', 'retention'], laws: onBench(retainedOrderLaws) },
         { needs: ['order', 'discarding'], laws: onBench(discardedOrderLaws) },
         { needs: ['order', 'transactions'], laws: onBench(joinedOrderLaws) },
+        { needs: ['silentSessions'], laws: onBench(silentSessionLaws) },
+        { lacks: 'silentSessions', laws: onBench(namingNoSilentLaws) },
         { needs: ['idempotency'], laws: onBench(idempotencyLaws) },
         { lacks: 'idempotency', laws: onBench(notIdempotentLaws) },
         { needs: ['idempotency', 'transactions'], laws: onBench(joinedIdempotencyLaws) },

@@ -195,15 +195,6 @@ export const orderingLaws: Laws<WebhookBench> = {
     },
 };
 
-/** What a store does that keeps no order. */
-export const noOrderLaws: Laws<WebhookBench> = {
-    async 'hands out what has a key as if it had none where it keeps no order'(bench) {
-        await addOrdered(bench);
-        const accepted = await accept(bench, ['a', 'a', 'a']);
-        assert.deepEqual((await bench.dispatchedIds()).toSorted(), accepted.toSorted());
-    },
-};
-
 /** The same of keys of the caller's. */
 export const orderedKeyLaws: Laws<WebhookBench> = {
     async 'gives a repeated key of the caller the answer of then, in whatever order'(bench) {
@@ -294,6 +285,7 @@ export const joinedOrderLaws: Laws<WebhookBench> = {
     },
 };
 
+/** Adds an exporter that is ordered, at the beginning of time. */
 export async function addOrdered(bench: WebhookBench, overrides: Partial<StoredExporter> = {}): Promise<StoredExporter> {
     await bench.setTime(at(0));
     return await bench.addExporter({ ordered: true, ...overrides });

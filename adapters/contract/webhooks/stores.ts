@@ -44,6 +44,7 @@ export type WebhookAbility =
     | 'replays'
     | 'responses'
     | 'retention'
+    | 'silentSessions'
     | 'traces';
 
 /** What the laws of webhook stores may need. */
@@ -73,6 +74,7 @@ export const webhookAbilities: Readonly<Record<WebhookAbility, Ability<WebhookSt
     holding: { has: ({ deliveries }) => deliveries.holds === true, shows: () => true, supply: 'nothing' },
     rate: { has: ({ deliveries }) => deliveries.rated === true, shows: () => true, supply: 'nothing' },
     order: { has: ({ deliveries }) => deliveries.ordered === true, shows: () => true, supply: 'nothing' },
+    silentSessions: { has: ({ deliveries }) => deliveries.namesSilent === true, shows: () => true, supply: 'nothing' },
     summaries: { has: ({ exporters }) => exporters.summaries !== undefined, shows: () => true, supply: 'nothing' },
     pages: { has: ({ exporters }) => exporters.page !== undefined, shows: () => true, supply: 'nothing' },
     overview: { has: ({ exporters }) => exporters.overview !== undefined, shows: () => true, supply: 'nothing' },

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import type { Dispatched, SweepOptions } from '../../../lib/webhooks/deliveries/delivery-store.ts';
+import type { SessionsOptions } from '../../../lib/webhooks/dispatching/worker-session.ts';
 import { assertFields, ids, inParallel, only, present } from '../assertions.ts';
 import type { Laws } from '../register-laws.ts';
 import { at, type WebhookBench } from './fixture.ts';
@@ -116,20 +117,6 @@ export const sweepLaws: Laws<WebhookBench> = {
         assert.deepEqual(ids(await bench.listed({ state: 'sending' })), [second]);
     },
 
-    async 'names a session that is silent where it is asked for, until it is ended'(bench) {
-        const [silent, alive] = [randomUUID(), randomUUID()];
-        const named = async (asked?: boolean): Promise<readonly string[]> =>
-            ids(await bench.deliveries.sessions(asked === undefined ? undefined : { silent: asked })).toSorted();
-        await bench.setTime(at(0));
-        await bench.deliveries.keepAlive({ id: silent, process: 'one', slots: {} }, 1_000);
-        await bench.deliveries.keepAlive({ id: alive, process: 'another', slots: {} }, 60_000);
-        await bench.setTime(at(1_000));
-        assert.deepEqual([await named(), await named(false)], [[alive], [alive]]);
-        assert.deepEqual(await named(true), [alive, silent].toSorted());
-        await bench.deliveries.endSessions([silent]);
-        assert.deepEqual(await named(true), [alive]);
-    },
-
     async 'says of a session whether its process opens sealed URLs'(bench) {
         const session = { id: randomUUID(), process: 'a process', slots: {} };
         const said = async (): Promise<unknown> => only(await bench.deliveries.sessions()).opensUrls;
@@ -226,6 +213,39 @@ export const sweepLaws: Laws<WebhookBench> = {
         assert.equal((await bench.listed({ state: 'pending' })).length, 5);
     },
 };
+
+/** What a store knows of sessions whose processes may have died. */
+export const silentSessionLaws: Laws<WebhookBench> = {
+    async 'names a session that is silent where it is asked for, until it is ended'(bench) {
+        const { silent, alive } = await oneSilent(bench);
+        assert.deepEqual([await named(bench), await named(bench, { silent: false })], [[alive], [alive]]);
+        assert.deepEqual(await named(bench, { silent: true }), [alive, silent].toSorted());
+        await bench.deliveries.endSessions([silent]);
+        assert.deepEqual(await named(bench, { silent: true }), [alive]);
+    },
+};
+
+/** What a store does that names no silent sessions: it is asked for them all the same. */
+export const namingNoSilentLaws: Laws<WebhookBench> = {
+    async 'names the sessions that are alive, whether or not it is asked for silent ones, where it names none'(bench) {
+        const { alive } = await oneSilent(bench);
+        assert.deepEqual([await named(bench), await named(bench, { silent: true })], [[alive], [alive]]);
+    },
+};
+
+/** A session that was not heard of in time, and one that was. @returns Their ids. */
+async function oneSilent(bench: WebhookBench): Promise<Readonly<Record<'silent' | 'alive', string>>> {
+    const [silent, alive] = [randomUUID(), randomUUID()];
+    await bench.setTime(at(0));
+    await bench.deliveries.keepAlive({ id: silent, process: 'one', slots: {} }, 1_000);
+    await bench.deliveries.keepAlive({ id: alive, process: 'another', slots: {} }, 60_000);
+    await bench.setTime(at(1_000));
+    return { silent, alive };
+}
+
+async function named({ deliveries }: WebhookBench, options?: SessionsOptions): Promise<readonly string[]> {
+    return ids(await deliveries.sessions(options)).toSorted();
+}
 
 async function sweep(bench: WebhookBench, now: Date, overrides: Partial<SweepOptions> = {}): Promise<readonly Dispatched[]> {
     await bench.setTime(now);

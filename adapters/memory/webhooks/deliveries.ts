@@ -26,6 +26,7 @@ export function deliveryStore(state: WebhookState): DeliveryStore {
         rated: true,
         filtersByExporters: true,
         keepsCounts: true,
+        namesSilent: true,
         attemptLists: attemptLists(state),
         replays: replayStore(state),
         retention: retentionStore(state),

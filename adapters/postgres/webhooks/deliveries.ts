@@ -129,6 +129,7 @@ export function deliveries(db: Executor, notifications?: Notifications): Deliver
         rated: true,
         filtersByExporters: true,
         keepsCounts: true,
+        namesSilent: true,
         attemptLists: attemptLists(() => db),
         replays: replayStore(db),
         retention: retentionStore(db),

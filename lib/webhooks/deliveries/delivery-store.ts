@@ -270,7 +270,9 @@ export interface DeliveryStore {
      */
     keepAlive(session: Session, duration: number, begun?: BegunAttempts): Promise<Date>;
 
-    /** The sessions that are alive; with `silent` all that the store knows. */
+    /** Whether `sessions` heeds `silent`. Without it, what a process of this machine left when it died waits for as long as that of other machines. */
+    readonly namesSilent?: boolean;
+    /** The sessions that are alive; with `silent` all that the store knows, where {@link namesSilent} is true. */
     sessions(options?: SessionsOptions): Promise<readonly Required<Pick<Session, 'id' | 'process' | 'slots' | 'opensUrls'>>[]>;
     /** Ends sessions: the next sweep takes their claims away. */
     endSessions(ids: readonly string[]): Promise<void>;

@@ -61,7 +61,7 @@ const STATED: readonly (readonly [subject: string, abilities: string, stores: re
     ['keys', 'findByDigests sealedSamples', DATABASES],
     ['records', 'counts enriches', OWN],
     ['webhooks', 'activity attempts content counts discarding holding idempotency notices ofExporters order overview pages', OWN],
-    ['webhooks', 'rate replays responses retention subscriptions summaries traces', OWN],
+    ['webhooks', 'rate replays responses retention silentSessions subscriptions summaries traces', OWN],
     ['webhooks', 'notifications transactions', DATABASES],
     ['webhooks', 'databaseOfDeliveries databaseOfExporters databaseOfSettings', OWN],
     ['queue', 'hasLostJobs', ['queue in memory', 'queue on Redis']],

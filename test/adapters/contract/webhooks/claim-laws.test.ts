@@ -1,6 +1,6 @@
 import t from 'tap';
 import { claimLaws } from '../../../../adapters/contract/webhooks/claim-laws.ts';
-import { sweepLaws } from '../../../../adapters/contract/webhooks/sweep-laws.ts';
+import { silentSessionLaws, sweepLaws } from '../../../../adapters/contract/webhooks/sweep-laws.ts';
 import type { Claim, ClaimRequest, DeliveryStore, SweepOptions, SweepResult } from '../../../../lib/webhooks/deliveries/delivery-store.ts';
 import { type Mutant, type Mutants, proveWebhookLaws, runningFast } from './mutants.ts';
 
@@ -121,7 +121,7 @@ const MUTANTS: Mutants = {
     },
 };
 
-proveWebhookLaws(t, { ...claimLaws, ...sweepLaws }, MUTANTS);
+proveWebhookLaws(t, { ...claimLaws, ...sweepLaws, ...silentSessionLaws }, MUTANTS);
 
 function claiming(change: (claim: Claim | null) => Claim | null): Mutant {
     return (_, deliveries) => ({

@@ -3,13 +3,14 @@ import { webhookStoresContract } from '../../../../adapters/contract/index.ts';
 import { notKeepingCountsLaws } from '../../../../adapters/contract/webhooks/count-laws.ts';
 import { notHoldingLaws } from '../../../../adapters/contract/webhooks/holding-laws.ts';
 import { notIdempotentLaws } from '../../../../adapters/contract/webhooks/idempotency-laws.ts';
+import { noOrderLaws } from '../../../../adapters/contract/webhooks/no-order-laws.ts';
 import { noNoticesLaws } from '../../../../adapters/contract/webhooks/notice-laws.ts';
 import { notOfExportersLaws } from '../../../../adapters/contract/webhooks/of-exporters-laws.ts';
-import { noOrderLaws } from '../../../../adapters/contract/webhooks/ordering-laws.ts';
 import { notRatedLaws } from '../../../../adapters/contract/webhooks/rate-laws.ts';
 import { type WebhookAbility, type WebhookStores, webhookAbilities } from '../../../../adapters/contract/webhooks/stores.ts';
-import { lawsOf, mapValues, proveLaws } from '../laws.ts';
-import { LOSABLE, lesserStores, SAID, unsaid } from './lesser-stores.ts';
+import { namingNoSilentLaws } from '../../../../adapters/contract/webhooks/sweep-laws.ts';
+import { lawOf, lawsOf, mapValues, proveLaws } from '../laws.ts';
+import { LOSABLE, lesserStores, REFUSABLE, refusing, SAID, unsaid } from './lesser-stores.ts';
 import { memoryStores } from './mutants.ts';
 
 const whole = new Set(lawsOf(webhookStoresContract, memoryStores).keys());
@@ -39,6 +40,7 @@ const OPPOSITE = {
     holding: notHoldingLaws,
     rate: notRatedLaws,
     order: noOrderLaws,
+    silentSessions: namingNoSilentLaws,
 };
 
 t.same(Object.keys(OPPOSITE).sort(), SAID.toSorted());
@@ -51,6 +53,22 @@ for (const [ability, laws] of Object.entries(OPPOSITE) as [WebhookAbility, objec
         Object.keys(laws),
         mapValues(laws as Record<string, unknown>, () => () => unsaid(memoryStores(), ability)),
     );
+}
+
+for (const ability of REFUSABLE) {
+    t.test(`stores that refuse what takes ${ability} keep the laws of those without it`, async (t) => {
+        for (const name of Object.keys(OPPOSITE[ability])) {
+            await t.resolves(lawOf(webhookStoresContract, () => refusing(lesserStores(ability), ability), name)(), name);
+        }
+    });
+}
+
+for (const ability of ['idempotency', 'order'] as const) {
+    t.test(`stores without ${ability} that refuse only a key that was there before heed keys`, async (t) => {
+        for (const name of Object.keys(OPPOSITE[ability])) {
+            await t.rejects(lawOf(webhookStoresContract, () => refusing(lesserStores(ability), ability, 1), name)(), { code: 'CONFLICT' });
+        }
+    });
 }
 
 /** A store without notices that forgets some. */

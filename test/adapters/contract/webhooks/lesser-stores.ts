@@ -1,4 +1,5 @@
 import { type WebhookAbility, type WebhookStores, webhookAbilities } from '../../../../adapters/contract/webhooks/stores.ts';
+import { ScanwireError } from '../../../../lib/errors.ts';
 import type { DeliveryFilter } from '../../../../lib/webhooks/deliveries/deliveries.ts';
 import type { DeliveryStore } from '../../../../lib/webhooks/deliveries/delivery-store.ts';
 import type { NewEvent } from '../../../../lib/webhooks/events/new-event.ts';
@@ -41,6 +42,10 @@ const UNHEEDED: Partial<Record<WebhookAbility, { readonly said: keyof DeliverySt
             },
         }),
     },
+    silentSessions: {
+        said: 'namesSilent',
+        without: ({ deliveries }) => ({ deliveries: { sessions: () => deliveries.sessions() } }),
+    },
     holding: { said: 'holds', without: ({ exporters, deliveries }) => ({ deliveries: { accept: holdingNothing(exporters, deliveries) } }) },
 };
 
@@ -82,6 +87,36 @@ export function lesserStores(ability: WebhookAbility): WebhookStores {
 export function unsaid(stores: WebhookStores, ability: WebhookAbility): WebhookStores {
     const word = UNHEEDED[ability]?.said;
     return { ...stores, deliveries: { ...stores.deliveries, ...(word !== undefined && { [word]: false }) } };
+}
+
+/** What takes an ability, and may be refused by a store that does not have it. */
+const TAKING: Readonly<Record<Refusable, Taking>> = {
+    idempotency: { accept: ([[first]]) => first?.idempotency },
+    order: { accept: ([[first]]) => first?.orderKey },
+    rate: { dispatch: ([options]) => options.rate },
+    ofExporters: { list: ([query]) => query.exporterIds, count: ([filter]) => filter.exporterIds },
+};
+
+type Refusable = 'idempotency' | 'order' | 'rate' | 'ofExporters';
+type Taking = { readonly [Method in 'accept' | 'dispatch' | 'list' | 'count']?: (given: Parameters<DeliveryStore[Method]>) => unknown };
+
+/** The abilities of {@link TAKING}. */
+export const REFUSABLE: readonly Refusable[] = Object.keys(TAKING) as Refusable[];
+
+/** The same stores, which refuse what takes the ability, from the first time on or after so many times. */
+export function refusing(stores: WebhookStores, ability: Refusable, after = 0): WebhookStores {
+    let times = 0;
+    const methods = Object.entries<(given: never) => unknown>(TAKING[ability]).map(([name, taken]) => {
+        const method = stores.deliveries[name as 'list'] as (...given: never[]) => Promise<unknown>;
+        const refuse = async (...given: never[]): Promise<unknown> => {
+            if (taken(given as never) !== undefined && ++times > after) {
+                throw new ScanwireError('CONFLICT', 'It is refused');
+            }
+            return await method(...given);
+        };
+        return [name, refuse];
+    });
+    return { ...stores, deliveries: { ...stores.deliveries, ...Object.fromEntries(methods) } };
 }
 
 function accepting(deliveries: DeliveryStore, change: (one: NewEvent) => NewEvent): Pick<DeliveryStore, 'accept'> {

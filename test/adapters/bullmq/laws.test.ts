@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { Redis } from 'ioredis';
 import t from 'tap';
 import { postgresQueue, redisQueue } from '../../../adapters/bullmq/index.ts';
 import { deliveryQueueContract } from '../../../adapters/contract/index.ts';
@@ -10,7 +11,7 @@ import { databases } from '../postgres/databases.ts';
 t.test('keeps the laws on Redis', async (t) => {
     deliveryQueueContract(tapTest(t), async () => {
         const options = { url: required('REDIS_URL'), prefix: `test-${randomUUID()}` };
-        return both(redisQueue(options), redisQueue(options));
+        return { ...(await both(redisQueue(options), redisQueue(options))), loseJobs: () => removeKeys(options.prefix) };
     });
 });
 
@@ -24,6 +25,13 @@ for (const { name, open } of databases) {
             return both(queue(), queue());
         });
     });
+}
+
+/** As emptying the server does, for one queue of it. */
+async function removeKeys(prefix: string): Promise<void> {
+    const redis = new Redis(required('REDIS_URL'));
+    await redis.del(await redis.keys(`${prefix}*`));
+    await redis.quit();
 }
 
 async function both(queue: DeliveryQueue, other: DeliveryQueue) {

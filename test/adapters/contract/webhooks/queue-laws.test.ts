@@ -1,10 +1,10 @@
 import t from 'tap';
-import { deliveryQueueContract } from '../../../../adapters/contract/index.ts';
+import { deliveryQueueContract, type Queues } from '../../../../adapters/contract/index.ts';
 import { queueLaws } from '../../../../adapters/contract/webhooks/queue-laws.ts';
 import { memoryQueue } from '../../../../adapters/memory/index.ts';
 import { ScanwireError } from '../../../../lib/errors.ts';
 import type { DeliveryQueue } from '../../../../lib/webhooks/dispatching/delivery-queue.ts';
-import { mapValues, proveLaws } from '../laws.ts';
+import { lawOf, mapValues, proveLaws } from '../laws.ts';
 
 type Mutant = (honest: DeliveryQueue) => Partial<DeliveryQueue>;
 
@@ -75,7 +75,7 @@ const MUTANTS: Readonly<Record<string, Mutant>> = {
     'adds nothing when given nothing': (queue) => ({
         add: (jobs) => (jobs.length === 0 ? Promise.reject(new Error('no jobs')) : queue.add(jobs)),
     }),
-    'says no more than once that jobs may be gone, where it can tell, while none are': () => ({ hasLostJobs: async () => true }),
+    'says to each that asks that jobs may be gone once they are, where it can tell': () => ({ hasLostJobs: async () => false }),
     'refuses jobs after it was closed': () => ({ close: async () => {} }),
 };
 
@@ -86,10 +86,28 @@ proveLaws(
     mapValues(MUTANTS, (mutant) => () => {
         const honest = memoryQueue();
         const queue = { ...honest, ...mutant(honest) };
-        return { queue, other: queue };
+        return { queue, other: queue, loseJobs: () => {} };
     }),
     /./,
 );
+
+const LOSS = 'says to each that asks that jobs may be gone once they are, where it can tell';
+
+function lossLaw(fixture: Partial<Queues>): Promise<void> {
+    const queue = memoryQueue();
+    return lawOf(deliveryQueueContract, () => ({ queue, other: queue, ...fixture }), LOSS)();
+}
+
+t.test('fails a queue that can tell of a loss, and whose fixture makes none', async (t) => {
+    await t.rejects(lossLaw({}), { message: /the fixture must supply loseJobs\(\)/ });
+});
+
+t.test('passes a queue that says so more than once, and one that cannot tell', async (t) => {
+    const cautious = { ...memoryQueue(), hasLostJobs: async () => true };
+    await t.resolves(lossLaw({ queue: cautious, other: cautious, loseJobs: () => {} }));
+    const { hasLostJobs: _, ...silent } = memoryQueue();
+    await t.resolves(lossLaw({ queue: silent, other: silent }));
+});
 
 /** Remembers every job for ever. */
 function once(queue: DeliveryQueue): Partial<DeliveryQueue> {

@@ -9,6 +9,7 @@ import { startDatabaseThread } from './database-thread.ts';
 import { type EmbeddedDatabase, embeddedPool } from './embedded-pool.ts';
 import { assertNothingErased, leaveNoErasedBodies } from './erased-bodies.ts';
 import { lockFolder } from './folder-lock.ts';
+import { endFormerHolders } from './former-holders.ts';
 import { maintain } from './maintenance.ts';
 import { onlineBackup } from './online-backup.ts';
 import { findTemplate, unpackTemplate } from './template.ts';
@@ -49,21 +50,6 @@ export interface EmbeddedFolder extends EmbeddedDatabase {
     dump(options?: DumpOptions): AsyncIterable<Uint8Array>;
 }
 
-/**
- * Nobody but us has the folder open, so whoever had an import at work here is gone, and whoever has claimed deliveries. Done where the schema knows of
- * leases, and of sessions.
- */
-const END_LEASES = `do $$ begin
-    update scanwire.workspaces set import_until = '-infinity' where import_id is not null;
-exception when invalid_schema_name or undefined_table or undefined_column then
-    null;
-end $$`;
-const END_SESSIONS = `do $$ begin
-    delete from scanwire.worker_sessions;
-exception when invalid_schema_name or undefined_table then
-    null;
-end $$`;
-
 /** How often the clock is compared with that of the machine, in milliseconds. */
 const FOLLOW_EVERY = 60_000;
 
@@ -88,8 +74,7 @@ export async function openEmbeddedDatabase(options: EmbeddedDatabaseOptions): Pr
         const thread = await startDatabaseThread({ dataDir: await dataFolder(root), template: null });
         void thread.ended.then(unlock);
         const database = await embeddedPool(thread);
-        await database.query(END_LEASES);
-        await database.query(END_SESSIONS);
+        await endFormerHolders(database);
         const { end } = database;
         // Where the schema knows of no leases yet, nothing is imported.
         const atWork = () =>

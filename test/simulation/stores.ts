@@ -53,6 +53,7 @@ end $$`;
 
 /** A database in this thread, whose answers take no time of the simulation: between two statements nothing else happens. */
 export interface SimulatedDatabase {
+    readonly pool: PoolLike;
     readonly stores: MakeStores;
     /** What all tables of the schema hold, and where its sequences are. */
     contents(): Promise<Readonly<Record<string, unknown>>>;
@@ -70,6 +71,7 @@ export async function openSimulatedDatabase(): Promise<SimulatedDatabase> {
     await database.exec(PREPARED);
 
     return {
+        pool,
         stores: async () => {
             await rollBackAll(database);
             await database.exec('select public.begin_anew()');

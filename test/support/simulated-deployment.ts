@@ -43,9 +43,12 @@ export interface SimulatedProcess extends Webhooks {
     kill(): void;
 }
 
+/** Stores of a simulated deployment. */
+export type SimulatedStores = Pick<WebhooksOptions, 'exporters' | 'deliveries' | 'settings'>;
+
 /** Which processes there are, of which store and queue are one; the memory store's time is the simulated one. */
 export interface SimulatedDeployment extends SimulatedTime {
-    readonly stores: ReturnType<typeof memoryWebhooks>;
+    readonly stores: SimulatedStores;
     readonly posts: Post[];
     readonly keys: KeyRing;
     /** How the receivers answer; 204 by default. */
@@ -61,10 +64,14 @@ export interface SimulatedDeployment extends SimulatedTime {
     states(): Promise<Partial<Record<DeliveryState, number>>>;
 }
 
-/** No process of which ever sees the clock of the machine. */
-export function simulatedDeployment(t: Test): SimulatedDeployment {
+/**
+ * No process of which ever sees the clock of the machine.
+ *
+ * @param given Stores in place of those in memory, whose answers take no time, and whose clock goes as that of the deployment.
+ */
+export function simulatedDeployment(t: Test, given?: SimulatedStores): SimulatedDeployment {
     const time = simulatedTime(t);
-    const stores = memoryWebhooks({ clock: () => new Date(START + time.now()) });
+    const stores = given ?? memoryWebhooks({ clock: () => new Date(START + time.now()) });
     const queue = memoryQueue();
     const self: SimulatedDeployment = {
         ...time,

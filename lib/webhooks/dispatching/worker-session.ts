@@ -22,6 +22,9 @@ export interface Session {
     readonly opensUrls?: boolean;
 }
 
+/** What stands for the process of a session, in place of its own text, once a store knows by itself that the process has ended. */
+export const ENDED_PROCESS = 'ended';
+
 /** Which sessions are named. */
 export interface SessionsOptions {
     /** Also those without a heartbeat in time: their processes have ended, or cannot reach the store. */
@@ -32,7 +35,7 @@ export interface SessionsOptions {
 export interface ClaimingSession {
     readonly id: string;
     /**
-     * Ends the sessions of those processes of this machine that have ended, then begins this one.
+     * Ends the sessions of those processes that are known to have ended, then begins this one.
      *
      * @param onFreed Called when deliveries that such processes held, by claims or by reservations, may be free for others. It may be called
      *     several times.
@@ -188,10 +191,14 @@ function beatUntilFreed(sendBeat: () => void, onBeat: () => void): NodeJS.Timeou
 }
 
 /**
- * This can be known only of a process of this machine, since ids of processes mean nothing elsewhere. Sessions of other machines end when they
- * are silent.
+ * Unless the store says so, this can be known only of a process of this machine, since ids of processes mean nothing elsewhere. Sessions of other
+ * machines end when they are silent.
  */
 function hasEnded({ process }: Pick<Session, 'process'>): boolean {
+    if (process === ENDED_PROCESS) {
+        return true;
+    }
+
     const { machine, ...identity } = identityIn(process);
     return machine === ownMachine() && !isAlive(identity);
 }

@@ -69,7 +69,7 @@ export class JobWorker extends Worker<unknown, void, string, IQueueBackend> {
     }
 
     #mayLook(): boolean {
-        return this.closing === undefined && !this.paused && this.#isFull() && this.hands.mayFetchTest();
+        return !this.paused && this.#isFull() && this.hands.mayFetchTest();
     }
 
     #goOnBeside(work: Promise<unknown>): void {

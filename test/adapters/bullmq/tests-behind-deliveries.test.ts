@@ -1,8 +1,12 @@
 import { randomUUID } from 'node:crypto';
+import { setImmediate } from 'node:timers/promises';
+import { createRedisBackend } from 'bullmq';
 import { Redis } from 'ioredis';
 import pg from 'pg';
 import t, { type Test } from 'tap';
 import { postgresQueue, redisQueue } from '../../../adapters/bullmq/index.ts';
+import { bullmqQueue } from '../../../adapters/bullmq/queue.ts';
+import type { BullmqServer } from '../../../adapters/bullmq/worker.ts';
 import { until } from '../../../adapters/contract/assertions.ts';
 import type { DeliveryJob, DeliveryQueue } from '../../../lib/webhooks/dispatching/delivery-queue.ts';
 import { required } from '../../support/required.ts';
@@ -11,6 +15,8 @@ import { testDatabase } from '../../support/test-database.ts';
 /** How long a test that came through the server may wait for its turn, in ms. */
 const SOON = 2_000;
 const CONCURRENCY = 2;
+/** How many tests begin beyond those. */
+const PLACES = 16;
 /** So many that each is a job of its own. */
 const DELIVERIES = 8;
 
@@ -24,7 +30,7 @@ interface Processes {
     active(): Promise<number>;
 }
 
-async function onRedis(t: Test): Promise<Processes> {
+async function onRedis(t: Test): Promise<Processes & { readonly prefix: string }> {
     const url = required('REDIS_URL');
     const prefix = `t-${randomUUID()}`;
     const [publisher, sender] = [1, 2].map(() => redisQueue({ url, prefix, onWarning: () => {} })) as [DeliveryQueue, DeliveryQueue];
@@ -34,6 +40,7 @@ async function onRedis(t: Test): Promise<Processes> {
         redis.disconnect();
     });
     return {
+        prefix,
         publisher,
         sender,
         waiting: () => redis.llen(`${prefix}:scanwire-default:wait`),
@@ -66,7 +73,7 @@ function job(deliveryId: string, { claimed = true, singleAttempt = false } = {})
 const named = (name: string, count: number): string[] => Array.from({ length: count }, (_, index) => `${name} ${index + 1}`);
 
 /** A worker that has as many deliveries as it may, none of which ends before `finish`, with others that wait on the server. */
-async function full(t: Test, { publisher, sender, waiting }: Processes, claimed = true) {
+async function full(t: Test, { publisher, sender, waiting }: Processes, { claimed = true, testsHang = false } = {}) {
     const begun: string[] = [];
     const errors: Error[] = [];
     let finish = (): void => {};
@@ -76,7 +83,7 @@ async function full(t: Test, { publisher, sender, waiting }: Processes, claimed 
     await publisher.add(named('delivery', DELIVERIES).map((id) => job(id, { claimed })));
     const handler = async ({ deliveryId, singleAttempt }: DeliveryJob): Promise<void> => {
         begun.push(deliveryId);
-        await (singleAttempt ? null : gate);
+        await (singleAttempt && !testsHang ? null : gate);
     };
     const worker = await sender.work('default', handler, { concurrency: CONCURRENCY, onError: (error) => errors.push(error) });
     t.teardown(() => {
@@ -93,7 +100,7 @@ for (const [name, processes] of [['Redis', onRedis] as const, ['PostgreSQL', onP
         for (const [what, claimed] of [['with', true] as const, ['without', false] as const]) {
             await t.test(`${what} their claims`, async (t) => {
                 const both = await processes(t);
-                const { begun, errors } = await full(t, both, claimed);
+                const { begun, errors } = await full(t, both, { claimed });
                 const tests = named('test', 6);
                 const addedAt = performance.now();
                 await both.publisher.add(tests.map((id) => job(id, { singleAttempt: true })));
@@ -106,4 +113,96 @@ for (const [name, processes] of [['Redis', onRedis] as const, ['PostgreSQL', onP
             });
         }
     });
+
+    t.test(`as many tests begin as there are places, on ${name}`, async (t) => {
+        const both = await processes(t);
+        const { begun, finish } = await full(t, both, { testsHang: true });
+        await both.publisher.add(named('test', PLACES + 2).map((id) => job(id, { singleAttempt: true })));
+        await until(() => begun.length === CONCURRENCY + PLACES, SOON);
+        t.ok((await both.waiting()) >= DELIVERIES - 2 * CONCURRENCY + 2, 'the others wait, and so do deliveries');
+        finish();
+        await until(() => begun.length === DELIVERIES + PLACES + 2);
+    });
+
+    t.test(`a worker that closes ends the tests that it has fetched from ${name}`, async (t) => {
+        const both = await processes(t);
+        const { begun, errors, worker, finish } = await full(t, both, { testsHang: true });
+        await both.publisher.add(named('test', 2).map((id) => job(id, { claimed: false, singleAttempt: true })));
+        await until(() => begun.length === CONCURRENCY + 2, SOON);
+        const left = await both.waiting();
+        const closed = worker.close();
+        await setImmediate();
+        finish();
+        await closed;
+        t.equal(await both.active(), 0);
+        t.equal(await both.waiting(), left);
+        t.strictSame(errors, []);
+    });
 }
+
+/** A sender on Redis that is told by `look` what waits. */
+async function looking(t: Test, look: (both: Processes) => Promise<string>) {
+    const both = await onRedis(t);
+    const { hostname: host, port } = new URL(required('REDIS_URL'));
+    const sender = bullmqQueue({
+        name: 'Redis',
+        few: 1,
+        backend: createRedisBackend as BullmqServer['backend'],
+        address: () => ({ queue: 'Redis' }),
+        ready: async () => {},
+        producer: async () => t.fail('It adds nothing') as never,
+        firstWaiting: () => look(both),
+        async worker() {
+            const connection = { host, port: Number(port), maxRetriesPerRequest: null };
+            return { connection, prefix: both.prefix, isSteady: () => true, stopWaiting: () => {}, release: () => {} };
+        },
+        close: async () => {},
+    });
+    return { ...both, sender };
+}
+
+for (const [what, answer] of [
+    ['finds a test', async () => 'test-of-another'] as const,
+    ['loses its connection', () => Promise.reject(new Error('Connection is closed'))] as const,
+]) {
+    t.test(`a look that ${what} when its worker closes fetches nothing`, async (t) => {
+        let looks = 0;
+        let goOn = (): void => {};
+        const asked = new Promise<void>((resolve) => {
+            goOn = resolve;
+        });
+        const both = await looking(t, async () => {
+            looks += 1;
+            await asked;
+            return await answer();
+        });
+        const { begun, errors, worker, finish } = await full(t, both);
+        await both.publisher.add([job('test', { singleAttempt: true })]);
+        await until(() => looks === 1, SOON);
+        const left = await both.waiting();
+        const closed = worker.close();
+        goOn();
+        finish();
+        await closed;
+        t.strictSame([looks, begun.length, await both.active(), await both.waiting()], [1, CONCURRENCY, 0, left]);
+        t.strictSame(errors, []);
+    });
+}
+
+t.test('where another worker is quicker, one delivery at most is fetched a look', async (t) => {
+    const looks: number[] = [];
+    const waiting: number[] = [];
+    const both = await looking(t, async (both) => {
+        looks.push(performance.now());
+        waiting.push(await both.waiting());
+        return 'test-of-another';
+    });
+    await full(t, both);
+    await until(() => waiting.length === 3, 2 * SOON);
+    const [first = 0, second = 0, third = 0] = looks;
+    t.ok(second - first > 200 && third - second > 200, `looks at ${looks.map(Math.round).join(', ')} ms`);
+    t.strictSame(
+        waiting.map((count) => (waiting[0] as number) - count),
+        [0, 1, 2],
+    );
+});

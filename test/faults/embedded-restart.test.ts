@@ -7,7 +7,7 @@ import { postgresWebhooks } from '../../adapters/postgres/index.ts';
 import type { DeliveryQueue } from '../../lib/webhooks/dispatching/delivery-queue.ts';
 import type { Session } from '../../lib/webhooks/dispatching/worker-session.ts';
 import { openSimulatedDatabase } from '../simulation/stores.ts';
-import { type SimulatedStores, simulatedDeployment } from '../support/simulated-deployment.ts';
+import { type SimulatedStores, START, simulatedDeployment } from '../support/simulated-deployment.ts';
 
 const NEVER = new Promise<never>(() => {});
 
@@ -44,18 +44,24 @@ interface Left {
     reopen(session: Session): Promise<void>;
 }
 
+function inMemory(t: Test, stores: SimulatedStores): Left {
+    return {
+        stores,
+        reopen: async (session) => {
+            await stores.deliveries.keepAlive({ ...session, process: await endedIdentity(t, session) }, 7_500);
+        },
+    };
+}
+
 const database = await openSimulatedDatabase();
 t.teardown(() => database.close());
 
 const STORES: Readonly<Record<string, (t: Test, clock: () => Date) => Promise<Left>>> = {
-    async memory(t, clock) {
-        const stores = memoryWebhooks({ clock });
-        return {
-            stores,
-            reopen: async (session) => {
-                await stores.deliveries.keepAlive({ ...session, process: await endedIdentity(t, session) }, 7_500);
-            },
-        };
+    memory: async (t, clock) => inMemory(t, memoryWebhooks({ clock })),
+
+    async 'stores that name no silent sessions'(t, clock) {
+        const { deliveries, ...others } = memoryWebhooks({ clock });
+        return inMemory(t, { ...others, deliveries: { ...deliveries, namesSilent: false, sessions: () => deliveries.sessions() } });
     },
 
     async 'the embedded database'(t, clock) {
@@ -68,7 +74,6 @@ const STORES: Readonly<Record<string, (t: Test, clock: () => Date) => Promise<Le
     },
 };
 
-const START = Date.parse('2026-11-21T00:00:00Z');
 const ANSWERS_AFTER = 200;
 const WINDOW = 200;
 const COUNT = 500;

@@ -143,7 +143,8 @@ export function simulatedDeployment(t: Test, given?: SimulatedStores): Simulated
     return self;
 }
 
-const START = Date.parse('2026-11-21T00:00:00Z');
+/** The store's time when time begins. */
+export const START: number = Date.parse('2026-11-21T00:00:00Z');
 const NEVER = new Promise<never>(() => undefined);
 const LATENCY = 50;
 /** Less than by default, so that a few deliveries fill it. */

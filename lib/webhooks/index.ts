@@ -56,7 +56,7 @@ export { ScanwireError, type ScanwireErrorCode } from '../errors.ts';
 export { timestamp } from '../timestamp.ts';
 export type { AttemptFilter, AttemptLists, AttemptQuery, AttemptStore, ListedAttempt } from './deliveries/attempt-lists.ts';
 export type { Deliveries, DeliveryHistory, ErasedEvent, Events } from './deliveries/deliveries.ts';
-export type { DELIVERY_STATES, DeliveryState } from './deliveries/delivery-states.ts';
+export type { DeliveryState } from './deliveries/delivery-states.ts';
 export type * from './deliveries/delivery-store.ts';
 export type { Deployment, DeploymentSettings, Role, SettingsStore } from './deployment-settings.ts';
 export type * from './dispatching/delivery-queue.ts';

@@ -36,11 +36,15 @@ t.test('exceeds a window by no more than one acceptance hands out, however it is
     };
     const waysInTurn = Object.values(ways);
     const mixed = { 'in all ways': (_: unknown, index: number) => (waysInTurn[index % waysInTurn.length] as () => Promise<unknown>)() };
+    let handedOut = 0;
     for (const [name, publish] of Object.entries({ ...ways, ...mixed })) {
         await pool.query('truncate scanwire.deliveries cascade');
         await Promise.all(Array.from({ length: AT_ONCE }, publish));
         const { rows } = await pool.query(`select count(*)::integer from scanwire.deliveries where state = 'queued'`);
         const [{ count }] = rows as [{ count: number }];
-        t.ok(count >= 1 && count <= 2 * WINDOW, `${name}: ${count} in flight`);
+        t.ok(count <= 2 * WINDOW, `${name}: ${count} in flight`);
+        handedOut += count;
     }
+    // None need be of one way: what was accepted beyond the limit may be stored first, and is older than the rest then.
+    t.ok(handedOut >= WINDOW, `${handedOut} in all`);
 });

@@ -95,9 +95,11 @@ t.test('makes a folder of a backup that an older version made, with the database
     const made = await PGlite.create({ loadDataDir: new Blob([await readTemplate(findTemplate() ?? '')]) });
     const tar = await made.dumpDataDir('none').finally(() => made.close());
     const file = join(dirname(data), 'older');
-    writeFileSync(file, gzipSync(Buffer.concat([...tarEntry('database.tar', Buffer.from(await tar.arrayBuffer())), TAR_END])));
+    const ring = readFileSync(join(await usedDataOf(t), 'key-ring.json'));
+    const entries = [...tarEntry('database.tar', Buffer.from(await tar.arrayBuffer())), ...tarEntry('key-ring.json', ring)];
+    writeFileSync(file, gzipSync(Buffer.concat([...entries, TAR_END])));
     t.equal((await said(['restore', file, '--data', data])).code, 0);
-    t.strictSame(readdirSync(data), ['database']);
+    t.strictSame(readdirSync(data), ['database', 'key-ring.json']);
     t.match(await json(data, 'keys', 'create', 'first'), { name: 'first' });
 
     let folder = data;

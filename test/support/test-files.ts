@@ -17,7 +17,7 @@ const TIMEOUT = 120_000;
 
 /** What begins first, so that the run does not end with one of them alone. */
 const LONGEST =
-    /\/(?:simulation|configurations|campaign|plans|webhook-laws|many-hosts|socket|fuzz|backup|check-record|read-records|gunzip)\b/;
+    /\/(?:simulation|configurations|campaign|plans|(?:other-)?webhook-laws|many-hosts|socket|fuzz|backup|check-record|read-records|gunzip)\b/;
 
 /**
  * What leaves nothing behind in its process, and so may share it: to start one and to load tap and what is tested takes half a second of the processor,
@@ -29,7 +29,7 @@ const SHARING = /\/test\/(?:acceptance|adapters|attack|bench|cli|docs|examples|f
 const ALONE: readonly RegExp[] = [
     /\/(?:clocks-differ|commit-waits-for-a-poll|echoing-receivers|http-sender|linear-expressions|missing-packages|openapi|receiver-certificate|running-pages)\.test\.js$/,
     /\/(?:constant-memory|read-only-inventory|template|gunzip|check-record|decode-records|mend-record|read-records|read-scan|read-xml|vendors-xml)\.test\.js$/,
-    /\/(?:backup|connections|embedding|many-hosts|pglite\/laws|postgres\/laws|receiver-tokens|serve|socket|webhook-laws)\.test\.js$/,
+    /\/(?:backup|connections|embedding|many-hosts|pglite\/laws|postgres\/laws|receiver-tokens|serve|socket|(?:other-)?webhook-laws)\.test\.js$/,
 ];
 
 /** So many files share a process at most, of those that start servers or commands and wait for them, and of those that share a browser. */

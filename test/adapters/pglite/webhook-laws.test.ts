@@ -1,3 +1,3 @@
 import { keepsWebhookLaws } from '../postgres/kept-laws.ts';
 
-keepsWebhookLaws('PGlite');
+keepsWebhookLaws('PGlite', { part: 0, parts: 2 });

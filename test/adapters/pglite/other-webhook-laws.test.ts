@@ -1,0 +1,3 @@
+import { keepsWebhookLaws } from '../postgres/kept-laws.ts';
+
+keepsWebhookLaws('PGlite', { part: 1, parts: 2 });

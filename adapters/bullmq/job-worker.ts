@@ -12,7 +12,7 @@ const LOOK_INTERVAL = 250;
  * begins the first only then: jobs that come as quickly as it fetches them would wait for hundreds. So it may have one more than have begun.
  *
  * A worker that has as many as it may fetches nothing before one of them ends. Only then does it look again and again whether the next job is a test,
- * which has a place of its own, and fetches that one beside BullMQ's loop.
+ * which has a slot of its own, and fetches that one beside BullMQ's loop.
  */
 export class JobWorker extends Worker<unknown, void, string, IQueueBackend> {
     /** Whether it may fetch more than one, and another for one that has ended; and whether a test. */

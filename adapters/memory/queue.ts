@@ -2,7 +2,7 @@ import {
     closedQueue,
     type DeliveryJob,
     type DeliveryQueue,
-    placesFor,
+    slotsFor,
     type QueueWorker,
     type WorkOptions,
 } from '../../lib/webhooks/dispatching/delivery-queue.ts';
@@ -99,7 +99,7 @@ function startWorker(lane: Lane, handler: Parameters<DeliveryQueue['work']>[1], 
     function takeJobs(): void {
         for (;;) {
             const [job] = lane.waiting;
-            if (job === undefined || running.size >= placesFor(job, concurrency)) {
+            if (job === undefined || running.size >= slotsFor(job, concurrency)) {
                 return;
             }
 

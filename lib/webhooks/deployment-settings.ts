@@ -75,8 +75,8 @@ interface Parts extends Pick<DeploymentSettings, 'vendor' | 'window' | 'breakerA
 /** A process among those that share its deployment's settings. */
 export interface Membership {
     /**
-     * Joins the deployment. A host stores the settings of this process; a worker makes sure that its own are those that are stored. Done once
-     * until the process leaves.
+     * Joins the deployment. A host stores the settings of this process; a worker makes sure that its own are those that are stored. Until the
+     * process leaves, a repeated call does nothing, unless a process that has joined as a worker joins as a host.
      *
      * @throws ScanwireError `MISCONFIGURED` for a worker before its host, or with other settings, each with both values; `UNAVAILABLE`.
      */
@@ -137,7 +137,7 @@ export function membership(parts: Parts, outdated: () => void): Membership {
             const own = settingsOf(parts, queue.address?.(found.id));
             const deployment = role === 'host' ? await settings.declare(own) : agreeing(own, found);
             generation = deployment.generation;
-            // A worker may be given fewer settings than its host.
+            // A worker may know fewer settings than its host has stored; later checks have to compare with the stored ones.
             joined = deployment.settings ?? own;
             asHost = role === 'host';
             clearInterval(timer);

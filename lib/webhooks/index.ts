@@ -11,31 +11,39 @@
  * - receiver: the server that an exporter's URL leads to; trust: how far its certificate is checked (`setting-values.ts`)
  *
  * What is sent:
- * - event: something that happened, accepted once, its body frozen as text (`events/new-event.ts`); its kind says what a body looks like (`events/event-kinds.ts`)
- * - exporter: a configured receiver (`exporters/exporter.ts`); it chooses events by its kinds and filter (`events/subscription.ts`), and an event is routed to all that do
- * - type (export type): which investigations an exporter may get; without a subscription of its own it gets all of these (`setting-values.ts`)
+ * - event: something that happened, accepted once, its body frozen as text (`events/new-event.ts`); its kind says what a body looks like
+ *   (`events/event-kinds.ts`)
+ * - exporter: a configured receiver (`exporters/exporter.ts`); it chooses events by its kinds and filter (`events/subscription.ts`), and an event is
+ *   routed to all that choose it
+ * - type (export type): which investigations (cases that a security product has opened) an exporter may get; without a subscription of
+ *   its own it gets all of these (`setting-values.ts`). The event kind `idr_investigation_created` says that one was opened
  * - subscriber: an exporter with a subscription of its own; recipient: one that an event goes to (`events/event-routing.ts`)
- * - revision: how often subscriptions had changed; what was routed by an older one is routed again
+ * - revision: how often the subscriptions have changed; an event that was routed by an older revision is routed again
  * - format: the form of a body, for example `slack`; template: a format that a person has written; message: what a format has made of an
  *   event, or its own body, with the headers (`messages/formatted-message.ts`); signature form: how the signature is written (`messages/signature.ts`)
  * - owner: the customer of the application whose exporter or event it is; none for the deployment's own (`exporters/owner-limits.ts`)
  * - delivery: one event on its way to one exporter (`deliveries/delivery-store.ts`)
  * - attempt: one POST of a delivery; outcome: what it came to (`outcomes/outcome.ts`)
- * - fault: the outcome `interrupted`, of an attempt that we have cut off, by a claim that ran out or a process that ended; it counts as no try
- * - first try: a delivery with no attempt yet; retry: one with some, or one that is replayed among many
+ * - taken: what a receiver has answered with a 2xx in time
+ * - fault: the outcome `interrupted`, of an attempt that we have cut off, by a claim that ran out or a process that ended
+ * - try: an attempt that counts in the retry schedule, which is any but an interrupted one; first try: a delivery that has had no try; retry: one
+ *   that has had some, or that is replayed among many
  * - test: an event for one exporter alone, sent when that is changed, or when somebody asks for it
  * - single attempt: all that a delivery with a `test` gets, whatever comes of it
  * - held: accepted for an exporter that an outcome has stopped; sent once it is replayed
  * - order key: what events have in common that an ordered exporter gets one after another; a delivery blocks its key while later ones wait for it
- * - exhausted: out of tries; poisoned: set aside, since its attempts seem to end the processes that make them
+ * - exhausted: has had all tries of its schedule, or failed in a way that is not tried again
+ * - poisoned: set aside, since its attempts seem to end the processes that make them
  * - replay: a delivery, or many of an exporter, sent once more by a new retry schedule (`deliveries/replays.ts`)
  * - notice: what became of an exporter, published as an event and emitted to the application (`events/exporter-notices.ts`)
  * - host event: what is emitted to the application's `onEvent`, and sent to no receiver, for example a `DeliveryEvent` (`observing/emitted-events.ts`)
  *
  * Who may send it, and when:
  * - dispatch, or hand out: to mark deliveries that are due as `queued` and give them to the queue (`dispatching/dispatcher.ts`)
- * - window: how many deliveries of an exporter may be in flight, `queued` or `sending`; place: one of these, free or taken; room: the free places
- * - slot: room for one attempt at a time; a collector has the slots of all its workers together
+ * - job: what tells a worker to send one delivery (`dispatching/delivery-queue.ts`); entry: what a queue server keeps, with one job or several
+ * - turn: one of the parts in which jobs are added to the queue where all at once would be too many (`dispatching/turns.ts`)
+ * - window: how many deliveries of an exporter may be in flight, `queued` or `sending`; place: one of these, free or not; room: the free places
+ * - slot: what one attempt at a time needs of a worker, which has as many as its `concurrency`; a collector has the slots of all its workers together
  * - slot shares: how many of the slots each exporter of a collector may have, so that one slow receiver cannot take all; share group: the slow
  *   exporters of a collector, or the quick ones, which share among themselves (`dispatching/slot-shares.ts`)
  * - claim: the lease of a delivery for one attempt, so that nobody else sends the same (`deliveries/delivery-store.ts`)
@@ -44,10 +52,14 @@
  * - session: a process that claims, for as long as its heartbeats come; its claims end with it (`dispatching/worker-session.ts`)
  * - sweep: to find claims whose sessions have ended, and jobs that the queue has lost
  * - breaker: open after failures in a row; probe: the one delivery that an open one lets through at a time (`outcomes/breaker.ts`)
- * - pause: the time for which a receiver wants to be left alone, or a person has its exporter wait
- * - generation: how often the settings of the deployment or of an exporter had changed (`deployment-settings.ts`)
- * - sealed: encrypted for one exporter by the key ring; unsealed only to send or to show it; context: what it was sealed for
- * - body memory: how many bytes of bodies a process may have at once; allowance: what of it an exporter may take now (`sending/byte-budget.ts`)
+ * - pause: either the time for which a receiver wants to be left alone (429, `Retry-After`), during which the breaker is `paused`; or that a person
+ *   has an exporter wait (`pausedAt`). An exporter of which either is true is paused
+ * - generation: of the deployment, how often its settings have changed (`deployment-settings.ts`); of an exporter, a number that rises with every
+ *   change that decides what is sent to its receiver, or whether
+ * - sealed: encrypted for one exporter by the key ring; unsealed only to send or to show it; sealing context: a text that names what it was sealed
+ *   for, without which it cannot be unsealed
+ * - body memory: how many bytes of bodies a process may hold at once, which its byte budget shares among exporters; allowance: what of it an
+ *   exporter may take now (`sending/byte-budget.ts`)
  */
 
 export type { ApplicationSchema, JoiSchema, StandardSchema } from '../application-schema.ts';

@@ -42,8 +42,8 @@ export interface WebhooksSettings extends OwnerSettings {
     /** Consecutive failures that open an exporter's circuit breaker: it gets one due delivery at a time, as a probe. Default 10. */
     readonly breakerAfter?: number;
     /**
-     * Milliseconds after which an exporter is stopped whose receiver has taken nothing, whether it failed or only answered 429. At least half an
-     * hour. Default 5 days.
+     * Milliseconds after which an exporter is stopped whose receiver has answered no 2xx for so long, whether attempts failed or got only 429.
+     * At least half an hour. Default 5 days.
      */
     readonly stopAfter?: number;
     /**
@@ -57,7 +57,7 @@ export interface WebhooksSettings extends OwnerSettings {
     readonly maxBodyBytes?: number;
     /** The most bytes of bodies that this process holds at once while it sends them. Default 64 MiB. */
     readonly maxBytesInFlight?: number;
-    /** Event kinds beside `test` and `idr_investigation_created`. */
+    /** Event kinds beside those of scanwire, which are `test`, `idr_investigation_created` (an investigation was opened) and those of notices. */
     readonly kinds?: readonly EventKind[];
     /** Formats beside those of scanwire. A worker needs none of them. */
     readonly formats?: readonly Format[];
@@ -74,7 +74,7 @@ export interface WebhooksOptions extends WebhookStores, WebhooksSettings {
     /** 0 to 1, as `Math.random`. */
     readonly random?: () => number;
     readonly newId?: () => string;
-    /** Waits this many milliseconds: between tries to record an outcome, and while the outcome of a `test` is polled. */
+    /** Resolves after this many milliseconds. It is used between the calls that try to record an outcome, and those that poll for the outcome of a `test`. */
     readonly sleep?: (milliseconds: number) => Promise<void>;
     /** Receives every failure of store and queue that is tried again later. */
     readonly onError?: (error: Error) => void;
@@ -133,7 +133,8 @@ export const webhooksSettingSchemas: Readonly<Record<keyof WebhooksSettings, Joi
     window: Joi.number().integer().min(1).max(10_000).default(400),
     rate: Joi.number().integer().min(1).max(1000).allow(null).default(null),
     breakerAfter: Joi.number().integer().min(1).default(10),
-    // Five days written in seconds would be seven minutes in milliseconds, and an exporter would be stopped whenever its receiver is being updated.
+    // The minimum refuses a value that was meant in seconds: five days of them would be taken for seven minutes, within which an update of the
+    // receiver would have the exporter stopped.
     stopAfter: inMilliseconds(30 * 60_000).default(5 * 24 * 60 * 60_000),
     keepFor: inMilliseconds(KEEP_FOR.min).allow(null).default(KEEP_FOR.byDefault),
     keepResponses: Joi.boolean().default(true),

@@ -7,15 +7,15 @@
  * Which investigations (cases that a security product, a SIEM, opens) an exporter receives:
  *
  * - `investigation`: every one. The only type of an exporter that is not legacy.
- * - `investigation_legacy`: all but those of the rule set `library`. What a legacy exporter starts with.
- * - `investigation_legacy_and_library`: every one as well. Only a legacy exporter gets there, and never back.
+ * - `investigation_legacy`: every one that the rule set `library` has not raised. A legacy exporter starts with this type.
+ * - `investigation_legacy_and_library`: every one. Only a legacy exporter can be switched to it, and it cannot be switched back.
  */
 export const EXPORT_TYPES = ['investigation', 'investigation_legacy', 'investigation_legacy_and_library'] as const;
 
 /** One of {@link EXPORT_TYPES}. */
 export type ExportType = (typeof EXPORT_TYPES)[number];
 
-/** The sets of detection rules that raise investigations: the detection rules `library`, and the `legacy` rules from before it. */
+/** The sets of detection rules that raise investigations: `library` is the present set, and `legacy` are the rules from before there was that set. */
 export const RULE_SETS = ['legacy', 'library'] as const;
 
 /** One of {@link RULE_SETS}. */

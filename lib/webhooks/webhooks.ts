@@ -21,7 +21,7 @@ import { urlSealing } from './exporters/sealed-url.ts';
 import { testsUnderWay } from './exporters/test-event.ts';
 import { formatTable } from './formats/format.ts';
 import { vendorNamed } from './messages/signature.ts';
-import { type Doctor, doctorOf, MAX_DIFFERENCE, MAX_NAMES, NAME_TIMEOUT } from './observing/doctor.ts';
+import { type Doctor, doctorOf, MAX_CLOCK_DIFFERENCE, MAX_LOOKUPS, NAME_TIMEOUT } from './observing/doctor.ts';
 import { type Phase, type Readiness, readinessCheck, watchedQueue } from './observing/readiness.ts';
 import { tracesOf } from './observing/trace-store.ts';
 import {
@@ -71,7 +71,7 @@ export interface Webhooks {
      */
     readonly doctor: Doctor;
     /**
-     * How much there is to do, for all processes together: deliveries that have not ended, up to 100,000 of a stage, exporters, and how many
+     * How much there is to do, for all processes together: deliveries that have not ended, up to 100,000 of a state, exporters, and how many
      * processes send. Null with a store that does not count. @throws ScanwireError `UNAVAILABLE`.
      */
     overview(): Promise<(Overview & { readonly sessions: number }) | null>;
@@ -84,11 +84,11 @@ export interface Webhooks {
     close(options?: CloseOptions): Promise<void>;
 }
 
-/** Maximum number of deliveries of a stage that are counted, since an index is read for them at every scrape. */
+/** Maximum number of deliveries of each state that are counted, since every scrape of the metrics reads an index for them. */
 const MAX_OVERVIEW = 100_000;
 
-/** Milliseconds at the end of a stop for recording what was given up and releasing claims; at most a third of the stop. */
-const GIVING_BACK = 1_000;
+/** Milliseconds at the end of a stop that are reserved for recording what was given up, and then for releasing claims; at most a third of the stop. */
+const RESERVED_FOR_RELEASE = 1_000;
 
 /**
  * The webhook exporter: accepts events, keeps exporters, hands deliveries to the workers of their collectors, and sends them.
@@ -98,7 +98,7 @@ const GIVING_BACK = 1_000;
 export function webhooks(options: WebhooksOptions): Webhooks {
     const settings = checked(webhooksSchema, options, { subject: 'webhooks options', code: 'MISCONFIGURED' });
     assertOneDatabase(settings);
-    assertRated(settings);
+    assertRateHeeded(settings);
     const member = membership(settings, outdated);
     const watched = watchedQueue(settings.queue);
     let phase: Phase = 'starting';
@@ -113,7 +113,7 @@ export function webhooks(options: WebhooksOptions): Webhooks {
         return phase === what;
     }
 
-    /** Lets what is being sent finish as it was begun; a later close waits for it. */
+    /** Fetches no more work. What is being sent goes on with the settings that it was begun with; a later `close` waits for it. */
     function stopSending(): Promise<unknown> {
         contact.stop();
         return Promise.all([stopPolling(context), workers.stop()]);
@@ -142,7 +142,7 @@ export function webhooks(options: WebhooksOptions): Webhooks {
             await closing.ended();
             phase = 'starting';
             const now = await settings.deliveries.now();
-            reportDifference(now, settings.onError);
+            reportClockDifference(now, settings.onError);
             assertOpens(settings.keyRing, await sealedForExporters(settings.exporters, now));
             await member.join(settings.role);
             await sealing.start();
@@ -153,7 +153,7 @@ export function webhooks(options: WebhooksOptions): Webhooks {
 
         async work(collectors, { concurrency } = {}) {
             const valid = checked(workSchema, { collectors, concurrency }, { subject: 'work options', code: 'MISCONFIGURED' });
-            // A host may accept events all the same, and a worker has its `onOutdated`.
+            // This is no error: a host can still accept events, and a worker has been told by `onOutdated`.
             if (is('outdated')) {
                 return;
             }
@@ -191,7 +191,7 @@ function readsOf(context: ReturnType<typeof contextOf>, readiness: Webhooks['rea
 function startPolling({ dispatcher, notices, retention, role }: ReturnType<typeof contextOf>): void {
     dispatcher.start();
     notices.start();
-    // How long is the host's to say.
+    // Only a host decides for how long rows are kept, so that only a host removes them.
     if (role === 'host') {
         retention.start();
     }
@@ -211,8 +211,8 @@ function assertOneDatabase({ exporters: { database }, ...others }: WebhookStores
     }
 }
 
-/** @throws ScanwireError `MISCONFIGURED`. */
-function assertRated({ rate, deliveries }: Required<WebhooksOptions>): void {
+/** Refuses a rate for the deployment where the store would not heed it. @throws ScanwireError `MISCONFIGURED`. */
+function assertRateHeeded({ rate, deliveries }: Required<WebhooksOptions>): void {
     if (rate !== null && deliveries.rated !== true) {
         throw new ScanwireError('MISCONFIGURED', 'webhooks options: rate must be null: the store of deliveries heeds none', {
             field: 'rate',
@@ -246,10 +246,10 @@ function contextOf(settings: Required<WebhooksOptions>, queue: DeliveryQueue, me
     };
 }
 
-/** The names of receivers are looked up as the sender looks them up. */
+/** Looks up the host names of receivers as the sender does. */
 function namesAsTheSender({ sender }: Pick<WebhooksContext, 'sender'>): Resolve {
     const resolver = sender.limits?.resolver;
-    return nameResolver({ timeout: NAME_TIMEOUT, maxPending: MAX_NAMES, ...(resolver !== undefined && { resolver }) });
+    return nameResolver({ timeout: NAME_TIMEOUT, maxPending: MAX_LOOKUPS, ...(resolver !== undefined && { resolver }) });
 }
 
 /** What is made of the settings. */
@@ -273,10 +273,10 @@ interface Shortenable {
 /**
  * Waits, and reports what fails or is late.
  *
- * @param kept The part of {@link GIVING_BACK}, 0 to 1, that is left for the steps after this one.
+ * @param reserved The part of {@link RESERVED_FOR_RELEASE}, 0 to 1, that is kept for the steps after this one.
  * @param what What has not been done, for the report when it is late.
  */
-type Wait = (work: Promise<unknown>, kept: number, what: string) => Promise<void>;
+type Wait = (work: Promise<unknown>, reserved: number, what: string) => Promise<void>;
 
 function shortenable({ monotonic, onError }: Required<WebhooksOptions>, stop: (wait: Wait) => Promise<void>): Shortenable {
     let stopping: Promise<void> | null = null;
@@ -284,12 +284,12 @@ function shortenable({ monotonic, onError }: Required<WebhooksOptions>, stop: (w
     let end = 0;
     let change = new AbortController();
 
-    async function wait(work: Promise<unknown>, kept: number, what: string): Promise<void> {
+    async function wait(work: Promise<unknown>, reserved: number, what: string): Promise<void> {
         const late = (): Error => new ScanwireError('UNAVAILABLE', `${what} within the ${timeout} ms that stopping may take`);
         let { signal } = change;
         do {
             ({ signal } = change);
-            const left = end - monotonic() - kept * Math.min(GIVING_BACK, timeout / 3);
+            const left = end - monotonic() - reserved * Math.min(RESERVED_FOR_RELEASE, timeout / 3);
             const report = (error: Error): void => (signal.aborted ? undefined : onError(error));
             await within(work, { timeout: Math.max(0, left), late, signal }).catch(report);
         } while (signal.aborted);
@@ -319,9 +319,9 @@ function shortenable({ monotonic, onError }: Required<WebhooksOptions>, stop: (w
  * Reports a clock that differs from the store's. Nothing here depends on the clock of this process, but its log is then hard to compare with
  * those of others.
  */
-function reportDifference(storeTime: Date, onError: (error: Error) => void): void {
+function reportClockDifference(storeTime: Date, onError: (error: Error) => void): void {
     const difference = Date.now() - storeTime.getTime();
-    if (Math.abs(difference) > MAX_DIFFERENCE) {
+    if (Math.abs(difference) > MAX_CLOCK_DIFFERENCE) {
         const seconds = (Math.abs(difference) / 1000).toFixed(1);
         const side = difference > 0 ? 'ahead of' : 'behind';
         onError(new ScanwireError('MISCONFIGURED', `The clock of this process is ${seconds} s ${side} that of the store`));

@@ -69,7 +69,7 @@ export function dispatch(state: WebhookState, options: DispatchOptions): Dispatc
     };
 }
 
-/** The exporters whose attempts, when they end, may unblock what is left over of a group. Slow exporters take places from quick ones, never the other way. */
+/** The exporters whose attempts, when they end, may unblock what is left over of a group. Slow exporters take slots from quick ones, never the other way. */
 function whomItWaitsFor(
     { sharers, share }: { readonly sharers: readonly Candidate[]; readonly share: number },
     left: ReadonlySet<DeliveryRow>,

@@ -4,7 +4,7 @@ import type { Delivery } from './delivery-store.ts';
  * - `pending`: waits for its time (`dueAt`) and for room in its exporter's window.
  * - `queued`: a job for it was handed to the queue.
  * - `sending`: an attempt was claimed and its outcome has not been recorded.
- * - `delivered`, `exhausted` (no tries left; kept for replay), `poisoned` (its attempts seem to end the processes that make them; kept for
+ * - `delivered`, `exhausted` (is not tried again; kept for replay), `poisoned` (its attempts seem to end the processes that make them; kept for
  *   replay), `cancelled` (its exporter was removed, or it was discarded), `erased` (the body of its event was erased before it had ended): these
  *   are final. A delivery in one of them has ended, or is finished.
  * - `held`: was accepted while its exporter was stopped by an outcome. It has not ended, yet waits for nothing but a replay, the removal of its
@@ -25,7 +25,7 @@ export const DELIVERY_STATES = [
 /** One of {@link DELIVERY_STATES}. */
 export type DeliveryState = (typeof DELIVERY_STATES)[number];
 
-/** States of deliveries that wait or are on their way. Those that are `held` do neither. */
+/** States of deliveries that are unfinished: that wait for a time or for room, or are on their way. A `held` one is neither unfinished nor finished. */
 export const UNFINISHED_STATES = ['pending', 'queued', 'sending'] as const;
 
 /** Whether a delivery was handed to the queue, or an attempt of it was claimed, and has no outcome yet. */
@@ -50,7 +50,7 @@ export function waitsAgain({ state, attempts }: Pick<Delivery, 'state' | 'attemp
     return state === 'pending' && attempts > 0;
 }
 
-/** Deliveries that a store replays when it is asked to, whatever was tried; see {@link isReplayable} for the others. */
+/** States in which a store replays a delivery, however many attempts it has had; see {@link isReplayable} for the others. */
 export const REPLAYABLE: readonly DeliveryState[] = ['delivered', 'exhausted', 'poisoned', 'held'];
 
 /** Whether a store replays a delivery: one that has ended, is held, or was tried in vain and waits. */
@@ -58,5 +58,5 @@ export function isReplayable(delivery: Pick<Delivery, 'state' | 'attempts'>): bo
     return REPLAYABLE.includes(delivery.state) || waitsAgain(delivery);
 }
 
-/** Deliveries that a store ends for good when it is asked to. */
+/** States of deliveries that a store ends for good when it is asked to. */
 export const DISCARDABLE: readonly DeliveryState[] = ['pending', 'exhausted', 'poisoned', 'held'];

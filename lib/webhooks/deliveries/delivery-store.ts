@@ -58,7 +58,7 @@ export interface Dispatched {
     readonly collector: string;
     /** Number of the attempt that is to come, from 1. */
     readonly attempt: number;
-    /** True for a `test`, which waits for nothing else. */
+    /** True for a `test`: it is handed out even where its exporter is stopped, paused, or has an open breaker, and has places of its own. */
     readonly singleAttempt: boolean;
     /** Null for one that whoever sends it has to claim first. */
     readonly reservation: Reservation | null;
@@ -67,7 +67,7 @@ export interface Dispatched {
 /** What a dispatch has done. */
 export interface DispatchResult {
     readonly handedOut: readonly Dispatched[];
-    /** Exporters whose attempts are waited for: when one ends, due deliveries of exporters that run and are not paused may go. */
+    /** Exporters for whose attempts due deliveries wait, which run and are not paused: when such an attempt ends, some of them may be handed out. */
     readonly waitsFor: readonly string[];
 }
 
@@ -108,7 +108,7 @@ export interface ClaimRequest {
     readonly duration: number;
     /** Token of the {@link Reservation} of the job, absent when it has none. A delivery that has another one by now is not claimed. */
     readonly reservation?: string;
-    /** Whether the attempt goes on under `reservation`: then what is needed to send is read, and nothing is written. Otherwise a claim with `token` replaces the reservation. */
+    /** True: the attempt is made under `reservation`; what is needed to send is read, nothing written. Else a claim with `token` replaces the reservation. */
     readonly keepsReservation?: boolean;
 }
 
@@ -131,7 +131,7 @@ export interface Claim {
     /** What is sent in place of the event's body; null for that. */
     readonly message: FormattedMessage | null;
     readonly exporter: StoredExporter;
-    /** How often the settings of `exporter` had been changed: {@link Reservation.generation}. */
+    /** Generation of `exporter`: {@link Reservation.generation}. */
     readonly generation: number;
 }
 
@@ -148,8 +148,8 @@ export interface RecordedOutcome {
     readonly outcome: Outcome;
     readonly next: NextState;
     /**
-     * Counts for the exporter's breaker: `success` closes it, `failure` counts up, `none` does not count: a `test`, a fault of ours, and a
-     * receiver that wants to be left alone. The last, which comes with `pause`, still begins {@link ExporterHealth.failingSince}.
+     * What it means for the exporter's breaker: `success` closes it, `failure` is one more in a row. `none`, of a `test`, of a fault, and of a receiver
+     * that wants to be left alone, changes nothing; but with `pause`, {@link ExporterHealth.failingSince} begins where it was null.
      */
     readonly health: 'success' | 'failure' | 'none';
     /** Milliseconds for which the receiver wants to be left alone; null when it did not say so. */
@@ -185,9 +185,9 @@ export interface DeliveryStore {
     /**
      * Stores each event with one delivery per recipient, in one transaction: all of them or none. They are `pending`.
      *
-     * @throws ScanwireError `NOT_FOUND` when a named exporter does not exist, `CONFLICT` when an event id was accepted before; with the field
-     *     `revision`, when exporters choose otherwise by now, with `idempotencyKey` when a key stands for another event; `MISCONFIGURED` for `tx`
-     *     where {@link DeliveryStore.transactions} is false.
+     * @throws ScanwireError `NOT_FOUND` when a named exporter does not exist; `CONFLICT` without a field when an event id was accepted before, with
+     *     the field `revision` when subscriptions have changed since the events were routed, and with `idempotencyKey` when the key was given for
+     *     another event; `MISCONFIGURED` for `tx` where {@link DeliveryStore.transactions} is false.
      */
     accept(newEvents: readonly NewEvent[], options?: AcceptOptions): Promise<readonly Acceptance[]>;
 
@@ -198,20 +198,19 @@ export interface DeliveryStore {
     readonly idempotent?: boolean;
 
     /**
-     * Whether `accept` keeps `held` deliveries for exporters that were stopped by an outcome: of those, {@link StoredExporter.stopReason} is
-     * not null. They are not handed out before they are replayed, and end when their exporter is removed or their event erased.
+     * Whether `accept` keeps `held` deliveries for exporters that were stopped by an outcome, whose {@link StoredExporter.stopReason} is then not
+     * null. Such deliveries are not handed out before they are replayed, and end when their exporter is removed or their event erased.
      */
     readonly holds?: boolean;
     /**
-     * Whether order keys are heeded. A delivery of an event with a key, to an exporter that is ordered, is handed out (also by `accept`) only
-     * when no delivery of the same exporter and key is in flight, and none that was accepted before blocks the key. What blocks it is a delivery that
-     * is unfinished (neither ended nor `held`); and, where {@link StoredSettings.afterExhausted} is `hold`, one that is `exhausted` or `poisoned`,
-     * until it is replayed, discarded or erased. Until then {@link retention} does not remove it. A delivery that is replayed is unfinished again,
-     * and blocks what was accepted after it.
+     * Whether order keys are heeded. A delivery of an event with a key, to an ordered exporter, is handed out (also by `accept`) only when no
+     * delivery of the same exporter and key is in flight, and none that was accepted before it blocks the key. An unfinished delivery (neither ended
+     * nor `held`) blocks it until it ends; replayed, it is unfinished again. Where {@link StoredSettings.afterExhausted} is `hold`, an `exhausted` or
+     * `poisoned` one blocks it too, until it is replayed, discarded or erased, before which {@link retention} does not remove it.
      *
-     * The order is that of the commits: whoever accepts an event of a key waits for those who have accepted one of the same key and have not
-     * committed yet. Whether an exporter is ordered is decided when a delivery is accepted; once the exporter is ordered no more, all that waits is
-     * sent as if it had no key.
+     * The order is that of the commits: `accept` waits for open transactions in which an event with the same key was accepted. Whether the key of
+     * a delivery counts is decided by whether its exporter is ordered at acceptance. When the exporter stops being ordered, what waits is sent as if
+     * it had no key.
      */
     readonly ordered?: boolean;
     /** Whether `dispatch` heeds {@link DispatchOptions.rate}: it hands out at most as much at once as the rate allows in a second. */
@@ -222,7 +221,7 @@ export interface DeliveryStore {
     /**
      * Listens for commits of the application's transactions in which events were accepted (PostgreSQL: `NOTIFY`). Each commit wakes one listener
      * of one process, that of the publisher's own process if it listens. It does so once, however many events were accepted in it, and where there
-     * are hundreds of commits a second, once for several. This is a hint, which may be lost: due rows are found without it. Absent where commits cannot be heard.
+     * are hundreds of commits a second, once for several. It may be lost: due rows are found without it. Absent where commits cannot be heard.
      *
      * @param heard Called after a commit, and whenever one may have been missed, as at the beginning.
      * @param onError Called once with the reason when it cannot listen, at the beginning or later; it goes on trying until it is closed.
@@ -243,9 +242,9 @@ export interface DeliveryStore {
      *
      * - Attempts whose claim ran out or whose session has ended. They end as `interrupted`. Their deliveries become `pending` and due after
      *   {@link faultDelay}; `poisoned` after {@link FAULTS.poisonedAfter} such ends in a row; or `exhausted` if they have a single attempt.
-     * - Reservations that no session has reported as begun, although every living session has sent a report whose {@link BegunAttempts.upTo} is
-     *   later than `beginBy` plus {@link RESERVATION_TIMES.reportedAfter} (sessions that send no `upTo` do not count). Their deliveries become `pending`,
-     *   and due as before.
+     * - Reservations under which no attempt has begun. That is known once each living session (but for those that send no {@link BegunAttempts.upTo})
+     *   has sent an `upTo` later than `beginBy` plus {@link RESERVATION_TIMES.reportedAfter}, and none has reported the attempt. Their deliveries become
+     *   `pending`, and due as before.
      * - Jobs that were queued too long ago. Their deliveries stay `queued`, as if they had been queued now, and are returned without a reservation,
      *   so that their jobs are added again and have to be claimed.
      */
@@ -257,7 +256,8 @@ export interface DeliveryStore {
      * single attempt), and where the session is unknown, has ended, or has another generation than the deployment.
      *
      * @param session The session that claims, so that its end ends the claims; null for none.
-     * @param maxBytes Limit of all bodies together; none when absent. The first body may be longer. From the first further body that does not fit, results are null.
+     * @param maxBytes Limit of all bodies together; none when absent. The first claim is given however long its body is. Once a body does not fit, the
+     *     results of it and of all after it are null.
      */
     claim(requests: readonly ClaimRequest[], session: string | null, maxBytes?: number): Promise<readonly (Claim | null)[]>;
 
@@ -293,14 +293,14 @@ export interface DeliveryStore {
     readonly filtersByExporters?: boolean;
     list(query: DeliveryQuery): Promise<readonly Delivery[]>;
     /**
-     * Whether `count` may return more than `max`: such a store keeps the numbers of deliveries that have ended, and counts only the others one by
-     * one. It does so for a filter without an event, without a time, and with no state but those of deliveries that have ended; and only
-     * while fewer than `max` of the deliveries that the filter selects have not ended.
+     * Whether `count` may return more than `max`: such a store keeps the numbers of ended deliveries, and counts only the others one by one. The
+     * result may be larger where the filter names no event and no time, and no state in which a delivery has not ended; and where fewer than
+     * `max` of the deliveries that it selects have not ended.
      */
     readonly keepsCounts?: boolean;
     /** How many there are, counted up to `max`; {@link keepsCounts} says when it may be more. */
     count(filter: DeliveryFilter, max: number): Promise<number>;
-    /** What became of the deliveries between each two of these times, which ascend. Absent in a store that does not count them so. */
+    /** What became of the deliveries accepted in each slice of time, from one of these ascending bounds to the next. Absent in a store that does not count so. */
     activity?(bounds: readonly Date[], options: SliceOptions): Promise<readonly SliceCounts[]>;
 
     /**
@@ -325,7 +325,7 @@ export interface DeliveryStore {
     readonly attemptLists?: AttemptStore;
     /** Removes what was kept long enough. Absent in a store that keeps everything, or removes by rules of its own. */
     readonly retention?: RetentionStore;
-    /** The traces in which events were published, kept as long as an event without deliveries is. Without it, only deliveries that the publisher sends at once have spans. */
+    /** The traces in which events were published, kept as long as an event without deliveries. Without it, only what the publisher sends at once has spans. */
     readonly traces?: TraceStore;
     /** What receivers answered to attempts that failed. Absent in a store that keeps no answers. */
     readonly responses?: ResponseStore;
@@ -334,8 +334,8 @@ export interface DeliveryStore {
     event(id: string): Promise<EventSummary | null>;
 
     /**
-     * Erases the body of an event: it becomes empty. In the same transaction its deliveries become `erased` that have not ended, `held` ones
-     * included, and those that have ended but block their order keys. None of its deliveries is claimed any more. To erase an event again changes nothing.
+     * Erases the body of an event: it becomes empty. In the same transaction those of its deliveries become `erased` that have not ended (`held` ones
+     * included) or that have ended and block their order keys. After that none is claimed any more. To erase an event again changes nothing.
      *
      * @returns The event, and how many deliveries this has ended.
      * @throws ScanwireError `NOT_FOUND`.

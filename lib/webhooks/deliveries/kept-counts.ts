@@ -28,7 +28,7 @@ export interface DeliveryCount {
 /** How many a store has. */
 export async function countIn(store: DeliveryStore, filter: DeliveryFilter): Promise<DeliveryCount> {
     const counted = await countUpTo((max) => store.count(filter, max));
-    // The store has counted up to its limit, or knows a larger number.
+    // The answer is its limit where the store has stopped counting there, and also where it has kept just that number. Another limit tells which.
     return counted.more && store.keepsCounts === true && isCountKept(filter)
         ? await countUpTo((max) => store.count(filter, max), MAX_COUNTED + 2)
         : counted;

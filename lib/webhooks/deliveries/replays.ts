@@ -25,7 +25,7 @@ export interface Replay extends ReplaySelection {
 /** Which deliveries are sent once more. */
 export interface ReplaySelection {
     readonly exporterId: string;
-    /** Those whose last attempt began, or that have ended, at this time or later; null for those that are `held`. */
+    /** The failed ones that have ended at this time or later, or wait and were last handed out at this time or later; null for those that are `held`. */
     readonly failedSince: Date | null;
 }
 
@@ -35,13 +35,14 @@ export interface ReplayStore {
     count(selection: ReplaySelection): Promise<number>;
     plan(replay: Pick<Replay, 'id' | 'exporterId' | 'failedSince' | 'rate'>): Promise<Replay>;
     /**
-     * Newest first. Only those of these exporters, where a list is given, even an empty one. A store may not heed the list; then some replays may
-     * be missing from the answer.
+     * Newest first. Only those of these exporters, where a list is given, even an empty one. A store that does not heed the list answers with the
+     * newest `limit` of all exporters, so that older replays of these exporters may be missing.
      */
     list(limit: number, exporterIds?: readonly string[]): Promise<readonly Replay[]>;
     /**
-     * Advances every unfinished replay: makes as many of its deliveries `pending` and due as its rate allows by now. Of each replay that is at
-     * most `limit` and a second's worth, and a tenth of a second's worth (at least one) when it was just planned. Deliveries that have ended come
+     * Advances every unfinished replay: makes as many of its deliveries `pending` and due as its rate allows by now. In one call that is at most
+     * `limit` deliveries of each replay, and at most a second's worth of them. The first call after a replay was planned gives a tenth of a second's
+     * worth, or one delivery where that is less. Deliveries that have ended come
      * before those that wait. They are handed out like retries, behind first tries. Each begins its retry schedule anew, with the same bytes and
      * message id. A delivery that waits again after an attempt since the replay was planned is no part of it, and none is replayed twice. Any number of
      * processes may call this at once.
@@ -56,7 +57,7 @@ export interface ReplayStore {
 /** What is to be replayed, and how. */
 export interface ReplayOptions {
     readonly exporterId: string;
-    /** Those whose last attempt began, or that have ended, at this time or later. */
+    /** The failed ones that have ended at this time or later, or wait and were last handed out at this time or later. */
     readonly failedSince?: Date;
     /** In place of `failedSince`: those that are `held`. */
     readonly held?: true;

@@ -7,7 +7,7 @@ export interface AcceptanceLimit {
      * Runs an acceptance.
      *
      * @param accept Gets the options for handing out at once; undefined where what it accepts has to wait in its rows.
-     * @param leaves Tells whether some of what was accepted waits in its rows.
+     * @param leaves Told the result of `accept`: whether some of the accepted deliveries were not handed out, and wait in their rows for dispatch.
      */
     run<Result>(
         accept: (handOut: Required<HandOutOptions> | undefined) => Promise<Result>,
@@ -43,14 +43,14 @@ export function acceptanceLimit({ handOutOptions, wake }: Pick<Dispatcher, 'hand
     return {
         async run(accept, leaves) {
             const handOut = handingOut < ACCEPTANCES_AT_ONCE ? handOutOptions() : undefined;
-            const place = handOut === undefined ? 0 : 1;
-            handingOut += place;
+            const counted = handOut === undefined ? 0 : 1;
+            handingOut += counted;
             try {
                 const result = await accept(handOut);
                 isLeft ||= leaves(result);
                 return result;
             } finally {
-                handingOut -= place;
+                handingOut -= counted;
                 wakeInTime();
             }
         },

@@ -1,7 +1,10 @@
 import { ScanwireError } from '../../errors.ts';
 import type { Reservation } from './reservations.ts';
 
-/** One delivery handed to the workers of a collector. Holds ids only: whoever can read the queue learns nothing else. */
+/**
+ * A job: it tells the workers of a collector to send one delivery. A queue server may keep several jobs in one entry. Holds ids only: whoever can
+ * read the queue learns nothing else.
+ */
 export interface DeliveryJob {
     readonly collector: string;
     readonly deliveryId: string;
@@ -26,18 +29,18 @@ export interface QueueWorker {
 
 /** How a worker takes jobs. */
 export interface WorkOptions {
-    /** How many jobs may run at once; a few more may where those are tests ({@link placesFor}). */
+    /** How many slots the worker has: how many jobs may run at once. A few tests may run beside them ({@link slotsFor}). */
     readonly concurrency: number;
     /** Receives what goes wrong with the queue itself (connection lost, job lost); the worker goes on by itself. */
     readonly onError?: (error: Error) => void;
 }
 
-/** How many tests may run beyond the limit of jobs that run at once. */
-const PLACES_OF_TESTS = 16;
+/** How many tests may run when all slots are occupied. */
+const SLOTS_OF_TESTS = 16;
 
-/** How many jobs may run at once when this one is added. A test has places of its own, so that it does not wait for deliveries that take long. */
-export function placesFor({ singleAttempt }: Pick<DeliveryJob, 'singleAttempt'>, concurrency: number): number {
-    return singleAttempt ? concurrency + PLACES_OF_TESTS : concurrency;
+/** How many slots a worker has for this job and all others. Tests have some of their own, so that they do not wait for deliveries that take long. */
+export function slotsFor({ singleAttempt }: Pick<DeliveryJob, 'singleAttempt'>, concurrency: number): number {
+    return singleAttempt ? concurrency + SLOTS_OF_TESTS : concurrency;
 }
 
 /** Where the jobs of a deployment are. */
@@ -88,7 +91,7 @@ export interface DeliveryQueue {
     close(): Promise<void>;
 }
 
-/** Gets in touch with a queue whose server may be away. */
+/** The first time that a process reaches its queue, whose server may still be away when the process starts. */
 export interface FirstContact {
     /**
      * Calls `reached` once the queue can be used: before this resolves if its server is there, later if it is away.

@@ -5,7 +5,7 @@ import { unsentOutcome } from '../outcomes/outcome.ts';
 import type { ReadAhead } from '../sending/read-ahead.ts';
 import type { WebhooksContext } from '../webhooks-context.ts';
 import type { DeliveryJob } from './delivery-queue.ts';
-import { type AfterStep, replaySteps } from './replay-steps.ts';
+import { type HandedOutAfterStep, replaySteps } from './replay-steps.ts';
 import { type HandOutOptions, RESERVATION_TIMES } from './reservations.ts';
 import { adding } from './turns.ts';
 
@@ -38,8 +38,8 @@ const POLL_EVERY = 1_000;
 const SWEEP_EVERY = 1_000;
 
 /**
- * Milliseconds. A session without heartbeats may be of a live process that cannot reach the store. A process that has reached the store for less
- * than this cannot tell it from a dead one, and takes claims only from sessions that were ended (`endSessions`).
+ * Milliseconds. A session without heartbeats may belong to a live process that could not reach the store. A process that has itself reached the
+ * store only for less than this cannot tell whether that is so. It then takes claims only from sessions that were ended (`endSessions`).
  */
 const GRACE = 5_000;
 
@@ -50,17 +50,17 @@ const REQUEUE_AFTER = 10_000;
 const BATCH = 500;
 
 /**
- * Milliseconds: between two retries, for all of them together, and between two turns, which may have several. What begins together ends together,
- * again at each try, and keeps new events of that moment waiting.
+ * Milliseconds by which retries are spread: one every `apart`, but all `within` this time, in turns that are `turnEvery` apart and may have several.
+ * Attempts that begin together fail together, again at each retry, and would keep new events of that moment waiting.
  */
-const TRIED = { apart: 4, within: 600, turnEvery: 20 } as const;
+const RETRY_TURNS = { apart: 4, within: 600, turnEvery: 20 } as const;
 
 /**
- * A job is done when its deliveries have begun, so that a slow one holds up no other; places therefore come back through dispatch.
- * For how long dispatch may leave the place of an ended attempt empty: this part of the time that it took, at most `max` milliseconds. Attempts
- * that took long often end together, by their time limit, and one hand-out for all costs hardly more than one for each.
+ * Dispatch fills the place of an attempt that has ended; the queue knows only when attempts begin, so that a slow one holds up no other.
+ * For how long dispatch may leave the place empty: this part of the time that the attempt took, at most `max` milliseconds. Attempts that
+ * took long often end together, by their time limit, and one hand-out for all costs hardly more than one for each.
  */
-const EMPTY = { part: 1 / 40, max: 50 } as const;
+const PLACE_EMPTY = { part: 1 / 40, max: 50 } as const;
 
 /** A dispatcher that is stopped. What fails is reported and tried again at the next poll. */
 export function dispatcher(context: DispatcherContext): Dispatcher {
@@ -215,21 +215,21 @@ function handingOut(context: DispatcherContext): HandingOut {
         } while (swept.lost.length === BATCH);
     }
 
-    /** Adds what is handed out. With `triedInTurns`, retries are not added but returned, to go out in turns. */
-    async function dispatch(triedInTurns: boolean): Promise<AfterStep & { readonly again: number | null }> {
-        const tried: Dispatched[] = [];
+    /** Adds what is handed out. With `retriesInTurns`, retries are not added but returned, to be added in turns. */
+    async function dispatch(retriesInTurns: boolean): Promise<HandedOutAfterStep & { readonly again: number | null }> {
+        const retries: Dispatched[] = [];
         let atOnce = 0;
         let again: number | null;
         do {
             dispatchBegins();
             const { handedOut, waitsFor } = await fromStore(deliveries.dispatch(options));
             again = sooner(dispatchEnds(waitsFor), handedOut.length === BATCH ? 0 : null);
-            const now = handedOut.filter(({ attempt }) => !triedInTurns || attempt === 1);
-            tried.push(...handedOut.filter((one) => !now.includes(one)));
+            const now = handedOut.filter(({ attempt }) => !retriesInTurns || attempt === 1);
+            retries.push(...handedOut.filter((one) => !now.includes(one)));
             atOnce += now.length;
             await enqueue(now);
         } while (again === 0);
-        return { atOnce, inTurns: tried, again };
+        return { atOnce, inTurns: retries, again };
     }
 
     async function enqueue(handedOut: readonly Dispatched[]): Promise<void> {
@@ -238,7 +238,7 @@ function handingOut(context: DispatcherContext): HandingOut {
         unqueued = [];
         if (possible.length < handedOut.length) {
             const impossible = handedOut.filter((one) => !possible.includes(one));
-            await fromStore(refuse(impossible, context));
+            await fromStore(endUnsendable(impossible, context));
         }
         if (jobs.length > 0) {
             await queue.add(jobs).catch((error: unknown) => {
@@ -271,13 +271,14 @@ function handingOut(context: DispatcherContext): HandingOut {
                 await sweep();
             }
             const advanced = await fromStore(replays.advance());
-            const hasSteps = replays.areUnfinished();
-            const { again, ...dispatched } = await dispatch(advanced || !hasSteps);
-            await readAhead(dispatched.inTurns);
-            if (!hasSteps && dispatched.inTurns.length > 0) {
-                addInTurns(dispatched.inTurns, Math.min(dispatched.inTurns.length * TRIED.apart, TRIED.within), TRIED.turnEvery);
+            const isReplaying = replays.areUnfinished();
+            const { again, ...dispatched } = await dispatch(advanced || !isReplaying);
+            const { inTurns } = dispatched;
+            await readAhead(inTurns);
+            if (!isReplaying && inTurns.length > 0) {
+                addInTurns(inTurns, Math.min(inTurns.length * RETRY_TURNS.apart, RETRY_TURNS.within), RETRY_TURNS.turnEvery);
             }
-            return sooner(replays.goOnAfter(advanced, dispatched), again);
+            return sooner(replays.addUntilNextStep(advanced, dispatched), again);
         },
     };
 }
@@ -311,7 +312,7 @@ function awaitedAttempts() {
 
         /** @returns Within how many milliseconds to look; null when the last dispatch has left nothing that waits for attempts of this exporter. */
         noteAttemptEnd(exporterId: string, took: number): number | null {
-            const within = Math.min(EMPTY.max, Math.floor(took * EMPTY.part));
+            const within = Math.min(PLACE_EMPTY.max, Math.floor(took * PLACE_EMPTY.part));
             unseen.set(exporterId, Math.min(within, unseen.get(exporterId) ?? within));
             return awaited.has(exporterId) ? within : null;
         },
@@ -323,8 +324,8 @@ function sooner(one: number | null, other: number | null): number | null {
     return one === null || other === null ? (one ?? other) : Math.min(one, other);
 }
 
-/** Rows can be changed with SQL, past all checks. A delivery that nobody can send ends with a reason, and holds nobody up. */
-async function refuse(dispatched: readonly Dispatched[], { deliveries, claimDuration, newId, breaker }: DispatcherContext): Promise<void> {
+/** Ends, with a reason, deliveries whose collector has an impossible name: SQL may have written it, past all checks. Others need not wait for them. */
+async function endUnsendable(dispatched: readonly Dispatched[], { deliveries, claimDuration, newId, breaker }: DispatcherContext): Promise<void> {
     const requests = dispatched.map(({ deliveryId, reservation }) => {
         return { deliveryId, token: newId(), duration: claimDuration, ...(reservation !== null && { reservation: reservation.token }) };
     });
@@ -335,7 +336,7 @@ async function refuse(dispatched: readonly Dispatched[], { deliveries, claimDura
         detail: 'No worker can have the name of its collector',
         retryAfter: null,
     } as const;
-    const refused = {
+    const ending = {
         outcome: unsentOutcome(result),
         next: { state: 'exhausted' },
         health: 'none',
@@ -343,7 +344,7 @@ async function refuse(dispatched: readonly Dispatched[], { deliveries, claimDura
         stopReason: null,
     } as const;
     const outcomes = claims.map(({ deliveryId, token, exporter }) => {
-        return { deliveryId, exporterId: exporter.id, token, begunAt: null, ...refused };
+        return { deliveryId, exporterId: exporter.id, token, begunAt: null, ...ending };
     });
     await deliveries.recordOutcomes(outcomes, breaker);
 }

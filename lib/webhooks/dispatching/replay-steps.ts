@@ -3,8 +3,8 @@ import type { WebhooksContext } from '../webhooks-context.ts';
 import type { Turns } from './turns.ts';
 
 /**
- * Milliseconds between two steps of replays. `first`: between the first two, which have a tenth of a second's deliveries to spread. `min` and
- * `max`: while deliveries are handed out. `unused`: at most, while none are. `unknown`: while no replay is known. A step costs as much with one
+ * A step makes the next part of the deliveries of each unfinished replay due. Milliseconds between two steps. `first`: between the first two, which
+ * have a tenth of a second's deliveries to spread. `min` and `max`: while deliveries are handed out. `unused`: at most, while none are. `unknown`: while no replay is known. A step costs as much with one
  * delivery as with twenty.
  */
 const STEP_EVERY = { first: 100, min: 25, max: 200, unused: 500, unknown: 10_000 } as const;
@@ -22,7 +22,7 @@ const EARLY = 2;
 const MAX_OF_A_STEP = 1_000;
 
 /** What was handed out after a step. */
-export interface AfterStep {
+export interface HandedOutAfterStep {
     /** How many were added to the queue. */
     readonly atOnce: number;
     /** Those that are to be added one after the other until the next step. */
@@ -63,8 +63,8 @@ export function replaySteps(
             return isUnfinished;
         },
 
-        /** @returns After how many milliseconds; null when none is unfinished. */
-        goOnAfter(advanced: boolean, { atOnce, inTurns }: AfterStep): number | null {
+        /** Adds what was handed out after a step to the queue until the next one. @returns Milliseconds until that; null when no replay is unfinished. */
+        addUntilNextStep(advanced: boolean, { atOnce, inTurns }: HandedOutAfterStep): number | null {
             if (!isUnfinished) {
                 return null;
             }

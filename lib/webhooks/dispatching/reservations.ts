@@ -1,14 +1,14 @@
 /**
- * A claim that is made before anybody asks for it, when a delivery is handed out (or dispatched): marked `queued` and given to the queue as a
- * job. It is for whoever gets the job: its token is in the delivery's row and in the job, and it belongs to no session yet. The worker that
- * gets the job before `beginBy` sends without asking the store. What has not begun by then is taken back. It serves one hand-out: a job that
- * may have been handed out before has none.
+ * A claim that is made before anybody asks for it, when a delivery is handed out (marked `queued`, and given to the queue as a job). It is for
+ * whoever gets the job: its token is in the delivery's row and in the job, and it belongs to no session yet. The worker that gets the job before
+ * `beginBy` sends without asking the store. A delivery whose attempt has not begun by then is taken back: it becomes `pending`. A reservation serves
+ * one hand-out: a job that may have been handed out before has none.
  */
 export interface Reservation {
     readonly token: string;
     /** The store's time, in milliseconds since the epoch, by which the attempt must have begun. */
     readonly beginBy: number;
-    /** Generation of the exporter's own settings: how often its row in the store had been changed when it was handed out. */
+    /** Generation of the exporter at the hand-out: a number that rises with every change that decides what is sent to its receiver, or whether. */
     readonly generation: number;
     /** As `Claim.attemptSinceReplay`. */
     readonly attemptSinceReplay: number;
@@ -39,11 +39,12 @@ export interface BegunAttempt {
     readonly duration: number;
 }
 
-/** What a session reports with each heartbeat: the attempts under {@link Reservation | reservations} that go on for longer than {@link RESERVATION_TIMES.reportedAfter}. */
+/** What a session reports with each heartbeat: attempts under a {@link Reservation} that go on for longer than {@link RESERVATION_TIMES.reportedAfter}. */
 export interface BegunAttempts {
     /**
-     * Up to when the reports of the session are complete, in the store's time: an attempt that began {@link RESERVATION_TIMES.reportedAfter} before
-     * then, or earlier, and still goes on is in this report or in an earlier one. Null as long as the store has not said its time.
+     * Up to when the reports of the session are complete, in the store's time: every attempt that began at least
+     * {@link RESERVATION_TIMES.reportedAfter} before this, and that still goes on, is in this report or in an earlier one. Null as long as the store
+     * has not said its time.
      */
     readonly upTo: Date | null;
     /** Those that were in no report before. The store turns their reservations into claims of the session. */
@@ -52,11 +53,11 @@ export interface BegunAttempts {
 
 /** Times of reservations, in milliseconds. */
 export const RESERVATION_TIMES = {
-    /** Within which an attempt must have begun. The settings of the exporter that came with the reservation are therefore no older. */
+    /** Within which an attempt must have begun after its hand-out. So no exporter is sent to with settings that were replaced longer ago than that. */
     beginWithin: 1_000,
     /** An attempt that goes on for longer is reported, so that the store knows that it has begun. */
     reportedAfter: 500,
-    /** For how long a time that the store has told is trusted. */
+    /** For how long this process reckons the store's time from what the store told last. After that it begins nothing under a reservation. */
     timeTrustedFor: 10_000,
 } as const;
 
@@ -106,7 +107,7 @@ export function reservationsOf({
     const begun = new Map<string, Begun>();
     let last: { readonly time: number; readonly asked: number; readonly answered: number } | null = null;
 
-    /** The latest time that the store may have now. */
+    /** The latest time that the store may have now: it may have told its time as soon as it was `asked`. */
     function latest(): number | null {
         const now = monotonic();
         return last === null || now - last.answered > RESERVATION_TIMES.timeTrustedFor ? null : last.time + (now - last.asked);
@@ -150,6 +151,7 @@ export function reservationsOf({
         report() {
             const now = monotonic();
             const attempts = [...begun.values()].filter(({ at, reported }) => !reported && now - at >= RESERVATION_TIMES.reportedAfter);
+            // The earliest time that the store may have now: it may have told its time only when the answer came.
             const upTo = last === null ? null : new Date(Math.floor(last.time + (now - last.answered)));
             return { upTo, attempts: attempts.map(({ attempt }) => attempt) };
         },

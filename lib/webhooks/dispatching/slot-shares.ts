@@ -7,13 +7,13 @@ import type { RecordedOutcome } from '../deliveries/delivery-store.ts';
 export const SHARES = {
     /** Slots of a collector none of whose workers is known. */
     defaultSlots: 400,
-    /** An attempt that takes longer makes its exporter a slow one, even before the attempt has ended. */
+    /** An exporter is slow from when one of its attempts takes longer than this, even before that attempt has ended. */
     slowAfter: 1_000,
-    /** An attempt that delivers within this time makes its exporter a quick one. A new one counts as slow until then. */
+    /** An exporter is quick again from when an attempt delivers within this time. A new one counts as slow until then. */
     quickWithin: 500,
 } as const;
 
-/** Whether an outcome is a quick success: it changes nothing for an exporter that fares well. */
+/** Whether an outcome is a success within {@link SHARES.quickWithin}: it changes nothing for an exporter that fares well. */
 export function isQuickSuccess({ next, health, outcome, pause, stopReason }: RecordedOutcome): boolean {
     const isQuick = outcome.timings.total <= SHARES.quickWithin;
     return isQuick && next.state === 'delivered' && health === 'success' && pause === null && stopReason === null;
@@ -31,14 +31,14 @@ export interface Sharer {
 export interface ShareGroup {
     /** Share of each of them. */
     readonly share: number;
-    /** Free places: how many more all of them together may have than now. */
+    /** How many more all of them together may have in flight than now. */
     readonly room: number;
 }
 
 /**
- * Slow exporters together have half of the slots, at least one; where there are more slow exporters than slots for them, they take turns. Quick
- * exporters together have twice the number of slots, less what the slow ones hold. That is one set of deliveries that is being sent, and another
- * that waits in the queue, for at most about {@link SHARES.quickWithin}, so that workers never wait for the dispatcher.
+ * Slow exporters together may have as many deliveries in flight as half of the slots, at least one; where there are more slow exporters than that,
+ * one gets a slot after the other. Quick exporters together may have twice as many as there are slots, less what the slow ones have. So while one set
+ * of deliveries is being sent, another waits in the queue, for at most about {@link SHARES.quickWithin}, and workers never wait for the dispatcher.
  */
 export function shareGroupsOf(sharers: readonly Sharer[], slots: number): { readonly slow: ShareGroup; readonly quick: ShareGroup } {
     const slow = sharers.filter((one) => one.slow);
@@ -56,14 +56,14 @@ function inFlight(sharers: readonly Sharer[]): number {
 }
 
 /**
- * How many places of a window go to retries first, even while there are first tries: an eighth. A window that is too small for that gives retries
- * one place for an eighth of the time.
+ * How many places of a window are reserved for retries, even while there are first tries: an eighth. Where that is no whole number, the rest is made
+ * up over time: a window of one place reserves it for an eighth of the time.
  */
 export function placesForRetries(window: number, now: Date): number {
     return Math.floor((window + (Math.floor(now.getTime() / 100) % 8)) / 8);
 }
 
-/** How many places of a window an event that is accepted leaves free while retries are due, so that some of them always go out. */
+/** How many places of a window `accept` leaves free while retries are due, so that new events never keep all of them waiting. */
 export function placesLeftToRetries(window: number): number {
     return Math.ceil(window / 8);
 }

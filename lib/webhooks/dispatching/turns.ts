@@ -1,6 +1,6 @@
 import type { Dispatched } from '../deliveries/delivery-store.ts';
 
-/** Hands on what it is given, part by part, in turns. */
+/** Hands on the items that it is given in turns: one part of them after another, at even intervals. */
 export interface Turns<Item> {
     /**
      * Hands on items evenly within so many milliseconds. What is left of an earlier call is handed on at once. @param every Minimum number of
@@ -44,7 +44,7 @@ function evenly<Item>(handOn: (items: readonly Item[]) => void): Turns<Item> {
     };
 }
 
-/** Adds jobs while nobody waits for it. */
+/** Adds jobs in the background: callers do not wait until they are added. */
 export interface Adding {
     add(handedOut: readonly Dispatched[]): void;
     readonly addInTurns: Turns<Dispatched>['give'];

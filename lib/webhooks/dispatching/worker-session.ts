@@ -60,17 +60,17 @@ const ALIVE_FOR = 7_500;
 const HEARTBEAT_EVERY = 2_000;
 
 /**
- * Milliseconds after the end of a process during which its reservations cannot be handed out again: by then every attempt that has begun under
- * one has to be reported. Once every living session has sent a heartbeat after that, reservations that nobody has reported can be handed out
- * again.
+ * For how many milliseconds after a process has ended what it had by reservations cannot be handed out again. Another process may have got a job
+ * with one in time, and then has to report its attempt within this time. Once every living session has sent a heartbeat later than that,
+ * deliveries whose attempts none of them has reported are handed out again.
  */
 const RESERVED_FOR = RESERVATION_TIMES.beginWithin + RESERVATION_TIMES.reportedAfter;
 /** Milliseconds between heartbeats while such reservations are waited for, so that the wait is short. */
 const FAST_HEARTBEAT_EVERY = 250;
 
 /**
- * Milliseconds for which a report waits for further attempts to report. The store goes by the time up to which a report is complete, so that a
- * later report only delays finding what is lost.
+ * Milliseconds by which a report is put off, so that further attempts share it. That is safe: the store concludes nothing beyond the time up to
+ * which reports are complete ({@link BegunAttempts.upTo}), so that a later report only delays finding what is lost.
  */
 const REPORTED_TOGETHER = 250;
 
@@ -203,7 +203,7 @@ function hasEnded({ process }: Pick<Session, 'process'>): boolean {
     return machine === ownMachine() && !isAlive(identity);
 }
 
-/** The identity in the text. One without a machine stands for a text that cannot be read, as another version may have written it. */
+/** The identity that is written in the text. Its machine is null where the text cannot be read: another version may have written it otherwise. */
 function identityIn(process: string): ProcessIdentity & { readonly machine: string | null } {
     try {
         const { pid, started, machine } = JSON.parse(process);
@@ -214,8 +214,8 @@ function identityIn(process: string): ProcessIdentity & { readonly machine: stri
 }
 
 /**
- * Names the place where ids of processes mean the same: the name of the machine and, on Linux, the namespace that keeps the processes of
- * containers apart.
+ * Names what process ids are unique within: the machine, by its name, and on Linux the PID namespace too, since each container may have one of
+ * its own.
  */
 function ownMachine(): string {
     try {

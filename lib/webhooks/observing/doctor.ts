@@ -21,13 +21,13 @@ export interface Diagnosis {
 /** @throws ScanwireError `NOT_FOUND` for an unknown exporter. */
 export type Doctor = (exporterId?: string) => Promise<Diagnosis>;
 
-/** Maximum number of names that are looked up, all at the same time. */
-export const MAX_NAMES = 50;
+/** Maximum number of host names that are looked up, all at the same time. */
+export const MAX_LOOKUPS = 50;
 /** Longest time that is waited for a name server, in milliseconds. */
 export const NAME_TIMEOUT = 5_000;
 
 /** Milliseconds by which the clock of this process and that of the store may differ before people are told. */
-export const MAX_DIFFERENCE = 1_000;
+export const MAX_CLOCK_DIFFERENCE = 1_000;
 
 /** Looks at what publishing and sending need and, with an exporter, at its receiver, to which it sends a `test`. */
 export function doctorOf(
@@ -75,7 +75,7 @@ async function storeFinding({
 function clockFinding(now: Date): Finding {
     const difference = Date.now() - now.getTime();
     const seconds = [(Math.abs(difference) / 1000).toFixed(1)];
-    return Math.abs(difference) > MAX_DIFFERENCE
+    return Math.abs(difference) > MAX_CLOCK_DIFFERENCE
         ? found('clock', 'warning', difference > 0 ? 'clock_far_ahead' : 'clock_far_behind', seconds)
         : found('clock', 'ok', difference > 0 ? 'clock_ahead' : 'clock_behind', seconds);
 }
@@ -126,7 +126,7 @@ const BRACKETS = /^\[|\]$/g;
 /** Whether the names of the receivers that are sent to can be looked up here. */
 async function namesFinding(exporters: readonly Exporter[], resolve: Resolve): Promise<Finding> {
     const hosts = new Set(exporters.filter(({ state }) => state === 'running').map(({ url }) => new URL(url).hostname));
-    const names = [...hosts].filter((host) => isIP(host.replace(BRACKETS, '')) === 0).slice(0, MAX_NAMES);
+    const names = [...hosts].filter((host) => isIP(host.replace(BRACKETS, '')) === 0).slice(0, MAX_LOOKUPS);
     const answers = await Promise.allSettled(names.map((name) => resolve(name, AbortSignal.timeout(NAME_TIMEOUT))));
     const unknown = names.filter((_, index) => answers[index]?.status === 'rejected');
     if (unknown.length === 0) {

@@ -4,7 +4,7 @@ import type { OutcomeCode } from '../outcomes/outcome.ts';
 /** When attempts begin. */
 export interface AttemptPace {
     /** Null when one for this exporter may begin now, as a test always may; else resolves when it may. */
-    turn(job: Pick<DeliveryJob, 'exporterId' | 'singleAttempt'>): Promise<void> | null;
+    whenMayBegin(job: Pick<DeliveryJob, 'exporterId' | 'singleAttempt'>): Promise<void> | null;
     /** Notes how an attempt for this exporter has ended. A fault of ours tells nothing about the exporter. */
     ended(exporterId: string, code: OutcomeCode): void;
 }
@@ -23,31 +23,31 @@ const MAX_FAILING = 1_000;
 export function attemptPace(): AttemptPace {
     const failing = new Set<string>();
     const waiting: (() => void)[] = [];
-    let places: number = TOGETHER.max;
+    let left: number = TOGETHER.max;
 
-    function nextTurn(): void {
+    function beginNext(): void {
         const next = waiting.splice(0, TOGETHER.max);
-        places = TOGETHER.max - next.length;
+        left = TOGETHER.max - next.length;
         for (const begin of next) {
             begin();
         }
         if (next.length > 0) {
-            setTimeout(nextTurn, TOGETHER.apart);
+            setTimeout(beginNext, TOGETHER.apart);
         }
     }
 
     return {
-        turn({ exporterId = '', singleAttempt }) {
+        whenMayBegin({ exporterId = '', singleAttempt }) {
             if (singleAttempt || !failing.has(exporterId)) {
                 return null;
             }
-            if (places === 0) {
+            if (left === 0) {
                 return new Promise((resolve) => waiting.push(resolve));
             }
-            if (places === TOGETHER.max) {
-                setTimeout(nextTurn, TOGETHER.apart);
+            if (left === TOGETHER.max) {
+                setTimeout(beginNext, TOGETHER.apart);
             }
-            places -= 1;
+            left -= 1;
             return null;
         },
 

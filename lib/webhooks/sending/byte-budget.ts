@@ -2,7 +2,7 @@
 export interface ByteBudget {
     /**
      * How many bytes the exporter may take now: at least those of the largest body, or 0 while it has to wait. An exporter that holds nothing
-     * waits until the largest body fits. One that holds bytes waits until these are fewer than what would be free after it took the largest body.
+     * waits until the largest body fits. One that holds bytes waits until it holds fewer than would be left free if it took the largest body too.
      *
      * @param expected Bytes that are on nobody's account yet, but may come. None by default.
      */
@@ -31,9 +31,9 @@ export interface ByteBudgetOptions {
 
 /**
  * A budget that is shared as network switches share a buffer among their ports (dynamic thresholds, Choudhury and Hahne, with a factor of 1). An
- * exporter is given more only while it holds less than is free. So if `n` exporters want everything, each gets one part of `n + 1`, and the part that is left lets
- * others in at once, however long the `n` keep theirs. Where more exporters want to send than largest bodies fit in, each waits for room for one
- * body.
+ * exporter is given more only while it holds less than is free. Where three exporters want all they can get, each thus gets a quarter, and a quarter
+ * stays free; with `n` of them all these are parts of `n + 1`. The free part lets further exporters begin at once, however long the others keep
+ * theirs. Where more exporters want to send than largest bodies fit in, each waits until one body fits.
  */
 export function byteBudget({ limit, largest }: ByteBudgetOptions): ByteBudget {
     const accounts = new Map<string | null, number>();
@@ -54,6 +54,7 @@ export function byteBudget({ limit, largest }: ByteBudgetOptions): ByteBudget {
         allowance(exporterId, expected = 0) {
             const taken = accounts.get(exporterId) ?? 0;
             const free = limit - total - expected - (taken > 0 ? largest : 0);
+            // It takes at most half of the difference, after which it holds as much as is free.
             const waits = total + expected > 0 && (free < largest || taken >= free);
             return waits ? 0 : Math.max(Math.floor((free - taken) / 2), largest);
         },

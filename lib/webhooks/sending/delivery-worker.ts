@@ -21,7 +21,7 @@ import { attemptPace } from './attempt-pace.ts';
 import type { RefusedResponse } from './http-exchange.ts';
 import type { Message } from './http-sender.ts';
 import { bodyBytes } from './message-cache.ts';
-import { outcomeRecorder, STATEMENTS } from './outcome-recorder.ts';
+import { outcomeRecorder, STATEMENTS_AT_ONCE } from './outcome-recorder.ts';
 
 /** Maximum number of claims that share one statement. */
 const BATCH = 200;
@@ -30,8 +30,8 @@ const BATCH = 200;
 const BYTES_OF_TESTS = 65_536;
 
 /**
- * Milliseconds for which a receiver is left alone that does not say for how long. A `Retry-After` of less than a second counts as none: it is written in whole
- * seconds, so that it is 0, or a date that has passed, and would mean one POST after the other, each a try of another delivery.
+ * Milliseconds for which a receiver is left alone that does not say for how long. A `Retry-After` of less than a second counts as none: as it is in
+ * whole seconds, it is 0 or a date that has passed. One POST would follow right after the other, each using up a try of another delivery.
  */
 const DEFAULT_PAUSE: number = FIRST_PROBE;
 const MIN_PAUSE = 1_000;
@@ -43,7 +43,7 @@ interface WaitingClaim {
     readonly exporterId: string;
     /** Whether it is the claim of a test, which does not wait for memory. */
     readonly singleAttempt: boolean;
-    /** Whether to give up waiting: its reservation has run out, or will before there is memory, so that it is taken back and handed out again. */
+    /** Whether it is to wait no longer: the reservation has run out, or may do so before there is memory. The delivery is then handed out again. */
     givesUp(): boolean;
 }
 
@@ -54,14 +54,14 @@ interface WaitingClaim {
 export function deliveryWorker(context: WebhooksContext): (collector: string, concurrency: number) => Promise<QueueWorker> {
     const { queue, newId, claimDuration, dispatcher, session, reservations, messageCache, bodyMemory, random, onError } = context;
     const claims = claimBatches(context);
-    const ringOf = ringsOf(context.keyRing);
+    const rememberingRingFor = rememberingRings(context.keyRing);
     const recorder = outcomeRecorder(context);
     const pace = attemptPace();
 
     async function deliver(job: DeliveryJob): Promise<void> {
         const { deliveryId, exporterId = '', reservation, singleAttempt } = job;
         // It waits before the claim, so that no attempt begins with settings from before the wait.
-        await pace.turn(job);
+        await pace.whenMayBegin(job);
         // The queue has given the same job twice.
         if (reservation !== null && reservations.hasBegun(reservation)) {
             return;
@@ -92,6 +92,7 @@ export function deliveryWorker(context: WebhooksContext): (collector: string, co
     }
 
     function mayBegin(reservation: Reservation): boolean {
+        // `settings` is the generation of the deployment's settings.
         return reservation.settings === context.member.generation() && reservations.inTime(reservation);
     }
 
@@ -120,7 +121,7 @@ export function deliveryWorker(context: WebhooksContext): (collector: string, co
     /** @param begunAt When the attempt begins, if it is under a reservation; else null. */
     async function send(claim: Claim, begunAt: Date | null): Promise<void> {
         try {
-            const keyRing = ringOf(claim.exporter);
+            const keyRing = rememberingRingFor(claim.exporter);
             const outcome = await attempted(claim, keyRing, context);
             pace.ended(claim.exporter.id, outcome.code);
             const known = { ...outcomeToRecord(claim, outcome, { keyRing, random }), begunAt };
@@ -185,7 +186,7 @@ function claimBatches({
         return ready.sort((a, b) => bodyMemory.bytesOf(a.item.exporterId) - bodyMemory.bytesOf(b.item.exporterId)).slice(0, BATCH);
     }
 
-    /** Claims in one statement. No body's length is known before it is read, so the smallest allowance of the exporters is that of all of them together. */
+    /** Claims in one statement. How much of it each exporter gets is not known before bodies are read: all together get the smallest of their allowances. */
     async function claim(waiting: readonly WaitingClaim[]): Promise<readonly (Claim | null)[]> {
         if (waiting.every(({ givesUp }) => givesUp())) {
             return waiting.map(() => null);
@@ -212,13 +213,13 @@ function claimBatches({
         return await traces.withTraceparents(claimed);
     }
 
-    const claims = readyBatches<WaitingClaim, Claim | null>(claim, next, STATEMENTS);
+    const claims = readyBatches<WaitingClaim, Claim | null>(claim, next, STATEMENTS_AT_ONCE);
     bodyMemory.whenFreed(claims.proceed);
     return claims;
 }
 
-/** What is sealed for an exporter is unsealed once, and kept for as long as its settings are. */
-function ringsOf(keyRing: KeyRing): (exporter: StoredExporter) => KeyRing {
+/** Key rings, one for each exporter, that remember what they have unsealed: it is unsealed once, and kept for as long as the exporter's settings are. */
+function rememberingRings(keyRing: KeyRing): (exporter: StoredExporter) => KeyRing {
     const rings = new WeakMap<StoredExporter, KeyRing>();
     return (exporter) => {
         const ring = rings.get(exporter) ?? rememberingRing(keyRing);
@@ -228,7 +229,7 @@ function ringsOf(keyRing: KeyRing): (exporter: StoredExporter) => KeyRing {
 }
 
 /** Holds the answer of the receiver, if it was no 2xx and is kept. */
-interface Heard {
+interface AnswerHolder {
     refused: RefusedResponse | null;
 }
 
@@ -238,10 +239,10 @@ function traced({ tracing }: WebhooksContext, claim: Claim, run: (post: Post) =>
 
 /** The outcome of an attempt, after an answer that was no 2xx was stored. */
 async function attempted(claim: Claim, keyRing: KeyRing, context: WebhooksContext): Promise<Outcome> {
-    const heard: Heard = { refused: null };
-    const outcome = await traced(context, claim, (post) => attempt(claim, keyRing, context, { post, heard }));
-    if (heard.refused !== null) {
-        await context.responses.keep(claim, heard.refused, keyRing);
+    const answer: AnswerHolder = { refused: null };
+    const outcome = await traced(context, claim, (post) => attempt(claim, keyRing, context, { post, answer }));
+    if (answer.refused !== null) {
+        await context.responses.keep(claim, answer.refused, keyRing);
     }
     return outcome;
 }
@@ -250,11 +251,11 @@ async function attempt(
     claim: Claim,
     keyRing: KeyRing,
     { sender, vendor, tracing, tests, responses }: WebhooksContext,
-    { post, heard }: { readonly post: Post; readonly heard: Heard },
+    { post, answer }: { readonly post: Post; readonly answer: AnswerHolder },
 ): Promise<Outcome> {
     const onRefused = responses.kept
         ? (response: RefusedResponse): void => {
-              heard.refused = response;
+              answer.refused = response;
           }
         : null;
     let message: Message;
@@ -304,16 +305,16 @@ function outcomeToRecord(
     { keyRing, random }: Pick<WebhooksContext, 'keyRing' | 'random'>,
 ): Omit<RecordedOutcome, 'begunAt'> {
     const { deliveryId, token, exporter, attemptSinceReplay, singleAttempt } = claim;
-    const own: unknown = exporter.schedule ?? DEFAULT_SCHEDULE;
-    const schedule = isSchedule(own) ? own : DEFAULT_SCHEDULE;
+    const stored: unknown = exporter.schedule ?? DEFAULT_SCHEDULE;
+    const schedule = isSchedule(stored) ? stored : DEFAULT_SCHEDULE;
     const url = knownUrl(exporter, keyRing) ?? '';
     const next = nextState({ outcome, url, schedule, attemptSinceReplay, singleAttempt, random });
-    const needsOwn = next.state === 'pending' && next.delay !== 'fault';
+    const needsSchedule = next.state === 'pending' && next.delay !== 'fault';
     return {
         deliveryId,
         exporterId: exporter.id,
         token,
-        ...(needsOwn && schedule !== own ? endedUnscheduled(outcome) : { outcome, next }),
+        ...(needsSchedule && schedule !== stored ? endedUnscheduled(outcome) : { outcome, next }),
         ...(singleAttempt ? NOTHING_LEARNED : whatWasLearned(outcome)),
     };
 }
@@ -335,8 +336,8 @@ function whatWasLearned({ code, status, retryAfter }: Outcome): Learned {
     }
 
     if (code === 'rate_limited' || (status === 503 && retryAfter !== null)) {
-        const isNamed = retryAfter !== null && retryAfter >= MIN_PAUSE;
-        return { health: 'none', pause: isNamed ? retryAfter : DEFAULT_PAUSE, stopReason: null };
+        const saysHowLong = retryAfter !== null && retryAfter >= MIN_PAUSE;
+        return { health: 'none', pause: saysHowLong ? retryAfter : DEFAULT_PAUSE, stopReason: null };
     }
 
     const stopReason = code === 'gone' ? 'The receiver answered 410 Gone' : null;

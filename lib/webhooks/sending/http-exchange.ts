@@ -48,7 +48,7 @@ export interface KeptBody {
     readonly cut: boolean;
 }
 
-/** An answer that is no 2xx: its body, and what it answers. */
+/** An answer that is no 2xx: its body, and the headers of the request that it answers. */
 export interface RefusedResponse extends KeptBody {
     /** The headers that were sent, those of the authentication too. */
     readonly sent: HeaderPairs;

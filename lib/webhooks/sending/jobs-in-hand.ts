@@ -1,29 +1,30 @@
-import { type DeliveryJob, placesFor } from '../dispatching/delivery-queue.ts';
+import { type DeliveryJob, slotsFor } from '../dispatching/delivery-queue.ts';
 
 /**
- * Limits beyond which a process leaves the deliveries that it hands out to other workers: this part of its places, and this number of deliveries
- * that are not slow.
+ * A process begins deliveries that it has handed out itself directly, without the queue, only up to these limits: while fewer than this part of its
+ * slots are occupied, and fewer than this number of deliveries began recently. Beyond them it leaves its deliveries to the queue, for other workers.
  */
-const OWN = { part: 3 / 4, quick: 64 };
-/** Milliseconds after which a delivery counts as slow: it then waits for its receiver, and takes no CPU from others. */
-const SLOW = 250;
+const DIRECT = { part: 3 / 4, recent: 64 };
+/** For how many milliseconds a delivery counts as recent. After that it most likely waits for its receiver, and takes no CPU from others. */
+const RECENT_FOR = 250;
 
 /** The deliveries that a worker has, whether its own process handed them out or they came through the queue. */
 export interface JobsInHand {
     /**
-     * Begins, without the queue, a delivery that this process hands out with a reservation: that is for whoever gets it first, and nobody else
-     * has it yet. False where it has none, and where so many deliveries go on here that it is better left to a worker with room.
+     * Begins, without the queue, a delivery that this process hands out with a reservation. It may do so since a reservation is for whoever gets
+     * the job first, and no other worker has this one yet. False where it has no reservation, and where so many deliveries go on here that it is
+     * better left to a worker with free slots.
      */
     takes(job: DeliveryJob): boolean;
     /**
      * Begins the deliveries of one entry of the queue. Resolves when the entry may be marked as done. Deliveries with a reservation need only
-     * have begun, so that a slow one does not keep others from their places. Any other delivery stays in the queue until it has ended, so that it
+     * have begun, so that a slow one does not hold up the entries behind this one. Any other delivery stays in the queue until it has ended, so that it
      * is handed out again if this process dies.
      */
     begin(handedOut: readonly DeliveryJob[]): Promise<void>;
     /** Whether further deliveries may be fetched from the queue: not while some that are here wait for others to end. */
     mayFetch(): boolean;
-    /** Whether a test may be fetched even when nothing else may: while one of the places for tests is free. */
+    /** Whether a test may be fetched even when nothing else may: while one of the slots for tests is free. */
     mayFetchTest(): boolean;
     /** Leaves what has not begun to others. Resolves when the rest has ended. */
     close(): Promise<void>;
@@ -42,12 +43,12 @@ export function jobsInHand(handler: (job: DeliveryJob) => Promise<void>, concurr
     const waiting: Waiting[] = [];
     let closed = false;
 
-    function hasPlace(job: Pick<DeliveryJob, 'singleAttempt'>): boolean {
-        return running.size < placesFor(job, concurrency);
+    function hasSlot(job: Pick<DeliveryJob, 'singleAttempt'>): boolean {
+        return running.size < slotsFor(job, concurrency);
     }
 
     async function serve(job: DeliveryJob): Promise<void> {
-        // Counted first: a handler may add jobs.
+        // The job is counted as running before its handler runs, since the handler may add jobs, for which free slots are counted.
         await null;
         try {
             await handler(job);
@@ -60,7 +61,7 @@ export function jobsInHand(handler: (job: DeliveryJob) => Promise<void>, concurr
         const served = serve(job).finally(() => {
             running.delete(served);
             const [next] = waiting;
-            if (next !== undefined && hasPlace(next.job)) {
+            if (next !== undefined && hasSlot(next.job)) {
                 waiting.shift();
                 next.begin();
             }
@@ -69,20 +70,20 @@ export function jobsInHand(handler: (job: DeliveryJob) => Promise<void>, concurr
         return served;
     }
 
-    function quick(): number {
-        const since = performance.now() - SLOW;
-        let slow = 0;
+    function recent(): number {
+        const since = performance.now() - RECENT_FOR;
+        let older = 0;
         for (const begunAt of running.values()) {
             if (begunAt > since) {
                 break;
             }
-            slow += 1;
+            older += 1;
         }
-        return running.size - slow;
+        return running.size - older;
     }
 
     async function beginOnceFree(job: DeliveryJob): Promise<void> {
-        if (!hasPlace(job)) {
+        if (!hasSlot(job)) {
             await new Promise<void>((resolve) => waiting[job.singleAttempt ? 'unshift' : 'push']({ job, begin: resolve }));
         }
         if (!closed) {
@@ -92,12 +93,12 @@ export function jobsInHand(handler: (job: DeliveryJob) => Promise<void>, concurr
 
     return {
         takes(job) {
-            const hasRoom = job.singleAttempt ? hasPlace(job) : running.size < Math.ceil(concurrency * OWN.part) && quick() < OWN.quick;
-            const taken = !closed && hasRoom && job.reservation !== null;
-            if (taken) {
+            const fits = job.singleAttempt ? hasSlot(job) : running.size < Math.ceil(concurrency * DIRECT.part) && recent() < DIRECT.recent;
+            const begins = !closed && fits && job.reservation !== null;
+            if (begins) {
                 void begin(job);
             }
-            return taken;
+            return begins;
         },
 
         async begin(handedOut) {
@@ -106,7 +107,7 @@ export function jobsInHand(handler: (job: DeliveryJob) => Promise<void>, concurr
 
         mayFetch: () => waiting.length === 0,
 
-        mayFetchTest: () => hasPlace({ singleAttempt: true }),
+        mayFetchTest: () => hasSlot({ singleAttempt: true }),
 
         async close() {
             closed = true;

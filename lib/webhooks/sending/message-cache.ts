@@ -11,7 +11,7 @@ import type { ByteBudget } from './byte-budget.ts';
  * reservation is sent without a read.
  */
 export interface MessageCache {
-    /** Adds the event of deliveries that were just accepted or are about to be sent, and the message that is sent in its place, as far as there is memory. */
+    /** Adds the event of deliveries that were just accepted or are about to be sent, and what is sent instead of its body, as far as there is memory. */
     add(deliveries: readonly string[], event: StoredEvent, message?: FormattedMessage | null): void;
     /**
      * Takes out what is needed to send a delivery, if all of it is here. From then on its body is on the exporter's account in the body memory,
@@ -39,7 +39,7 @@ interface CachedEvent {
     old: boolean;
 }
 
-/** Milliseconds after which an event that nobody has taken is dropped, or twice as many. A delivery that waits for longer is read when its time comes. */
+/** An event that nobody takes out is dropped after this many milliseconds, or up to twice as many. A delivery that waits for longer is read from the store. */
 export const CACHED_FOR = 2_500;
 
 /** Exporters whose settings are cached; beyond them, those that were added first are forgotten. */
@@ -123,7 +123,7 @@ export function messageCache(bodyMemory: ByteBudget): MessageCache {
         addSettings({ exporter, generation }) {
             const before = exporters.get(exporter.id);
             exporters.delete(exporter.id);
-            // A generation counts only changes that decide what is sent, or whether.
+            // The generation does not rise with changes that decide nothing about sending; `updatedAt` does.
             const isSame = before?.generation === generation && before.exporter.updatedAt.getTime() === exporter.updatedAt.getTime();
             // The object is kept, since unsealed values are remembered by it.
             exporters.set(exporter.id, isSame ? before : { exporter, generation });

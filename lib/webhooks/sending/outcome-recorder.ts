@@ -16,11 +16,11 @@ export interface OutcomeRecorder {
 }
 
 /**
- * How many statements run at once, counted apart for claims and for outcomes. One of each: what comes while it runs is collected, and goes with the next, which
- * begins as soon as it has ended. A second statement beside it would cost as much, and have fewer deliveries to share that cost. A statement that has been
+ * How many statements run at once, counted apart for claims and for outcomes. One of each: what comes while it runs is collected, and goes with the
+ * next, which begins as soon as it has ended. A second statement beside it would cost as much, and have fewer deliveries to share that cost. A statement that has been
  * silent for a second may have lost its connection. A second one may then run beside it, so that other deliveries are sent all the same.
  */
-export const STATEMENTS: Concurrency = { runs: 1, silentAfter: 1_000, runsWithSilent: 2, sharesMoment: true };
+export const STATEMENTS_AT_ONCE: Concurrency = { runs: 1, silentAfter: 1_000, runsWithSilent: 2, sharesMoment: true };
 
 /** Outcomes that share statements with each other. */
 interface Kind {
@@ -34,8 +34,8 @@ interface Kind {
 const isDelivered = ({ next }: RecordedOutcome): boolean => next.state === 'delivered';
 
 /**
- * To record any outcome but a quick success takes several times as long, so that statements of those are kept small. Failures may also come all at once: 64 attempts
- * that run into their time limit together would keep a core of the database busy for as long as a healthy receiver takes to answer.
+ * To record any outcome but a quick success takes several times as long, so that statements of those are kept small. Failures may also come all at
+ * once: 64 attempts that run into their time limit together would keep a core of the database busy for as long as a healthy receiver takes to answer.
  */
 const KINDS: readonly Kind[] = [
     { max: 200, enough: 20, includes: isQuickSuccess },
@@ -164,7 +164,7 @@ function outcomeBatches({ deliveries, breaker }: Pick<WebhooksContext, 'deliveri
                 breaker,
             ),
         next,
-        STATEMENTS,
+        STATEMENTS_AT_ONCE,
     );
 }
 

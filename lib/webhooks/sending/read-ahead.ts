@@ -8,18 +8,18 @@ const BATCH = 200;
 /** Maximum number of bytes of bodies that are read ahead at once. */
 const MAX_BYTES = 1_048_576;
 
-/** Milliseconds that whoever hands out waits for a read. New events go out only after it, and the connection of the read may have fallen silent. */
+/** For how many milliseconds dispatch waits for a read, whose connection may have fallen silent. Meanwhile it hands out no new events. */
 const PATIENCE = 150;
 
 /**
- * Reads ahead what is needed to send deliveries that were handed out but go to the workers one after the other. Never rejects, and does not wait for a
- * read that takes long.
+ * Reads ahead what is needed to send deliveries that were handed out and are given to the workers in turns. Never rejects, and does not wait for a read
+ * that takes long.
  */
 export type ReadAhead = (handedOut: readonly Dispatched[]) => Promise<void>;
 
 /**
- * Reads all of them in one statement. Otherwise each would be read by itself when its turn comes, in competition with new events. What could not be read ahead is
- * still read when its turn comes: where memory is short, where the store has failed or is slow, and where another process sends it.
+ * Reads all of them in one statement. Otherwise each would be read by itself when its turn comes, in competition with new events. What could not be
+ * read ahead is still read when its turn comes: where memory is short, where the store has failed or is slow, and where another process sends it.
  */
 export function readingAhead({
     deliveries,

@@ -240,7 +240,7 @@ t.test('begins what its own process hands out with a claim without a job, Redis 
     t.teardown(() => time.restore());
     const beyond = Array.from({ length: 32 }, reserved);
     await queue.add(beyond);
-    await t.rejects(queue.add([reserved()]), { code: 'UNAVAILABLE' }, 'slow ones do not count, up to three quarters of the places');
+    await t.rejects(queue.add([reserved()]), { code: 'UNAVAILABLE' }, 'slow ones do not count, up to three quarters of the slots');
 
     finish();
     await until(() => errors.filter(({ message }) => message === 'not this one').length === 96);

@@ -14,7 +14,7 @@ t.test('a step whose timer ends within the millisecond before it is made all the
     const deliveries = { replays } as unknown as DeliveryStore;
     const steps = replaySteps({ deliveries, monotonic: () => now }, () => undefined);
     t.equal(await steps.advance(), true);
-    const wait = steps.goOnAfter(true, { atOnce: 0, inTurns: [] }) as number;
+    const wait = steps.addUntilNextStep(true, { atOnce: 0, inTurns: [] }) as number;
 
     now += 1;
     t.equal(await steps.advance(), false, 'somebody woke the dispatcher');

@@ -1,6 +1,6 @@
 import Joi from 'joi';
 import type { Clock } from '../../lib/clock.ts';
-import { isOutdated } from '../../lib/keys/key-ring.ts';
+import { isSealedByFormerKey } from '../../lib/keys/key-ring.ts';
 import { type ApiKeyStore, apiKeyExists, type StoredApiKey } from '../../lib/keys/store.ts';
 import { checked, clockSchema } from '../../lib/schema-validation.ts';
 
@@ -55,7 +55,7 @@ export function memoryApiKeys(options: MemoryApiKeysOptions = {}): ApiKeyStore {
 
         async sealedByOthers(current, after, limit) {
             const outdated = [...keys.values()].filter(
-                ({ id, sealed }) => (after === null || id > after) && isOutdated(sealed ?? '', { current }),
+                ({ id, sealed }) => (after === null || id > after) && isSealedByFormerKey(sealed ?? '', { current }),
             );
             const byId = outdated.sort((a, b) => (a.id < b.id ? -1 : 1));
             return byId.slice(0, limit).map(({ id, sealed }) => ({ id, sealed }));

@@ -2,8 +2,8 @@ import {
     closedQueue,
     type DeliveryJob,
     type DeliveryQueue,
-    slotsFor,
     type QueueWorker,
+    slotsFor,
     type WorkOptions,
 } from '../../lib/webhooks/dispatching/delivery-queue.ts';
 

@@ -188,7 +188,7 @@ function refusalToOpen(ring: KeyRing, { sealed, context }: SealedText): Scanwire
 }
 
 /** Whether another key of a ring than the current one has sealed this. False for the text of a ring of the application's own, which has a form of its own. */
-export function isOutdated(sealed: string, { current }: Pick<KeyRing, 'current'>): boolean {
+export function isSealedByFormerKey(sealed: string, { current }: Pick<KeyRing, 'current'>): boolean {
     const key = sealingKeyId(sealed);
     return key !== null && key !== current;
 }
@@ -210,7 +210,7 @@ export function reseal(
 ): { readonly resealed: ReadonlyMap<string, string>; readonly unopened: readonly string[] } {
     const resealed = new Map<string, string>();
     const unopened: string[] = [];
-    for (const { sealed, context } of texts.filter((text) => isOutdated(text.sealed, ring))) {
+    for (const { sealed, context } of texts.filter((text) => isSealedByFormerKey(text.sealed, ring))) {
         try {
             resealed.set(sealed, ring.seal(ring.open(sealed, context), context));
         } catch (error) {

@@ -25,7 +25,7 @@ export interface SliceTally {
 /** What became of the deliveries that were accepted in a slice of time. */
 export interface SliceCounts extends SliceTally {
     /**
-     * Milliseconds from the acceptance to the end of those that were delivered: half of them took no longer than `p50`, nineteen of twenty no longer than `p95`.
+     * Milliseconds from the acceptance to the end of those that were delivered: half of them took at most `p50`, nineteen of twenty at most `p95`.
      * Null when none was delivered.
      */
     readonly latency: { readonly p50: number; readonly p95: number } | null;

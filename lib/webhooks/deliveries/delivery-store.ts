@@ -300,7 +300,7 @@ export interface DeliveryStore {
     readonly keepsCounts?: boolean;
     /** How many there are, counted up to `max`; {@link keepsCounts} says when it may be more. */
     count(filter: DeliveryFilter, max: number): Promise<number>;
-    /** What became of the deliveries accepted in each slice of time, from one of these ascending bounds to the next. Absent in a store that does not count so. */
+    /** What became of the deliveries accepted in each slice of time, from one of these ascending bounds to the next. Absent where they are not counted so. */
     activity?(bounds: readonly Date[], options: SliceOptions): Promise<readonly SliceCounts[]>;
 
     /**

@@ -53,12 +53,12 @@ const BATCH = 500;
  * Milliseconds by which retries are spread: one every `apart`, but all `within` this time, in turns that are `turnEvery` apart and may have several.
  * Attempts that begin together fail together, again at each retry, and would keep new events of that moment waiting.
  */
-const RETRY_TURNS = { apart: 4, within: 600, turnEvery: 20 } as const;
+const RETRIES = { apart: 4, within: 600, turnEvery: 20 } as const;
 
 /**
- * Dispatch fills the place of an attempt that has ended; the queue knows only when attempts begin, so that a slow one holds up no other.
- * For how long dispatch may leave the place empty: this part of the time that the attempt took, at most `max` milliseconds. Attempts that
- * took long often end together, by their time limit, and one hand-out for all costs hardly more than one for each.
+ * Dispatch fills the place of an attempt that has ended. The queue cannot: its entries are done once their deliveries have begun, so that a slow one
+ * holds up no other. For how long dispatch may leave the place empty: this part of the time that the attempt took, at most `max` milliseconds.
+ * Attempts that took long often end together, by their time limit, and one hand-out for all costs hardly more than one for each.
  */
 const PLACE_EMPTY = { part: 1 / 40, max: 50 } as const;
 
@@ -273,10 +273,9 @@ function handingOut(context: DispatcherContext): HandingOut {
             const advanced = await fromStore(replays.advance());
             const isReplaying = replays.areUnfinished();
             const { again, ...dispatched } = await dispatch(advanced || !isReplaying);
-            const { inTurns } = dispatched;
-            await readAhead(inTurns);
-            if (!isReplaying && inTurns.length > 0) {
-                addInTurns(inTurns, Math.min(inTurns.length * RETRY_TURNS.apart, RETRY_TURNS.within), RETRY_TURNS.turnEvery);
+            await readAhead(dispatched.inTurns);
+            if (!isReplaying && dispatched.inTurns.length > 0) {
+                addInTurns(dispatched.inTurns, Math.min(dispatched.inTurns.length * RETRIES.apart, RETRIES.within), RETRIES.turnEvery);
             }
             return sooner(replays.addUntilNextStep(advanced, dispatched), again);
         },
@@ -325,8 +324,8 @@ function sooner(one: number | null, other: number | null): number | null {
 }
 
 /** Ends, with a reason, deliveries whose collector has an impossible name: SQL may have written it, past all checks. Others need not wait for them. */
-async function endUnsendable(dispatched: readonly Dispatched[], { deliveries, claimDuration, newId, breaker }: DispatcherContext): Promise<void> {
-    const requests = dispatched.map(({ deliveryId, reservation }) => {
+async function endUnsendable(all: readonly Dispatched[], { deliveries, claimDuration, newId, breaker }: DispatcherContext): Promise<void> {
+    const requests = all.map(({ deliveryId, reservation }) => {
         return { deliveryId, token: newId(), duration: claimDuration, ...(reservation !== null && { reservation: reservation.token }) };
     });
     const claims = (await deliveries.claim(requests, null)).filter((claim) => claim !== null);

@@ -4,6 +4,7 @@ import type { StoredExporter } from '../exporters/exporter.ts';
 import { type FormatEvent, formatEvent } from '../formats/format.ts';
 import type { FormattedMessage } from '../messages/formatted-message.ts';
 import { type MessageMaker, messageMaker } from '../messages/formatted-message.ts';
+import type { RuleSet } from '../setting-values.ts';
 import type { WebhooksContext } from '../webhooks-context.ts';
 import { type EventKind, typesFor } from './event-kinds.ts';
 import type { IdempotencyKey, NewEvent, Recipient } from './new-event.ts';
@@ -15,7 +16,8 @@ export interface UnroutedEvent {
     readonly kind: EventKind;
     /** Exact text. */
     readonly body: string;
-    readonly rules: Parameters<typeof typesFor>[1];
+    /** Of an event about an investigation: the set of detection rules that raised it, null where that is not known; null for other events. */
+    readonly rules: RuleSet | null;
     /** Whose it is, null for the deployment's. */
     readonly owner: string | null;
     readonly idempotency?: IdempotencyKey;
@@ -63,8 +65,8 @@ interface KnownSubscribers {
 
 type Context = Pick<WebhooksContext, 'exporters' | 'reservations' | 'monotonic' | 'formats' | 'vendor' | 'maxBodyBytes' | 'onError'>;
 
-/** What exporters choose may change while events are accepted, but not at every try. */
-const MAX_TRIES = 5;
+/** How often events are routed before giving up: subscriptions may change between routing and acceptance, but hardly ever so many times in a row. */
+const MAX_ROUTINGS = 5;
 
 /** The routing by what exporters of the store choose. That is read when the first event is accepted, and again only when it has changed. */
 export function eventRouting(context: Context): EventRouting {
@@ -75,8 +77,8 @@ export function eventRouting(context: Context): EventRouting {
 
     async function read(tx?: Executor): Promise<KnownSubscribers> {
         const found = await exporters.subscribers?.(tx);
-        const asked = monotonic();
-        const at = found === undefined ? 0 : found.at.getTime() - asked;
+        const answered = monotonic();
+        const at = found === undefined ? 0 : found.at.getTime() - answered;
         return {
             revision: found?.revision,
             subscribers: preparedSubscribers(found?.exporters ?? [], context, report),
@@ -98,16 +100,18 @@ export function eventRouting(context: Context): EventRouting {
         }
     }
 
-    function forget(outdated: Promise<KnownSubscribers> | null): void {
-        if (reading === outdated) {
+    /** Forgets what this read has brought, unless another one has replaced it already. */
+    function forget(former: Promise<KnownSubscribers> | null): void {
+        if (reading === former) {
             reading = null;
             known = null;
         }
     }
 
     /**
-     * The subscriptions as a transaction of the application sees them. Inside it nothing else may be waited for, since there may be no other
-     * connection. What the transaction sees is not remembered for others: it may be older than what is known, or may never be committed.
+     * The subscriptions for an event that is accepted in a transaction of the application: those that are known, else those that the transaction
+     * sees. The common read is begun for later events and not waited for: it needs a connection, and the transaction may have the only one. What the
+     * transaction sees is not remembered for others: it may be older than what is known, or may never be committed.
      */
     async function currentIn(tx: Executor, again: boolean): Promise<KnownSubscribers> {
         if (known !== null && !again) {
@@ -130,26 +134,32 @@ export function eventRouting(context: Context): EventRouting {
         });
     }
 
-    const route = async <Result>(events: readonly UnroutedEvent[], accept: Accept<Result>, tx?: Executor, tries = 1): Promise<Result> => {
-        const { revision, subscribers, now } = await (tx === undefined ? current() : currentIn(tx, tries > 1));
+    const route = async <Result>(
+        events: readonly UnroutedEvent[],
+        accept: Accept<Result>,
+        tx?: Executor,
+        routings = 1,
+    ): Promise<Result> => {
+        const { revision, subscribers, now } = await (tx === undefined ? current() : currentIn(tx, routings > 1));
         const used = reading;
         const at = reservations.now() ?? now();
         const newEvents = events.map((event) => newEvent(event, subscribers.length === 0 ? [] : recipientsOf(event, subscribers, at)));
         try {
             return await accept(newEvents, revision === undefined ? {} : { revision });
         } catch (error) {
-            if (tries === MAX_TRIES || !isOutdated(error)) {
+            if (routings === MAX_ROUTINGS || !isRevisionConflict(error)) {
                 throw error;
             }
         }
         forget(used);
-        return route(events, accept, tx, tries + 1);
+        return route(events, accept, tx, routings + 1);
     };
 
     return { route: (events, accept, tx) => route(events, accept, tx) };
 }
 
-function isOutdated(error: unknown): boolean {
+/** Whether events were not accepted because subscriptions have changed since the events were routed. */
+function isRevisionConflict(error: unknown): boolean {
     return error instanceof ScanwireError && error.code === 'CONFLICT' && error.field === 'revision';
 }
 
@@ -201,7 +211,7 @@ function preparedSubscribers(
 
 function newEvent(event: UnroutedEvent, recipients: readonly Recipient[]): NewEvent {
     const { id, kind, body, owner, idempotency, orderKey, traceparent } = event;
-    // Events of notices go to no type, only to those who name their kinds.
+    // A notice goes to no export type: only exporters whose subscription names its kind get it.
     const types = isNoticeKind(kind.name) ? [] : typesFor(kind, event.rules);
     return {
         event: { id, kind: kind.name, body },

@@ -37,7 +37,7 @@ export interface Notices {
 
 /** Milliseconds: how often notices are read that other processes, or processes that have died, have caused; and the shortest time between two readings. */
 const POLL_EVERY = 5_000;
-const QUIET = 500;
+const MIN_INTERVAL = 500;
 
 /** Notices of one reading. */
 const BATCH = 100;
@@ -49,7 +49,7 @@ export function noticesOf(context: NoticesContext): Notices {
     const { exporters, onError, onEvent } = context;
     const failing = new Set<string>();
     let poll: NodeJS.Timeout | undefined;
-    let quiet: NodeJS.Timeout | undefined;
+    let interval: NodeJS.Timeout | undefined;
     let wanted = false;
     let publishing: Promise<void> = Promise.resolve();
 
@@ -71,21 +71,21 @@ export function noticesOf(context: NoticesContext): Notices {
         } while (found.length === BATCH);
     }
 
-    /** Reads at once, or as soon as the pause after the last reading is over. */
+    /** Reads at once, or {@link MIN_INTERVAL} after the last reading. */
     function readSoon(): void {
         wanted = true;
-        if (poll === undefined || quiet !== undefined) {
+        if (poll === undefined || interval !== undefined) {
             return;
         }
         wanted = false;
         publishing = publishing.then(publishAll).catch(onError);
-        quiet = setTimeout(() => {
-            quiet = undefined;
+        interval = setTimeout(() => {
+            interval = undefined;
             if (wanted) {
                 readSoon();
             }
-        }, QUIET);
-        quiet.unref();
+        }, MIN_INTERVAL);
+        interval.unref();
     }
 
     return {
@@ -108,9 +108,9 @@ export function noticesOf(context: NoticesContext): Notices {
 
         async stop() {
             clearInterval(poll);
-            clearTimeout(quiet);
+            clearTimeout(interval);
             poll = undefined;
-            quiet = undefined;
+            interval = undefined;
             await publishing;
         },
     };
@@ -152,7 +152,7 @@ async function publishNotice(
 function noticeEvent(notice: ExporterNotice, stopAfter: number): UnroutedEvent {
     const { id, exporterId, owner, failingSince, reason, lastOutcome } = notice;
     const kind = exporterKinds[notice.kind];
-    const stops = notice.kind === 'exporter_failing' && failingSince !== null;
+    const willStop = notice.kind === 'exporter_failing' && failingSince !== null;
     const body = {
         timestamp: notice.at,
         exporterId,
@@ -163,7 +163,7 @@ function noticeEvent(notice: ExporterNotice, stopAfter: number): UnroutedEvent {
         failures: notice.failures,
         ...(failingSince !== null && { failingSince }),
         ...(lastOutcome !== null && { lastOutcome: { code: lastOutcome.code, detail: lastOutcome.detail } }),
-        ...(stops && { stopsAt: new Date(failingSince.getTime() + stopAfter) }),
+        ...(willStop && { stopsAt: new Date(failingSince.getTime() + stopAfter) }),
     };
     return { id, kind, body: eventBody(kind, body), rules: null, owner, about: exporterId };
 }

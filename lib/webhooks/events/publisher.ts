@@ -36,7 +36,7 @@ export interface PublishOptions {
     readonly idempotencyKey?: string;
     /**
      * A key of the caller's, at most 200 characters. Ordered exporters get events with the same key one after another, in the order in which they
-     * were accepted. To publish with a key waits for those who have published with the same key in a transaction that is still open.
+     * were accepted. A publish with a key waits until transactions have ended in which an event with the same key was published.
      */
     readonly orderKey?: string;
     /**
@@ -109,13 +109,14 @@ export function publisher(context: WebhooksContext): Publisher {
     const limit = acceptanceLimit(dispatcher);
     const acceptTogether = (events: readonly UnroutedEvent[]) => routing.route(events, accept);
     const acceptBatched = batched<UnroutedEvent, Acceptance>(acceptTogether, BATCH, ACCEPTANCES_AT_ONCE);
-    // Events with keys have statements of their own: they may wait for others with the same keys, and must not keep other events waiting.
+    // Events with order keys have statements of their own: they may wait for others with the same keys, and must not keep other events waiting.
     const acceptOrdered = batched<UnroutedEvent, Acceptance>(acceptTogether, BATCH, ACCEPTANCES_AT_ONCE);
 
     /** Stores events. A publish waits for the rows, and not for the queue. */
     async function accept(newEvents: readonly NewEvent[], revision: { readonly revision?: number }): Promise<readonly Acceptance[]> {
         const accepted = await limit.run(
             (handOut) => deliveries.accept(newEvents, handOut === undefined ? revision : { handOut, ...revision }),
+            // whether deliveries were left to dispatch
             (accepted) => accepted.some(({ deliveries, handedOut }) => handedOut.length < deliveries.length),
         );
         const createdAt = reservations.now();
@@ -186,8 +187,8 @@ export function publisher(context: WebhooksContext): Publisher {
 }
 
 /**
- * Where exporters get different messages, only those of deliveries that were handed out can be cached: of the other deliveries it is not known
- * which exporter they are for.
+ * Caches what the accepted deliveries send. Where exporters get different messages, only those of deliveries that were handed out can be cached: of
+ * the others `accept` has told ids alone, and not which exporter each is for.
  */
 function cacheMessages(
     messageCache: MessageCache,
@@ -215,7 +216,7 @@ function cacheMessages(
     }
 }
 
-/** Accepts events in a span of the application's trace. The events carry the span's context to where they are sent. */
+/** Accepts events in a span of the application's trace. Each event keeps the span's `traceparent`, so that the spans of its attempts refer to it. */
 function tracedBy({ tracing, traces }: Pick<WebhooksContext, 'tracing' | 'traces'>) {
     type Accepted = Promise<readonly Acceptance[]>;
     type Accept = (events: readonly UnroutedEvent[]) => Accepted;

@@ -132,7 +132,7 @@ export const AUTHENTICATION_PARTS: readonly AuthenticationPart[] = Object.keys(a
 const CREDENTIALS: readonly AuthenticationPart[] = ['basic', 'clientCertificate', 'oauth'];
 
 /** Splits settings into those of authentication, as far as they were given, and the others. */
-export function partAuthentication<Settings extends AuthenticationSettings>(
+export function splitAuthentication<Settings extends AuthenticationSettings>(
     settings: Settings,
 ): readonly [AuthenticationSettings, Omit<Settings, AuthenticationPart>] {
     const isPart = ([name]: readonly [string, unknown]): boolean => (AUTHENTICATION_PARTS as readonly string[]).includes(name);

@@ -11,16 +11,16 @@ export interface ExporterHealth {
      * - `open`: has failed too often in a row and gets one probe at a time.
      * - `paused`: its receiver wants to be left alone (429, `Retry-After`); then it gets one probe. Not what a person has paused: that is
      *   {@link Exporter.pausedAt}.
-     * - `recovering`: has taken a probe, and its window grows.
+     * - `recovering`: its receiver has answered a probe with a 2xx, and its window grows.
      */
     readonly breaker: Breaker;
     /** When, since the last success, it first failed or its receiver first wanted to be left alone; null when neither has happened. */
     readonly failingSince: Date | null;
     /** When the next probe may be sent; null while it gets other deliveries too. */
     readonly nextProbe: Date | null;
-    /** Until when its receiver wants to be left alone. Stays after that time until a probe was taken; null otherwise. */
+    /** Until when its receiver wants to be left alone. It stays after that time until an attempt that began later has succeeded or failed; null otherwise. */
     readonly pausedUntil: Date | null;
-    /** What the receiver did last; null before the first. It is stored once a second, so that what it did within the second after may be missing. */
+    /** What the last attempt came to; null before the first. It is stored at most once a second: what came within a second after it may be missing. */
     readonly lastOutcome: (Pick<Outcome, 'code' | 'detail'> & { readonly at: Date }) | null;
     /** Deliveries in the queue or being sent. */
     readonly inFlight: number;
@@ -34,8 +34,8 @@ export const BREAKERS = ['closed', 'open', 'paused', 'recovering'] as const;
 export type Breaker = (typeof BREAKERS)[number];
 
 /**
- * Deliveries that wait for their time or for room. A first try is as old as the time since it was accepted or replayed, a retry as its
- * event.
+ * Deliveries that wait for their time or for room. The age of a first try is the time since it was accepted or replayed; that of a retry is the age
+ * of its event.
  */
 export interface Backlog {
     /** A store may stop to count at {@link MAX_COUNTED} first tries of an age, and at as many retries. */
@@ -84,7 +84,7 @@ export function overviewOf(
     return { deliveries: { pending: of('pending'), queued: of('queued'), sending: of('sending') }, exporters: counted };
 }
 
-/** What the breaker of an exporter says of it, whichever columns hold it. */
+/** The state of an exporter's breaker, and the time of its next probe, from the columns that hold them. */
 export function breakerOf({ pausedUntil, probeAt, slowStart }: BreakerColumns): Pick<ExporterHealth, 'breaker' | 'nextProbe'> {
     if (pausedUntil !== null || probeAt !== null) {
         const nextProbe = new Date(Math.max(pausedUntil?.getTime() ?? 0, probeAt?.getTime() ?? 0));
@@ -126,7 +126,7 @@ export interface ShownExporter extends Exporter {
     readonly health: ExporterHealth & {
         /**
          * From this time on, any failure, or an answer that the receiver wants to be left alone, stops the exporter. Null unless the exporter
-         * runs and its receiver takes nothing.
+         * runs, and has failed or been told to wait since the last 2xx.
          */
         readonly stopsAt: Date | null;
     };

@@ -13,7 +13,7 @@ import type { WebhooksContext } from '../webhooks-context.ts';
 import {
     authenticationPatch,
     checkAuthentication,
-    partAuthentication,
+    splitAuthentication,
     storedAuthentication,
     unsettledCredential,
 } from './authentication.ts';
@@ -98,7 +98,7 @@ export async function exporterToStore(
         sealedSecret: sealSecret(keyRing, id, secret),
         ...sealHeaders(id, headers, context),
         sealedFormatSecret: formatSecret === undefined ? null : sealFormatSecret(id, formatSecret, keyRing),
-        ...storedAuthentication(id, null, partAuthentication(settings)[0], keyRing),
+        ...storedAuthentication(id, null, splitAuthentication(settings)[0], keyRing),
     };
     assertCollector(exporter, context);
     checkAuthentication(exporter, context);
@@ -107,7 +107,7 @@ export async function exporterToStore(
 
 /** What is to be stored of changes that were asked for. @throws ScanwireError as `Exporters.update`. */
 export async function patchOf(before: StoredExporter, changes: ExporterChanges, context: WebhooksContext): Promise<ExporterPatch> {
-    const [authentication, others] = partAuthentication(changes);
+    const [authentication, others] = splitAuthentication(changes);
     const { url, secret, formatSecret: _, headers, type, keepHeaders: __, overlap, ...stored } = others;
     if (overlap !== undefined && secret === undefined) {
         throw new ScanwireError('INVALID_INPUT', 'Overlap goes with a new secret: it is how long the former one goes on signing', {

@@ -1,5 +1,5 @@
 import { ScanwireError } from '../../errors.ts';
-import { isOutdated, type Resealed, reseal, type SealedText } from '../../keys/key-ring.ts';
+import { isSealedByFormerKey, type Resealed, reseal, type SealedText } from '../../keys/key-ring.ts';
 import { sealedFormatSecret } from '../formats/format-secret.ts';
 import { sealedHeaders } from '../messages/message-headers.ts';
 import { sealedSecrets } from '../messages/signing-secret.ts';
@@ -40,7 +40,7 @@ export async function resealExporters(
     const now = await deliveries.now();
     const hasOutdated = (exporter: StoredExporter): boolean =>
         [...FIELDS.map((field) => exporter[field] ?? ''), ...exporter.previousSecrets.map(({ sealed }) => sealed)].some((sealed) =>
-            isOutdated(sealed, keyRing),
+            isSealedByFormerKey(sealed, keyRing),
         );
     const outdated = (await store.list())
         .filter((exporter) => (after === null || exporter.id > after) && hasOutdated(exporter))

@@ -3,10 +3,10 @@ import { nameSchema, subjectOf } from '../../schema-validation.ts';
 import type { HeaderPairs } from '../messages/message-headers.ts';
 import { MAX_DELAY } from '../outcomes/retry-schedule.ts';
 import type { ExportType } from '../setting-values.ts';
-import { type AuthenticationPart, type AuthenticationSettings, authenticationSchemas, partAuthentication } from './authentication.ts';
+import { type AuthenticationPart, type AuthenticationSettings, authenticationSchemas, splitAuthentication } from './authentication.ts';
 import { byPlainSetting, PLAIN_SETTINGS, type PlainSetting, type PlainSettings, type SettingName } from './plain-settings.ts';
 
-/** Settings that a user configures and that are stored as they are, but for the URL. {@link newExporterSchema} has their rules and defaults. */
+/** Settings that a user configures and that are stored as they are, but for the URL, which is sealed. {@link newExporterSchema} has rules and defaults. */
 export interface StoredSettings extends PlainSettings {
     /** Absolute http or https URL of the receiver, normalised. */
     readonly url: string;
@@ -37,7 +37,7 @@ export interface Exporter extends Omit<StoredSettings, 'schedule' | 'url'> {
     readonly stopReason: string | null;
     /** Since when a person has it paused, so that what is accepted for it waits, whether it runs or not. Null unless it is paused. */
     readonly pausedAt: Date | null;
-    /** Failed attempts since the last success, without those that {@link BreakerRules.after} does not count. */
+    /** Failures in a row, as {@link BreakerRules.after} counts them: those of attempts at the same time count once. */
     readonly consecutiveFailures: number;
     readonly createdAt: Date;
     readonly updatedAt: Date;
@@ -98,14 +98,14 @@ export const collectorSchema: Joi.StringSchema = Joi.string()
     .pattern(COLLECTOR_PATTERN)
     .messages({ 'string.pattern.base': '{{#label}} must be 1 to 64 letters, digits, "-" and "_"' });
 
-/** The rules of plain settings that are narrower than those of their kinds. */
+/** The rules of those plain settings (stored and shown as they are, see `plain-settings.ts`) that are narrower than what {@link schemaFor} says. */
 const OWN_RULES: Readonly<Partial<Record<SettingName, Joi.Schema>>> = {
     collector: collectorSchema,
     filter: Joi.object().unknown(),
 };
 
-/** What a plain setting of a kind may be. */
-function kindSchema(setting: PlainSetting): Joi.Schema {
+/** What a plain setting may be, by what it is declared `as`. */
+function schemaFor(setting: PlainSetting): Joi.Schema {
     switch (setting.as) {
         case 'text':
             return nameSchema.max(setting.max);
@@ -130,7 +130,7 @@ function kindSchema(setting: PlainSetting): Joi.Schema {
 /** The rules of plain settings, without their defaults. */
 const plainSchemas = byPlainSetting((setting, name): Joi.Schema => {
     const { byDefault, about, without } = setting;
-    const rule = OWN_RULES[name] ?? kindSchema(setting);
+    const rule = OWN_RULES[name] ?? schemaFor(setting);
     const described = rule.description(subjectOf(byDefault === null ? `${about}; null for ${without}` : about));
     // What is empty by default may be emptied.
     return byDefault === null || byDefault === '' ? described.allow(byDefault) : described;
@@ -181,7 +181,7 @@ export const newExporterSchema: Joi.ObjectSchema<CheckedExporterSettings> = Joi.
 
 /** An exporter as it begins: stopped. Its URL, its secret, its additional headers and its authentication are not sealed yet. */
 export function newExporter(id: string, checked: CheckedExporterSettings, now: Date): Omit<StoredExporter, 'sealedSecret'> {
-    const [, settings] = partAuthentication(checked);
+    const [, settings] = splitAuthentication(checked);
     const { secret: _, formatSecret: __, headers: ___, legacy, ...stored } = settings;
     return {
         ...stored,

@@ -1,5 +1,5 @@
 import { ScanwireError } from '../../errors.ts';
-import { isOutdated, type KeyRing, type SealedText } from '../../keys/key-ring.ts';
+import { isSealedByFormerKey, type KeyRing, type SealedText } from '../../keys/key-ring.ts';
 import type { WebhooksContext } from '../webhooks-context.ts';
 import type { StoredExporter } from './exporter.ts';
 
@@ -7,7 +7,7 @@ type SealingParts = Pick<WebhooksContext, 'exporters' | 'deliveries' | 'keyRing'
 
 /** The receiver's URL as it is stored for an exporter: path and query may hold a token. */
 function sealUrl(keyRing: KeyRing, exporterId: string, url: string): string {
-    return keyRing.seal(url, urlContext(exporterId));
+    return keyRing.seal(url, sealingContext(exporterId));
 }
 
 /** How a URL begins, and no sealed text does. */
@@ -15,7 +15,7 @@ const SCHEME = /^[a-z][a-z0-9+.-]*:\/\//i;
 
 /** The sealed URL of an exporter: one text, or none where an earlier release has stored it unsealed. */
 export function sealedUrl({ id, url }: Pick<StoredExporter, 'id' | 'url'>): readonly SealedText[] {
-    return SCHEME.test(url) ? [] : [{ sealed: url, context: urlContext(id) }];
+    return SCHEME.test(url) ? [] : [{ sealed: url, context: sealingContext(id) }];
 }
 
 /** The whole URL of an exporter's receiver. @throws ScanwireError `UNSEALABLE`: this key ring cannot unseal it. */
@@ -67,8 +67,8 @@ export function shownUrls(keyRing: KeyRing): (exporters: readonly Pick<StoredExp
     };
 }
 
-/** The context that the URL is sealed for. The text can be unsealed only with the same context, so that it is of no use in another row. */
-function urlContext(exporterId: string): string {
+/** The sealing context of the URL. The text can be unsealed only with the same context, so that it is of no use in another row. */
+function sealingContext(exporterId: string): string {
     return `exporter:${exporterId}:url`;
 }
 
@@ -78,29 +78,30 @@ async function canAllUnseal({ deliveries }: SealingParts): Promise<boolean> {
 }
 
 /** The URL of an exporter's receiver as it is to be stored now. */
-export async function urlToStore(id: string, url: string, context: SealingParts): Promise<string> {
-    return (await canAllUnseal(context)) ? sealUrl(context.keyRing, id, url) : url;
+export async function urlToStore(id: string, url: string, parts: SealingParts): Promise<string> {
+    return (await canAllUnseal(parts)) ? sealUrl(parts.keyRing, id, url) : url;
 }
 
 /** Whether the URL is sealed with the current key. */
 function isWellSealed(exporter: StoredExporter, keyRing: KeyRing): boolean {
     const [text] = sealedUrl(exporter);
-    return text !== undefined && !isOutdated(text.sealed, keyRing);
+    return text !== undefined && !isSealedByFormerKey(text.sealed, keyRing);
 }
 
 /**
- * Seals the URLs that are stored unsealed, by an earlier release or for one that still sends, and seals again those that a former key has
- * sealed. It takes one exporter at a time, so that it can be cut off anywhere. While a process of such a release sends, nothing is sealed,
- * since that process could not unseal it.
+ * Seals the URLs that are stored unsealed, and seals again those that a former key has sealed. A URL is unsealed if an earlier release has stored it,
+ * or if it was stored while a process of such a release was sending, which could not unseal it. While such a process sends, nothing is sealed.
+ * Exporters are updated one at a time, so that this can be cut off anywhere.
  *
  * @returns Whether all are sealed with the current key; if not, it is to be tried again.
  */
-async function sealUrls(context: SealingParts): Promise<boolean> {
-    if (!(await canAllUnseal(context))) {
+async function sealUrls(parts: SealingParts): Promise<boolean> {
+    if (!(await canAllUnseal(parts))) {
         return false;
     }
 
-    const { exporters: store, keyRing } = context;
+    const { exporters: store, keyRing } = parts;
+    // No request waits for this, so that the store may take its time.
     for (const exporter of (await store.list({ patient: true })).filter((one) => !isWellSealed(one, keyRing))) {
         const { id, url: before } = exporter;
         await store.update(id, { url: sealUrl(keyRing, id, unsealUrl(exporter, keyRing)), expectedUrl: before }).catch((error: unknown) => {
@@ -117,18 +118,18 @@ async function sealUrls(context: SealingParts): Promise<boolean> {
 const SEAL_EVERY = 15_000;
 
 /** Seals the URLs of exporters as soon as all processes that send can unseal them. */
-export function urlSealing(context: SealingParts): { start(): Promise<void>; stop(): Promise<void> } {
+export function urlSealing(parts: SealingParts): { start(): Promise<void>; stop(): Promise<void> } {
     let timer: NodeJS.Timeout | undefined;
     let work: Promise<void> = Promise.resolve();
 
     async function seal(): Promise<void> {
-        if (await sealUrls(context)) {
+        if (await sealUrls(parts)) {
             clearInterval(timer);
         }
     }
 
     function sealOnce(): Promise<void> {
-        work = seal().catch(context.onError);
+        work = seal().catch(parts.onError);
         return work;
     }
 

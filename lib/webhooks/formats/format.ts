@@ -15,7 +15,7 @@ import { template } from './template.ts';
 export interface FormatEvent {
     /** The event kind, for example `idr_investigation_created`. */
     readonly kind: string;
-    /** The message id: the same on every try and for every exporter. */
+    /** The message id, which is the id of the event: the same in every attempt and for every exporter. */
     readonly id: string;
     /** When it was accepted. */
     readonly time: Date;
@@ -57,7 +57,7 @@ export interface Format {
     readonly contentType: string;
     /**
      * A pure function: the same event and settings give the same bytes, whenever and wherever it is called. It is called once for an event
-     * and an exporter, at acceptance; every try sends what came out.
+     * and an exporter, at acceptance; every attempt sends what came out.
      */
     readonly make: (event: FormatEvent, settings: FormatSettings) => Formatted;
     /** The secret, for a format that needs one. */
@@ -87,7 +87,7 @@ export function formatEvent({ kind, id, time, text }: AcceptedBody): FormatEvent
 /** The table of formats: every format by its name. */
 export type Formats = ReadonlyMap<string, Format>;
 
-const OWN: Readonly<Record<FormatName, Format>> = {
+const BUILT_IN: Readonly<Record<FormatName, Format>> = {
     native,
     cloudevents,
     'cloudevents-binary': cloudeventsBinary,
@@ -101,13 +101,13 @@ const OWN: Readonly<Record<FormatName, Format>> = {
 };
 
 /**
- * The table of formats: ours and the application's own.
+ * The table of formats: those of scanwire, and those that the application adds.
  *
  * @throws ScanwireError `MISCONFIGURED` for a malformed name or content type, and for a name that exists already.
  */
-export function formatTable(own: readonly Format[] = []): Formats {
-    const table = new Map(Object.entries<Format>(OWN));
-    for (const [index, format] of own.entries()) {
+export function formatTable(added: readonly Format[] = []): Formats {
+    const table = new Map(Object.entries<Format>(BUILT_IN));
+    for (const [index, format] of added.entries()) {
         const at = `formats[${index}]`;
         if (!/^[a-z0-9-]{1,64}$/.test(format.name)) {
             throw misconfigured(`${at}.name`, 'must be 1 to 64 small letters, digits and dashes');
@@ -136,7 +136,7 @@ export interface FormatChoice {
 }
 
 /** What {@link checkFormat} looks at besides the choice. */
-export interface FormatSurroundings {
+export interface FormatCheckOptions {
     /** The vendor's name, for example `Acme`. */
     readonly vendor: string;
     /** The secret that is given with the choice, or that is kept from before. Undefined for none. */
@@ -146,12 +146,12 @@ export interface FormatSurroundings {
 }
 
 /**
- * Refuses, at save, a choice that could not be sent: an unknown format, a template or a secret that is missing or not wanted, and a
- * header that additional ones have already. Makes a message of a `test` to see it.
+ * Refuses, when an exporter is saved, a choice that could not be sent: an unknown format; a template or a secret that is missing or not wanted; a
+ * header of the format that the exporter also has among its additional ones. To find out, it makes the message of a `test`.
  *
  * @throws ScanwireError `INVALID_INPUT` with the field `format`, `template` (and the path in it), `formatSecret` or `headers`.
  */
-export function checkFormat(formats: Formats, choice: FormatChoice, { vendor, secret, headerNames = [] }: FormatSurroundings): void {
+export function checkFormat(formats: Formats, choice: FormatChoice, { vendor, secret, headerNames = [] }: FormatCheckOptions): void {
     const format = formats.get(choice.format);
     if (format === undefined) {
         throw refused(`Format must be one of ${[...formats.keys()].join(', ')}`, 'format');
@@ -229,7 +229,7 @@ export function formatterOf(formats: Formats, { format: name, template: document
     }
 
     const names = vendorNamed(vendor);
-    const isOurs = Object.values(OWN).includes(format);
+    const isBuiltIn = Object.values(BUILT_IN).includes(format);
     const settings = { vendor, template: document };
     return (event) => {
         const { headers = [], body } = madeBy(format, event, settings);
@@ -239,8 +239,8 @@ export function formatterOf(formats: Formats, { format: name, template: document
 
         return {
             contentType: format.contentType,
-            // ours keep the rules; to check each message would cost time
-            headers: isOurs || headers.length === 0 ? headers : checkAdditionalHeaders(headers, names),
+            // those of scanwire keep the rules; to check each message would cost time
+            headers: isBuiltIn || headers.length === 0 ? headers : checkAdditionalHeaders(headers, names),
             body: typeof body === 'string' ? Buffer.from(body) : Buffer.from(body),
         };
     };

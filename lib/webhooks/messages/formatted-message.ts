@@ -16,7 +16,7 @@ export interface FormattedMessage {
     readonly contentType: string;
     /** Headers of the format, beside those of every message. */
     readonly headers: HeaderPairs;
-    /** The exact text that is signed and sent, UTF-8, but for the format's secret. */
+    /** The text that is signed and sent, as UTF-8, once the format's secret has replaced its placeholder. */
     readonly body: string;
     /** Why it could not be made: the delivery then ends with this. Null otherwise. */
     readonly failure: string | null;
@@ -83,17 +83,17 @@ export function outgoingBody(
 }
 
 /** Events whose body was checked already, since one event is sent to many exporters. */
-const looked = new WeakSet<object>();
+const checkedEvents = new WeakSet<object>();
 
 /** Checks that a body is JSON still. It was when the event was accepted, but a row that was changed since must not go out signed. */
 function assertJson(event: Pick<StoredEvent, 'body'>): void {
-    if (looked.has(event)) {
+    if (checkedEvents.has(event)) {
         return;
     }
 
     try {
         JSON.parse(event.body);
-        looked.add(event);
+        checkedEvents.add(event);
     } catch (cause) {
         throw new ScanwireError('INVALID_INPUT', 'The stored body of the event is not JSON', { field: 'body', cause });
     }

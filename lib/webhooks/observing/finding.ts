@@ -4,8 +4,8 @@ import { FINDING_WORDS, type FindingCode, filledFinding } from './doctor-words.t
 export interface Finding {
     /**
      * What was looked at; `names` are the host names of all receivers. Only the command line adds `disk`. For a receiver these are the steps
-     * `resolve`, `connect`, `tls`, `certificate`,
-     * `first byte`, `answer`; and `settings` or `access token` where one of these kept the receiver from being called.
+     * `resolve`, `connect`, `tls`, `certificate`, `first byte`, `answer`; and `settings` or `access token` where one of these kept the receiver from
+     * being called.
      */
     readonly part: FindingPart;
     readonly state: (typeof FINDING_STATES)[number];

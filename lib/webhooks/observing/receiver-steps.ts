@@ -8,12 +8,12 @@ import type { Finding, FindingPart } from './finding.ts';
 /** What a test says of an exporter and of each step on the way to its receiver. */
 export async function receiverFindings(exporter: Exporter, test: Exporters['test']): Promise<readonly Finding[]> {
     const { id, state, collector, url } = exporter;
-    const own =
+    const exporterFinding =
         state === 'running'
             ? ok('exporter', `It runs, for ${url}`)
             : warning('exporter', `It is ${state}, for ${url}`, 'Start it: it gets nothing but tests');
     const { attempt } = await test(id);
-    return [own, ...stepFindings(attempt, collector)];
+    return [exporterFinding, ...stepFindings(attempt, collector)];
 }
 
 /** The steps in their order, each with the phase whose time it has. A certificate is judged at the end of the TLS handshake. */
@@ -42,8 +42,8 @@ function stepFindings(attempt: Attempt | null, collector: string): readonly Find
     return [...reached, advice === null ? ok(part, detail) : wrong(part, detail, `${advice}; see ${code} in docs/outcomes.md`)];
 }
 
-/** Outcomes that are faults on this side, before any step to the receiver, with the part that each belongs to. */
-const OWN_PARTS: Readonly<Partial<Record<OutcomeCode, FindingPart>>> = {
+/** Outcomes that no step to the receiver has decided, since the cause is on this side, with the part that each belongs to. */
+const PARTS_OF_THIS_SIDE: Readonly<Partial<Record<OutcomeCode, FindingPart>>> = {
     invalid_exporter: 'settings',
     token_failed: 'access token',
     interrupted: 'answer',
@@ -52,12 +52,12 @@ const OWN_PARTS: Readonly<Partial<Record<OutcomeCode, FindingPart>>> = {
 /** The part that decided the outcome: the step that failed, or a part that is no step. */
 function decidingPart(outcome: Outcome): FindingPart {
     const { code, status } = outcome;
-    return code === 'delivered' || status !== null ? 'answer' : (OWN_PARTS[code] ?? failedStep(outcome));
+    return code === 'delivered' || status !== null ? 'answer' : (PARTS_OF_THIS_SIDE[code] ?? failedStep(outcome));
 }
 
 const CONNECTING = /^(?:address|connect|proxy)_/;
 
-/** The step that failed. A step has a time even if it failed. If the handshake was completed there is a certificate, which may be what was refused. */
+/** The step that failed. Also a failed step has its time. A fingerprint tells that the receiver has presented a certificate, which may be what was refused. */
 function failedStep({ code, timings, fingerprint }: Outcome): Step {
     if (code.startsWith('dns_')) {
         return 'resolve';
@@ -72,7 +72,7 @@ function failedStep({ code, timings, fingerprint }: Outcome): Step {
     return code.startsWith('tls_') ? 'certificate' : 'first byte';
 }
 
-/** How many steps succeeded: those before the one that failed. If the failed part is no step, those that have a time. */
+/** How many steps succeeded: those before the one that failed; all of them if the receiver has answered; else (no step decided) those that have a time. */
 function reachedSteps(part: FindingPart, { code, status, timings }: Outcome): number {
     const failed = STEPS.findIndex(([step]) => step === part);
     if (failed !== -1) {

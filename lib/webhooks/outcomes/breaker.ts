@@ -1,16 +1,20 @@
 /** When an exporter that fails is left alone, how it is tried again, and when it is given up. Times in milliseconds. */
 export interface BreakerRules {
     /**
-     * Consecutive failures from which on its breaker is open: one probe at a time. A failure is not counted when its attempt began before
-     * the last counted one was recorded, or, once the breaker is open, before the next probe was due: 400 that fail together count once.
+     * Consecutive failures from which on its breaker is open: one probe at a time. Of failures that overlap only one counts, so that 400 attempts
+     * that fail together count once: a failure is not counted when its attempt began before the last counted failure was recorded or, once the
+     * breaker is open, before the next probe was due.
      */
     readonly after: number;
     /** Until the first probe; doubled for each further one that fails, up to the maximum. */
     readonly firstProbe: number;
     readonly maxProbe: number;
-    /** An exporter that has failed, or wanted to be left alone, for so long without taking anything is stopped. */
+    /** An exporter is stopped that has failed, or whose receiver has wanted to be left alone, for so long without a 2xx in between. */
     readonly stopAfter: number;
-    /** The window that a slow start grows to: 1, 2, 4 … deliveries in flight from the first success on. */
+    /**
+     * The window that a slow start grows to. That is the time after a successful probe, in which each further success allows one more delivery in
+     * flight: their number doubles whenever all of them have succeeded.
+     */
     readonly window: number;
 }
 
@@ -27,14 +31,14 @@ export function probeDelay(failures: number, { after, firstProbe, maxProbe }: Br
 /** Why an exporter was stopped that has failed for longer than {@link BreakerRules.stopAfter}. */
 export const STOPPED_FAILING = 'The receiver has taken nothing for too long';
 
-/** What a delivery does after faults of ours, that is after attempts that ended as `interrupted`. Times in milliseconds. */
+/** What becomes of a delivery after faults, that is after attempts that ended as `interrupted`. Times in milliseconds. */
 export const FAULTS = {
     /** Until the delivery is tried again after the first; doubled for each further one in a row, up to the maximum. */
     firstDelay: 1_000,
     maxDelay: 60_000,
     /**
-     * How many claims have to run out in a row, other faults not counted, for a delivery to become `poisoned`: it then seems to end the processes
-     * that send it.
+     * How many of its claims in a row have to be lost, each by running out or by the end of its session, for a delivery to become `poisoned`: it then
+     * seems to end the processes that send it. Any outcome that is recorded, also `interrupted`, begins the row anew.
      */
     poisonedAfter: 20,
 } as const;

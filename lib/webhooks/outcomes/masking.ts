@@ -16,7 +16,7 @@ interface View {
     spanOf(from: number, to: number): Span;
     /** The indices at which the text may have been cut off. */
     readonly ends: readonly number[];
-    /** Whether it was decoded to bytes. Such a decoding gives bytes for every word, also for one that encodes nothing. */
+    /** Whether it was decoded from base64 or hexadecimal. That gives some bytes for any word, also for one that encodes nothing. */
     readonly bytes: boolean;
 }
 
@@ -55,7 +55,7 @@ function needlesOf(secrets: readonly string[]): readonly string[] {
         // the secret written in ISO-8859-1, when it is read as UTF-8
         secret.replaceAll(/[\u0080-\uffff]/g, '\uFFFD'),
         ...encodedBytes(secret),
-        // Too short to be told from other bytes where words are decoded.
+        // So short a secret is not looked for in decoded words, where other bytes may be the same by chance, but as it looks in base64.
         ...(secret.length < MIN_ENCODED ? [Buffer.from(secret).toString('base64')] : []),
     ]);
     return [...new Set(all)].filter((needle) => needle !== '').sort((one, other) => other.length - one.length);
@@ -131,7 +131,7 @@ function endsOf(text: string, ends: readonly number[]): readonly number[] {
     return [...new Set(all)];
 }
 
-/** The index of the last of these ascending numbers that is not above another one; -1 where all are. */
+/** The index of the last of these ascending numbers that is at most `max`; -1 where none is. */
 function lastUpTo(max: number, numbers: readonly number[]): number {
     let [low, high] = [0, numbers.length];
     while (low < high) {
@@ -149,10 +149,10 @@ function unescaping(pattern: RegExp, characterOf: (match: RegExpExecArray) => st
         const [positions, begins, ends]: [number[], number[], number[]] = [[], [], []];
         let copiedTo = 0;
         for (const match of view.text.matchAll(pattern)) {
-            const sign = characterOf(match);
-            if (sign !== undefined) {
+            const replacement = characterOf(match);
+            if (replacement !== undefined) {
                 const between = view.text.slice(copiedTo, match.index);
-                parts.push(between, sign);
+                parts.push(between, replacement);
                 positions.push((positions.at(-1) ?? -1) + between.length + 1);
                 copiedTo = match.index + match[0].length;
                 begins.push(match.index);
@@ -195,11 +195,11 @@ const character = (digits: string | undefined, radix: number): string => String.
 /** Each undoes one encoding; parts that are not encoded stay as they are. */
 const DECODERS: readonly ((view: View) => View)[] = [
     // JSON, and what else writes so
-    unescaping(/\\(?:u([\da-f]{4})|x([\da-f]{2})|([^ux]))/gis, ([, four, two, sign = '']) =>
-        (four ?? two) === undefined ? (CONTROLS[sign] ?? sign) : character(four ?? two, 16),
+    unescaping(/\\(?:u([\da-f]{4})|x([\da-f]{2})|([^ux]))/gis, ([, four, two, escaped = '']) =>
+        (four ?? two) === undefined ? (CONTROLS[escaped] ?? escaped) : character(four ?? two, 16),
     ),
     unescaping(/%([\da-f]{2})/gi, ([, digits]) => character(digits, 16)),
-    // forms
+    // bodies of HTML forms (application/x-www-form-urlencoded)
     unescaping(/%([\da-f]{2})|\+/gi, ([, digits]) => (digits === undefined ? ' ' : character(digits, 16))),
     unescaping(/&(?:#(\d{1,5})|#x([\da-f]{1,4})|([a-z]{2,6}));?/gi, ([, decimal, hex, name = '']) =>
         (decimal ?? hex) === undefined ? NAMED[name] : character(decimal ?? hex, decimal === undefined ? 16 : 10),
@@ -208,14 +208,15 @@ const DECODERS: readonly ((view: View) => View)[] = [
     decoding(/[\da-f]{8,}/gi, 'hex', [0, 1], 4),
 ];
 
-/** Separates bytes that are not side by side. It is no byte itself. */
+/** Stands between bytes that did not stand next to each other in the text, so that nothing is found across them. No byte becomes this character. */
 const APART = '\uFFFF';
 
 /**
- * Decodes runs of digits to the bytes that they stand for.
+ * Decodes runs of base64 or hexadecimal digits (the characters of such an alphabet) to the bytes that they stand for.
  *
- * @param offsets The digits at which the encoded bytes of a run may begin: the characters before may belong to the same alphabet.
- * @param bits Of each digit.
+ * @param offsets The indices of the digits at which bytes may begin. Text before the encoded bytes may consist of the same characters, so that the
+ *     run may begin within a group of digits.
+ * @param bits How many bits a digit stands for.
  */
 function decoding(runs: RegExp, encoding: 'base64' | 'hex', offsets: readonly number[], bits: number): (view: View) => View {
     return (view) => {

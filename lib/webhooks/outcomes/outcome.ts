@@ -124,6 +124,7 @@ export const INTERRUPTIONS = {
     expired: 'No outcome was recorded before the claim ran out',
     removed: 'The exporter was removed during the attempt',
     erased: 'The body of the event was erased during the attempt',
+    /** An earlier attempt of the delivery had been answered with a 2xx, and its late outcome was recorded while this attempt was under way. */
     delivered: 'The receiver had taken an earlier attempt, which was heard of during this one',
 } as const;
 

@@ -92,8 +92,7 @@ export function deliveryWorker(context: WebhooksContext): (collector: string, co
     }
 
     function mayBegin(reservation: Reservation): boolean {
-        // `settings` is the generation of the deployment's settings.
-        return reservation.settings === context.member.generation() && reservations.inTime(reservation);
+        return reservation.settings === context.member.generation() && reservations.inTime(reservation); // `settings` is a generation, too
     }
 
     /** What is needed to send under the reservation of a job; null when the attempt cannot begin under it any more. */

@@ -17,8 +17,9 @@ export interface OutcomeRecorder {
 
 /**
  * How many statements run at once, counted apart for claims and for outcomes. One of each: what comes while it runs is collected, and goes with the
- * next, which begins as soon as it has ended. A second statement beside it would cost as much, and have fewer deliveries to share that cost. A statement that has been
- * silent for a second may have lost its connection. A second one may then run beside it, so that other deliveries are sent all the same.
+ * next, which begins as soon as it has ended. A second statement beside it would cost as much, and have fewer deliveries to share that cost. A
+ * statement that has been silent for a second may have lost its connection. A second one may then run beside it, so that other deliveries are sent
+ * all the same.
  */
 export const STATEMENTS_AT_ONCE: Concurrency = { runs: 1, silentAfter: 1_000, runsWithSilent: 2, sharesMoment: true };
 
@@ -52,7 +53,7 @@ const MAX_REFUSALS = 5;
 /** The outcome of an attempt that took long waits for others to share its statement: for this part of the time that it took, and at most `max` milliseconds. */
 const SLOW = { part: 1 / 20, max: 100 } as const;
 
-/** Milliseconds for which the success of a replayed delivery waits for others. That of a retry does not: after it an exporter in its slow start may be sent more. */
+/** Milliseconds for which the success of a replayed delivery waits for others. That of a retry does not: in a slow start, more may be sent after it. */
 const LATE_ANYWAY = 25;
 
 /** An outcome on its way into the store. */

@@ -23,9 +23,9 @@
  *   event, or its own body, with the headers (`messages/formatted-message.ts`); signature form: how the signature is written (`messages/signature.ts`)
  * - owner: the customer of the application whose exporter or event it is; none for the deployment's own (`exporters/owner-limits.ts`)
  * - delivery: one event on its way to one exporter (`deliveries/delivery-store.ts`)
- * - attempt: one POST of a delivery; outcome: what it came to (`outcomes/outcome.ts`)
+ * - attempt: one POST of a delivery; outcome: what it came to (`outcomes/outcome.ts`); refused response: an answer that is no 2xx
  * - taken: what a receiver has answered with a 2xx in time
- * - fault: the outcome `interrupted`, of an attempt that we have cut off, by a claim that ran out or a process that ended
+ * - fault: the outcome `interrupted`, of an attempt that failed on our side: its claim ran out, its process stopped or died, or had an unforeseen error
  * - try: an attempt that counts in the retry schedule, which is any but an interrupted one; first try: a delivery that has had no try; retry: one
  *   that has had some, or that is replayed among many
  * - test: an event for one exporter alone, sent when that is changed, or when somebody asks for it
@@ -36,7 +36,8 @@
  * - poisoned: set aside, since its attempts seem to end the processes that make them
  * - replay: a delivery, or many of an exporter, sent once more by a new retry schedule (`deliveries/replays.ts`)
  * - notice: what became of an exporter, published as an event and emitted to the application (`events/exporter-notices.ts`)
- * - host event: what is emitted to the application's `onEvent`, and sent to no receiver, for example a `DeliveryEvent` (`observing/emitted-events.ts`)
+ * - host event: what this engine tells the application that it runs in, by calling its `onEvent`, for example a `DeliveryEvent`; it is sent to no
+ *   receiver (`observing/emitted-events.ts`)
  *
  * Who may send it, and when:
  * - dispatch, or hand out: to mark deliveries that are due as `queued` and give them to the queue (`dispatching/dispatcher.ts`)
@@ -51,7 +52,8 @@
  *   (`dispatching/reservations.ts`)
  * - session: a process that claims, for as long as its heartbeats come; its claims end with it (`dispatching/worker-session.ts`)
  * - sweep: to find claims whose sessions have ended, and jobs that the queue has lost
- * - breaker: open after failures in a row; probe: the one delivery that an open one lets through at a time (`outcomes/breaker.ts`)
+ * - breaker: open after failures in a row; probe: the one delivery that an open one lets through at a time; slow start: the time
+ *   after a probe that was taken, in which the window grows (`outcomes/breaker.ts`)
  * - pause: either the time for which a receiver wants to be left alone (429, `Retry-After`), during which the breaker is `paused`; or that a person
  *   has an exporter wait (`pausedAt`). An exporter of which either is true is paused
  * - generation: of the deployment, how often its settings have changed (`deployment-settings.ts`); of an exporter, a number that rises with every

@@ -122,7 +122,7 @@ export interface Claim {
     readonly attempt: number;
     /**
      * How far the delivery is in its retry schedule: the number of this attempt since it was accepted or last replayed, from 1. Attempts
-     * that ended as `interrupted` do not count, since they failed by a fault of ours.
+     * that ended as `interrupted` do not count, since they failed on our side.
      */
     readonly attemptSinceReplay: number;
     /** True for a delivery that gets a single attempt and is never retried: a `test`. */

@@ -103,7 +103,7 @@ export interface FirstContact {
     stop(): void;
 }
 
-/** Milliseconds between the tries to reach a server that was away, doubled each time. */
+/** Milliseconds between the calls that try to reach a server that was away, doubled each time. */
 export const RETRIES: { readonly first: number; readonly max: number } = { first: 500, max: 5_000 };
 
 /**

@@ -6,7 +6,7 @@ import type { EventKind } from './event-kinds.ts';
 
 /**
  * The exact text that is stored, signed and sent for an event: checked against its kind, compact, keys in the order of the
- * kind's schema. Made once; every try sends these bytes.
+ * kind's schema. Made once; every attempt sends these bytes.
  *
  * @param maxBytes The most that the text may have in UTF-8.
  * @throws ScanwireError `INVALID_INPUT` that names the field and the rule it breaks; the field of a body that is too long is `body`.

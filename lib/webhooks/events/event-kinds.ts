@@ -94,7 +94,7 @@ const exporterSchema = Joi.object({
 /**
  * - `exporter_failing`: its breaker opened.
  * - `exporter_stopped`: it was stopped, by its receiver's answer or since it had failed for too long; not by a user.
- * - `exporter_recovered`: its receiver has taken a delivery after one of these.
+ * - `exporter_recovered`: its receiver has answered a delivery with a 2xx after one of these.
  */
 export type ExporterKind = 'exporter_failing' | 'exporter_stopped' | 'exporter_recovered';
 

@@ -100,7 +100,7 @@ const OPERATORS: Readonly<Record<FilterOp, Operator>> = {
     },
 };
 
-/** Other spellings of the operators, for keyboards that lack the signs. */
+/** Other spellings of the operators, for keyboards that lack their characters. */
 const SPELLINGS: ReadonlyMap<unknown, FilterOp> = new Map([
     ...FILTER_OPS.map((op) => [op, op] as const),
     ['!=', '≠'],

@@ -6,7 +6,7 @@ import type { ExportType } from '../setting-values.ts';
 
 /** Something that happened, accepted once. */
 export interface StoredEvent {
-    /** UUID; the message id on every try. */
+    /** UUID; the message id in every attempt. */
     readonly id: string;
     readonly kind: string;
     /** The exact text that is signed and sent, UTF-8. */

@@ -119,14 +119,14 @@ export function exporters(context: WebhooksContext): Exporters {
      * Stores a change. If somebody else has changed the exporter meanwhile, it is tried again with what is stored by then, so that neither change
      * is lost.
      */
-    async function update(id: string, changes: ExporterChanges, tries: number = MAX_CHANGES_AT_ONCE): Promise<StoredExporter> {
+    async function update(id: string, changes: ExporterChanges, writesLeft: number = MAX_CHANGES_AT_ONCE): Promise<StoredExporter> {
         const before = await stored(id);
         const patch = await patchOf(before, changes, context);
         try {
             return Object.keys(patch).length === 0 ? before : await store.update(id, patch);
         } catch (error) {
-            if (tries > 1 && error instanceof ScanwireError && error.code === 'CONFLICT') {
-                return await update(id, changes, tries - 1);
+            if (writesLeft > 1 && error instanceof ScanwireError && error.code === 'CONFLICT') {
+                return await update(id, changes, writesLeft - 1);
             }
             throw error;
         }

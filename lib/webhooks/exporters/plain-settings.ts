@@ -138,7 +138,7 @@ export const PLAIN_SETTINGS: { readonly [Name in SettingName]: PlainSetting<Plai
 /** The names of {@link PLAIN_SETTINGS}, in their order. */
 export const SETTING_NAMES: readonly SettingName[] = Object.keys(PLAIN_SETTINGS) as SettingName[];
 
-/** Those that forms and lists have a place of their own for. */
+/** Those that forms and lists show apart from the others. */
 const PLACED: readonly SettingName[] = [
     'collector',
     'name',

@@ -160,8 +160,8 @@ export function checkFormat(formats: Formats, choice: FormatChoice, { vendor, se
     checkTemplate(format, choice.template);
     checkSecret(format, secret);
     const headers = checkAdditionalHeaders(madeAtSave(formatterOf(formats, choice, vendor)).headers, vendorNamed(vendor));
-    const taken = new Set(headerNames.map((name) => name.toLowerCase()));
-    const twice = headers.find(([name]) => taken.has(name.toLowerCase()));
+    const present = new Set(headerNames.map((name) => name.toLowerCase()));
+    const twice = headers.find(([name]) => present.has(name.toLowerCase()));
     if (twice !== undefined) {
         throw refused(`Header ${twice[0]} is set by the format ${format.name}`, 'headers');
     }
@@ -190,7 +190,7 @@ function checkSecret({ name, secret: wanted }: Format, secret: string | undefine
     }
 }
 
-/** The message of a `test`. If it cannot be made now, that is refused as a fault of the settings that are being saved. */
+/** The message of a `test`. If it cannot be made now, that is refused as an error in the settings that are being saved. */
 function madeAtSave(formatter: Formatter): FormatterResult {
     const time = new Date(0);
     const id = '00000000-0000-4000-8000-000000000000';

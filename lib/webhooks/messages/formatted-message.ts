@@ -11,7 +11,7 @@ import type { WebhooksContext } from '../webhooks-context.ts';
 import { type HeaderPairs, messageHeaders, unsealHeaders } from './message-headers.ts';
 import { unsealSecrets } from './signing-secret.ts';
 
-/** What is sent of an event in a format other than `native`: made when it was accepted, the same on every try. */
+/** What is sent of an event in a format other than `native`: made when it was accepted, the same in every attempt. */
 export interface FormattedMessage {
     readonly contentType: string;
     /** Headers of the format, beside those of every message. */

@@ -13,7 +13,7 @@ export interface Signing {
     readonly vendor: Vendor;
     /** The exact bytes that are sent. */
     readonly body: Uint8Array;
-    /** The message id, the same on every try. */
+    /** The message id, the same in every attempt. */
     readonly id: string;
     /** When this attempt is made. Receivers of Standard Webhooks refuse what is older than five minutes, so a retry is signed again. */
     readonly timestamp: Date;

@@ -13,7 +13,7 @@ import { receiverFindings } from './receiver-steps.ts';
 
 /** What was found, in an order in which every part needs the ones before it. */
 export interface Diagnosis {
-    /** Whether nothing is wrong; a warning is no fault. */
+    /** Whether nothing is wrong; warnings do not count. */
     readonly healthy: boolean;
     readonly findings: readonly Finding[];
 }

@@ -22,7 +22,7 @@ export function resultOfExchange(exchange: Exchange, url: URL, now: Date): Attem
     };
 }
 
-/** The result of an attempt that ended before a response. An unforeseen error is our own fault, not the receiver's. */
+/** The result of an attempt that ended before a response. An unforeseen error counts as one on our side, not the receiver's. */
 export function resultOfError(error: unknown): AttemptResult {
     const detail = error instanceof CodedError ? error.message : `The attempt failed on this side${codeNote(error)}`;
     return { code: codeOfFailure(error), status: null, detail, retryAfter: null };
@@ -33,8 +33,8 @@ function codeOfFailure(error: unknown): OutcomeCode {
         return error.code;
     }
 
-    // A setting that breaks a rule is the exporter's fault, and so is a sealed text that was altered. Another text that cannot be unsealed may be
-    // the fault of this worker's key ring.
+    // A setting that breaks a rule is an error of the exporter, and so is a sealed text that was altered. Where another text cannot be unsealed, it
+    // may be that this worker's key ring lacks a key.
     const isItsOwn = error instanceof AlteredText || (error instanceof ScanwireError && error.code === 'INVALID_INPUT');
     return isItsOwn ? 'invalid_exporter' : 'interrupted';
 }

@@ -43,7 +43,7 @@ export const FAULTS = {
     poisonedAfter: 20,
 } as const;
 
-/** Milliseconds until a delivery is tried again after so many faults of ours in a row. */
+/** Milliseconds until a delivery is tried again after so many faults in a row. */
 export function faultDelay(faults: number): number {
     return Math.min(FAULTS.maxDelay, FAULTS.firstDelay * 2 ** Math.min(faults - 1, 30));
 }

@@ -1,7 +1,7 @@
 import { CodedError } from '../../errors.ts';
 
 /**
- * What an attempt came to. `delivered` is any 2xx in time, `interrupted` a fault of ours, which says nothing of the receiver;
+ * What an attempt came to. `delivered` is any 2xx in time, `interrupted` a failure on our side (a fault), which says nothing of the receiver;
  * everything else is a failure. `outcome-words.ts` says what each one means.
  */
 export const OUTCOME_CODES = [

@@ -39,7 +39,7 @@ export type NextState =
     /** Tried again after so many milliseconds. */
     | { readonly state: 'pending'; readonly delay: number }
     /**
-     * Tried again after an attempt that ended as `interrupted`, by a fault of ours. The delay is {@link faultDelay}, and the delivery stays where
+     * Tried again after an attempt that ended as `interrupted`, which is called a fault. The delay is {@link faultDelay}, and the delivery stays where
      * it is in its schedule.
      */
     | { readonly state: 'pending'; readonly delay: 'fault' };
@@ -51,7 +51,7 @@ export interface EndedAttempt {
     readonly url: string;
     /** The exporter's, or the default one. */
     readonly schedule: readonly number[];
-    /** As {@link Claim.attemptSinceReplay}: without those that were our fault. */
+    /** As {@link Claim.attemptSinceReplay}: without those that were interrupted. */
     readonly attemptSinceReplay: number;
     /** True for a delivery that is tried once. */
     readonly singleAttempt: boolean;

@@ -173,7 +173,7 @@ const REFUSALS: ReadonlySet<unknown> = new Set([
 
 type ConnectTokenServer = (url: URL, signal: AbortSignal) => Promise<Connection>;
 
-/** Asks for a token. @returns It, and the milliseconds for which it holds. @throws AttemptFailure, or what is a fault of this side. */
+/** Asks for a token. @returns It, and the milliseconds for which it holds. @throws AttemptFailure, or an error that has its cause on this side. */
 async function requestToken(
     { tokenUrl, clientId, clientSecret, scope, audience, authMethod }: OAuthClient,
     connect: ConnectTokenServer,
@@ -249,10 +249,10 @@ async function post(
     }
 }
 
-/** Outcomes that are no fault of the token server, or that tell of it already. */
+/** Outcomes that the token server has not caused, or that tell of it already. */
 const OWN_CODES: ReadonlySet<string> = new Set(['interrupted', 'invalid_exporter', 'proxy_refused', 'proxy_failed', 'token_failed']);
 
-/** The failure of an attempt without a token: whose fault it is, and as much of the error as may be shown. */
+/** The failure of an attempt without a token: who has caused it, and as much of the error as may be shown. */
 function failureOf(error: unknown, status: number | null): CodedError<string> {
     if (error instanceof AttemptFailure || error instanceof ConnectionFailure || error instanceof ProxyFailure) {
         return OWN_CODES.has(error.code) ? error : failed(error.message);

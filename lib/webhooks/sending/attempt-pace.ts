@@ -5,7 +5,7 @@ import type { OutcomeCode } from '../outcomes/outcome.ts';
 export interface AttemptPace {
     /** Null when one for this exporter may begin now, as a test always may; else resolves when it may. */
     whenMayBegin(job: Pick<DeliveryJob, 'exporterId' | 'singleAttempt'>): Promise<void> | null;
-    /** Notes how an attempt for this exporter has ended. A fault of ours tells nothing about the exporter. */
+    /** Notes how an attempt for this exporter has ended. A fault tells nothing about the exporter. */
     ended(exporterId: string, code: OutcomeCode): void;
 }
 

@@ -48,8 +48,8 @@ interface WaitingClaim {
 }
 
 /**
- * Sends the deliveries of a collector, which is a named pool of workers: claims, signs, posts, records. Every step may be repeated or lost without harm: a job
- * whose delivery cannot be claimed is somebody else's or done.
+ * Sends the deliveries of a collector, which is a named pool of workers: claims, signs, posts, records. Every step may be repeated or lost without
+ * harm: a job whose delivery cannot be claimed is somebody else's or done.
  */
 export function deliveryWorker(context: WebhooksContext): (collector: string, concurrency: number) => Promise<QueueWorker> {
     const { queue, newId, claimDuration, dispatcher, session, reservations, messageCache, bodyMemory, random, onError } = context;
@@ -326,7 +326,7 @@ function endedUnscheduled({ detail, ...outcome }: Outcome): Pick<RecordedOutcome
 
 type Learned = Pick<RecordedOutcome, 'health' | 'pause' | 'stopReason'>;
 
-/** A test says nothing about the exporter's deliveries, and a fault of our own nothing about the receiver. */
+/** A test says nothing about the exporter's deliveries, and a fault nothing about the receiver. */
 const NOTHING_LEARNED: Learned = { health: 'none', pause: null, stopReason: null };
 
 function whatWasLearned({ code, status, retryAfter }: Outcome): Learned {

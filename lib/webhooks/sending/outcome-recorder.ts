@@ -44,14 +44,14 @@ const KINDS: readonly Kind[] = [
     { max: 16, enough: 16, includes: (recorded) => !isDelivered(recorded) },
 ];
 
-/** Milliseconds between the tries to record an outcome. The last is repeated for ever, since a delivery without a recorded outcome is sent again. */
+/** Milliseconds between the calls that try to record an outcome. The last is repeated for ever, since a delivery without a recorded outcome is sent again. */
 const RECORD_RETRIES: readonly number[] = [100, 300, 1000];
 
-/** How often it is tried to record an outcome whose content the store refuses. After that it is recorded without the details that may be refused. */
+/** How often the store may refuse the content of an outcome. After that the outcome is recorded without the details that may be refused. */
 const MAX_REFUSALS = 5;
 
 /** The outcome of an attempt that took long waits for others to share its statement: for this part of the time that it took, and at most `max` milliseconds. */
-const SLOW = { part: 1 / 20, max: 100 } as const;
+const LONG_WAIT = { part: 1 / 20, max: 100 } as const;
 
 /** Milliseconds for which the success of a replayed delivery waits for others. That of a retry does not: in a slow start, more may be sent after it. */
 const LATE_ANYWAY = 25;
@@ -85,7 +85,7 @@ export function outcomeRecorder(
             // A process that is about to stop may have no time to wait.
             let milliseconds = context.session.offers() ? mayWait(recorded, claim) : 0;
             let refusals = 0;
-            for (let tries = 0; ; tries += 1) {
+            for (let calls = 0; ; calls += 1) {
                 try {
                     const stored = refusals < MAX_REFUSALS ? recorded : withoutDetails(recorded);
                     return { stored, isInTime: await add(stored, milliseconds) };
@@ -94,7 +94,7 @@ export function outcomeRecorder(
                     milliseconds = 0;
                     // Others that shared the statement are recorded by now: it was this one that was refused.
                     refusals += isRefusal(error) && recorded.outcome.code !== 'interrupted' ? 1 : 0;
-                    await context.sleep(RECORD_RETRIES[Math.min(tries, RECORD_RETRIES.length - 1)] as number);
+                    await context.sleep(RECORD_RETRIES[Math.min(calls, RECORD_RETRIES.length - 1)] as number);
                 }
             }
             /* c8 ignore next -- nothing leaves the loop but its return */
@@ -102,7 +102,7 @@ export function outcomeRecorder(
     };
 }
 
-/** Classes of SQLSTATE for faults in a statement's values: data, constraints, limits. Other failures, such as a lost connection, say nothing of the outcome. */
+/** Classes of SQLSTATE for errors in a statement's values: data, constraints, limits. Other failures, such as a lost connection, say nothing of the outcome. */
 const OF_VALUES: readonly string[] = ['22', '23', '54'];
 
 function isRefusal(error: unknown): boolean {
@@ -135,7 +135,7 @@ function mayWait(recorded: RecordedOutcome, { attempt, attemptSinceReplay, singl
     if (isQuickSuccess(recorded)) {
         return attemptSinceReplay === 1 && attempt > 1 ? LATE_ANYWAY : 0;
     }
-    return Math.min(SLOW.max, Math.floor(recorded.outcome.timings.total * SLOW.part));
+    return Math.min(LONG_WAIT.max, Math.floor(recorded.outcome.timings.total * LONG_WAIT.part));
 }
 
 /** Outcomes share statements with those of their own kind, and the kinds take turns. Of one delivery only one outcome is recorded at a time. */

@@ -71,8 +71,10 @@ function judge(socket: tls.TLSSocket, certificate: X509Certificate | undefined, 
 }
 
 function tooWeak(certificate: X509Certificate, host: string): AttemptFailure | null {
-    const fault = weakKey(certificate);
-    return fault === null ? null : refused('tls_failed', host, `presented a certificate with ${fault} unless all certificates are trusted`);
+    const weakness = weakKey(certificate);
+    return weakness === null
+        ? null
+        : refused('tls_failed', host, `presented a certificate with ${weakness} unless all certificates are trusted`);
 }
 
 /** Why a certificate that Node could not verify is not trusted; null when it is trusted all the same. */

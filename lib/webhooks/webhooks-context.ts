@@ -26,7 +26,7 @@ export interface WebhooksContext extends Required<Omit<WebhooksOptions, 'vendor'
     readonly dispatcher: Pick<Dispatcher, 'wake' | 'replay' | 'attemptEnded' | 'handOutOptions' | 'add'>;
     readonly session: ClaimingSession;
     readonly reservations: Reservations;
-    /** The memory for the bodies that are sent, or cached to be. */
+    /** The byte budget of this process, for the bodies that are sent, or cached to be. */
     readonly bodyMemory: ByteBudget;
     readonly messageCache: MessageCache;
     readonly routing: EventRouting;

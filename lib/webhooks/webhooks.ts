@@ -104,7 +104,7 @@ export function webhooks(options: WebhooksOptions): Webhooks {
     let phase: Phase = 'starting';
     const context = contextOf(settings, watched.queue, member);
     const workers = collectorWorkers(context, context.dispatcher.sweep);
-    const contact = firstContact(watched.queue, settings.onError);
+    const queueContact = firstContact(watched.queue, settings.onError);
     const sealing = urlSealing(context);
     const closing = shortenable(settings, finish);
     const readiness = readinessCheck(settings.deliveries, watched, () => phase);
@@ -115,7 +115,7 @@ export function webhooks(options: WebhooksOptions): Webhooks {
 
     /** Fetches no more work. What is being sent goes on with the settings that it was begun with; a later `close` waits for it. */
     function stopSending(): Promise<unknown> {
-        contact.stop();
+        queueContact.stop();
         return Promise.all([stopPolling(context), workers.stop()]);
     }
 
@@ -146,7 +146,7 @@ export function webhooks(options: WebhooksOptions): Webhooks {
             assertOpens(settings.keyRing, await sealedForExporters(settings.exporters, now));
             await member.join(settings.role);
             await sealing.start();
-            await contact.start(() => startPolling(context));
+            await queueContact.start(() => startPolling(context));
             // Meanwhile the settings may have been changed, or this process closed.
             phase = is('starting') ? 'running' : phase;
         },

@@ -294,8 +294,8 @@ export interface DeliveryStore {
     list(query: DeliveryQuery): Promise<readonly Delivery[]>;
     /**
      * Whether `count` may return more than `max`: such a store keeps the numbers of ended deliveries, and counts only the others one by one. The
-     * result may be larger where the filter names no event and no time, and no state in which a delivery has not ended; and where fewer than
-     * `max` of the deliveries that it selects have not ended.
+     * result may be larger where the filter names no event, no time, and either no state or one in which deliveries have ended; and only where fewer
+     * than `max` of the deliveries that it selects have not ended.
      */
     readonly keepsCounts?: boolean;
     /** How many there are, counted up to `max`; {@link keepsCounts} says when it may be more. */

@@ -41,8 +41,8 @@ export interface ReplayStore {
     list(limit: number, exporterIds?: readonly string[]): Promise<readonly Replay[]>;
     /**
      * Advances every unfinished replay: makes as many of its deliveries `pending` and due as its rate allows by now. In one call that is at most
-     * `limit` deliveries of each replay, and at most a second's worth of them. The first call after a replay was planned gives a tenth of a second's
-     * worth, or one delivery where that is less. Deliveries that have ended come
+     * `limit` deliveries of each replay, and at most a second's worth of them. The first call after a replay was planned takes a tenth of a second's
+     * worth, at least one delivery. Deliveries that have ended come
      * before those that wait. They are handed out like retries, behind first tries. Each begins its retry schedule anew, with the same bytes and
      * message id. A delivery that waits again after an attempt since the replay was planned is no part of it, and none is replayed twice. Any number of
      * processes may call this at once.

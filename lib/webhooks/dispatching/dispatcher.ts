@@ -53,7 +53,7 @@ const BATCH = 500;
  * Milliseconds by which retries are spread: one every `apart`, but all `within` this time, in turns that are `turnEvery` apart and may have several.
  * Attempts that begin together fail together, again at each retry, and would keep new events of that moment waiting.
  */
-const RETRIES = { apart: 4, within: 600, turnEvery: 20 } as const;
+const SPREAD = { apart: 4, within: 600, turnEvery: 20 } as const;
 
 /**
  * Dispatch fills the place of an attempt that has ended. The queue cannot: its entries are done once their deliveries have begun, so that a slow one
@@ -275,7 +275,7 @@ function handingOut(context: DispatcherContext): HandingOut {
             const { again, ...dispatched } = await dispatch(advanced || !isReplaying);
             await readAhead(dispatched.inTurns);
             if (!isReplaying && dispatched.inTurns.length > 0) {
-                addInTurns(dispatched.inTurns, Math.min(dispatched.inTurns.length * RETRIES.apart, RETRIES.within), RETRIES.turnEvery);
+                addInTurns(dispatched.inTurns, Math.min(dispatched.inTurns.length * SPREAD.apart, SPREAD.within), SPREAD.turnEvery);
             }
             return sooner(replays.addUntilNextStep(advanced, dispatched), again);
         },

@@ -4,8 +4,8 @@ import type { Turns } from './turns.ts';
 
 /**
  * A step makes the next part of the deliveries of each unfinished replay due. Milliseconds between two steps. `first`: between the first two, which
- * have a tenth of a second's deliveries to spread. `min` and `max`: while deliveries are handed out. `unused`: at most, while none
- * are. `unknown`: while no replay is known. A step costs as much with one delivery as with twenty.
+ * have a tenth of a second's deliveries to spread. `min` and `max`: while deliveries are handed out. `unused`: at most, while
+ * none are. `unknown`: while no replay is known. A step costs as much with one delivery as with twenty.
  */
 const STEP_EVERY = { first: 100, min: 25, max: 200, unused: 500, unknown: 10_000 } as const;
 

@@ -37,7 +37,7 @@ export interface ShareGroup {
 
 /**
  * Slow exporters together may have as many deliveries in flight as half of the slots, at least one; where there are more slow exporters than that,
- * one gets a slot after the other. Quick exporters together may have twice as many as there are slots, less what the slow ones have. So while one set
+ * they get slots one after another. Quick exporters together may have twice as many as there are slots, less what the slow ones have. So while one set
  * of deliveries is being sent, another waits in the queue, for at most about {@link SHARES.quickWithin}, and workers never wait for the dispatcher.
  */
 export function shareGroupsOf(sharers: readonly Sharer[], slots: number): { readonly slow: ShareGroup; readonly quick: ShareGroup } {

@@ -109,9 +109,10 @@ export function eventRouting(context: Context): EventRouting {
     }
 
     /**
-     * The subscriptions for an event that is accepted in a transaction of the application: those that are known, else those that the transaction
-     * sees. The common read is begun for later events and not waited for: it needs a connection, and the transaction may have the only one. What the
-     * transaction sees is not remembered for others: it may be older than what is known, or may never be committed.
+     * The subscriptions for an event that is accepted in a transaction of the application: those that are known; or, where none are, or where they
+     * have proved to be old (`again`), those that the transaction sees. The common read is begun for later events and not waited for: it needs a
+     * connection, and the transaction may have the only one. What the transaction sees is not remembered for others: it may be older than what is
+     * known, or may never be committed.
      */
     async function currentIn(tx: Executor, again: boolean): Promise<KnownSubscribers> {
         if (known !== null && !again) {

@@ -36,7 +36,7 @@ export interface PublishOptions {
     readonly idempotencyKey?: string;
     /**
      * A key of the caller's, at most 200 characters. Ordered exporters get events with the same key one after another, in the order in which they
-     * were accepted. A publish with a key waits until transactions have ended in which an event with the same key was published.
+     * were accepted. A publish with a key waits for open transactions in which an event with the same key was published.
      */
     readonly orderKey?: string;
     /**

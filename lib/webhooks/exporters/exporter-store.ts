@@ -32,7 +32,7 @@ export interface ExporterStore {
      * number of delivery rows. Optional: without it all exporters are listed, and each of the page is asked for by itself.
      */
     page?(request: ExporterPageRequest): Promise<readonly PagedRow[]>;
-    /** How much there is to do; a bounded number of rows is read. Optional. @param limit How many deliveries of a stage are counted at most. */
+    /** How much there is to do; a bounded number of rows is read. Optional. @param limit How many deliveries of each state are counted at most. */
     overview?(limit: number): Promise<Overview>;
     /**
      * The exporters with a subscription of their own (an owner, kinds, a filter or a format) that are running, or were stopped by an outcome.

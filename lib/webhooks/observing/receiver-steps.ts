@@ -57,7 +57,7 @@ function decidingPart(outcome: Outcome): FindingPart {
 
 const CONNECTING = /^(?:address|connect|proxy)_/;
 
-/** The step that failed. Also a failed step has its time. A fingerprint tells that the receiver has presented a certificate, which may be what was refused. */
+/** The step that failed; it has its time all the same. A fingerprint tells that the receiver has presented a certificate, which may be what was refused. */
 function failedStep({ code, timings, fingerprint }: Outcome): Step {
     if (code.startsWith('dns_')) {
         return 'resolve';

@@ -12,8 +12,8 @@ export interface BreakerRules {
     /** An exporter is stopped that has failed, or whose receiver has wanted to be left alone, for so long without a 2xx in between. */
     readonly stopAfter: number;
     /**
-     * The window that a slow start grows to. That is the time after a successful probe, in which each further success allows one more delivery in
-     * flight: their number doubles whenever all of them have succeeded.
+     * The window that an exporter gets back in its slow start: after a successful probe each further success allows one more delivery in flight, so
+     * that their number doubles whenever all of them have succeeded.
      */
     readonly window: number;
 }

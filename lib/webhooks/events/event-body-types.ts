@@ -7,7 +7,7 @@ export interface InvestigatedUser {
     readonly emails: string;
 }
 
-/** A machine that an investigation is about. `fqdn` is its name with the whole domain, `shortname` the one without, `hostname` the one that the product shows. */
+/** A machine that an investigation is about. `fqdn` is its name with the whole domain, `shortname` without it, `hostname` the one that the product shows. */
 export interface InvestigatedAsset {
     readonly hostname: string;
     readonly fqdn?: string | undefined;

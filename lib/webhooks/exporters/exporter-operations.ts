@@ -42,7 +42,8 @@ export interface Exporters extends ExporterLists, ExporterQuestions {
     /**
      * The exporter and how it fares.
      *
-     * @param options.showUrl With the whole URL of its receiver, which may hold a token. @throws ScanwireError `UNSEALABLE`, then, where the key ring cannot unseal it.
+     * @param options.showUrl With the whole URL of its receiver, which may hold a token. @throws ScanwireError `UNSEALABLE`, then, where the key ring
+     *     cannot unseal it.
      */
     show(id: string, options?: { readonly showUrl?: boolean }): Promise<ShownExporter>;
     /** The signing secret, for the admin console (`plugins/admin-console`) to show. @throws ScanwireError `UNSEALABLE`. */

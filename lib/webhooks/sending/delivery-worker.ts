@@ -92,7 +92,7 @@ export function deliveryWorker(context: WebhooksContext): (collector: string, co
     }
 
     function mayBegin(reservation: Reservation): boolean {
-        return reservation.settings === context.member.generation() && reservations.inTime(reservation); // `settings` is that of the deployment's settings
+        return reservation.settings === context.member.generation() && reservations.inTime(reservation); // `settings` is a generation, too: see {@link Reservation}
     }
 
     /** What is needed to send under the reservation of a job; null when the attempt cannot begin under it any more. */

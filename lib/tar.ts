@@ -54,11 +54,9 @@ export function tarFolder(name: string): Uint8Array {
 }
 
 function header(name: string, { mode, size, type }: { readonly mode: string; readonly size: number; readonly type: string }): Buffer {
-    if (name.length > MAX_NAME || /[^\x20-\x7e]/.test(name)) {
-        throw new ScanwireError(
-            'INVALID_INPUT',
-            `A name in a tar file must be of at most ${MAX_NAME} plain characters: ${JSON.stringify(name)}`,
-        );
+    // A longer one would be cut off, and be that of another file.
+    if (name.length > MAX_NAME || Buffer.from(name, 'latin1').toString('latin1') !== name) {
+        throw new ScanwireError('INVALID_INPUT', `A name in a tar file must have at most ${MAX_NAME} characters of Latin 1: ${name}`);
     }
 
     const bytes = Buffer.alloc(BLOCK);

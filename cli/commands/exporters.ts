@@ -21,7 +21,6 @@ import { type Answer, type Call, command, commander, definedFields } from '../co
 import { readJson } from '../input-file.ts';
 import { repeated, span, wholeNumber } from '../option-values.ts';
 import { aligned, countText, relativeTime, table, utcTime } from '../output/table.ts';
-import { isDelivered, testText } from '../output/test-result.ts';
 import { addHeaders, addSecret, addUrl, assertOneStdin, headersOf, hiddenText, secretOf, urlOf } from '../secret-input.ts';
 
 export function define(exporters: Command): void {
@@ -63,6 +62,7 @@ export function define(exporters: Command): void {
 
     command(exporters, 'test <id>', 'send a test event and wait for its outcome', async ({ args: [id = ''], perform }) => {
         const test = await perform('testExporter', { id });
+        const { isDelivered, testText } = await testResult();
         return { json: test, text: () => sentence(testText(test)), failed: !isDelivered(test) };
     });
 
@@ -206,11 +206,14 @@ function shownAnswer(exporter: ShownExporter): Answer {
     return { json: exporter, text: () => factsText([...exporterFacts(exporter), ...healthFacts(exporter)]) };
 }
 
-function exporterAnswer(exporter: WarnedExporter & { readonly test?: TestView }, more: readonly Fact[] = []): Answer {
+async function exporterAnswer(exporter: WarnedExporter & { readonly test?: TestView }, more: readonly Fact[] = []): Promise<Answer> {
     const { test, warnings } = exporter;
-    const outcome = test === undefined ? '' : sentence(testText(test)).replace(/^Test /, '');
+    const outcome = test === undefined ? '' : sentence((await testResult()).testText(test)).replace(/^Test /, '');
     return { json: exporter, text: () => factsText([...exporterFacts(exporter, more), ['Test', outcome], ...warnings.map(warningFact)]) };
 }
+
+/** Loaded by those that have one to say. */
+const testResult = () => import('../output/test-result.ts');
 
 /** What was held for it, and how to send that. */
 async function heldFacts(id: string, perform: Call['perform']): Promise<readonly Fact[]> {

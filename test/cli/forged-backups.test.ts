@@ -99,6 +99,7 @@ t.test('refuses by its name what no backup of ours has, and leaves nothing', asy
     const inDatabase = (...entries: Entries): Buffer => backupOf(tarOf([...DATABASE, ...entries]));
     const deep = `${'x/'.repeat(40)}..`;
     for (const [bytes, message] of [
+        [backupOf(tarOf(DATABASE), tarEntry('database/PG_VERSION', empty)), 'it holds two databases'] as const,
         ...[
             '../outside',
             '/etc/outside',
@@ -109,7 +110,8 @@ t.test('refuses by its name what no backup of ours has, and leaves nothing', asy
             'server.json',
             'license/other',
             'a\0b',
-            'database/PG_VERSION',
+            'database/notes.txt',
+            'databases/PG_VERSION',
         ].map(
             (name) =>
                 [backupOf(tarOf(DATABASE), tarEntry(name, empty)), `"${name.replace(/\0.*/, '')}", which does not belong into it`] as const,

@@ -126,9 +126,12 @@ t.test('mcp, metasploit-data', async (t) => {
         t.teardown(() => server.stop());
         t.equal(await statusOf(server, path), status, name);
         if (name === 'metasploit-data/page.js') {
-            const { key } = await server.plugins['token-auth'].create('loots');
+            const { create } = server.plugins['token-auth'];
+            const { key } = await create('loots', { scopes: ['inventory:read', 'secrets:read'] });
             const { payload } = await server.inject({ url: '/captured/api/v1/loots', headers: { token: key } });
             t.match(JSON.parse(payload), { data: [{ id: 1, ltype: 'linux.hashes' }] });
+            const { key: other } = await create('hosts');
+            t.equal((await server.inject({ url: '/captured/api/v1/loots', headers: { token: other } })).statusCode, 403);
         }
     }
 });

@@ -44,7 +44,7 @@ const LEFT_OUT: ReadonlySet<string> = new Set([
 ]);
 
 /** Of the process, of temporary tables and files, and of an earlier copy: nobody reads it again. */
-const OF_THE_PROCESS = /^(?:postmaster\..+|pg_internal\.init|pgsql_tmp.*|t\d+_\d+.*|backup_label.*|tablespace_map.*)$/;
+const OF_THE_PROCESS = /^(?:postmaster\.|pg_internal\.init|pgsql_tmp|t\d+_\d|backup_label|tablespace_map)/;
 
 /** Says where recovery begins, so nothing may be copied behind it but the log. */
 const CONTROL = 'global/pg_control';

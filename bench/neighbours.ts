@@ -10,8 +10,8 @@ import { LATENCIES, percentilesOf, steady } from './steady.ts';
 interface Neighbours {
     readonly title: string;
     readonly count: number;
-    /** Events a second that all of them get. */
-    readonly rate: number;
+    /** Events a second that all of them get, or as many as the one that is measured. */
+    readonly rate: number | 'as much';
     readonly bodyBytes?: number;
     readonly retries?: number;
     /** Where their receivers are, and who answers for names: also for the `name` of the receiver that is measured, if it has one. */
@@ -19,6 +19,8 @@ interface Neighbours {
 }
 
 const RATE = 200;
+/** What the exporter alone may take of the machine, in per cent, so that the neighbours have as much before all together take more than the bar allows. */
+const MAX_LOAD_ALONE = 30;
 /** Until the neighbours are as bad as they get. */
 const SETTLING_SECONDS = 12;
 const SECONDS = 10;
@@ -36,22 +38,25 @@ const CASES: readonly Neighbours[] = [
     { title: 'one that trickles a byte a second', count: 1, rate: 5, open: trickling },
     { title: 'one with 100,000 retries due that answers after 0.9 s', count: 1, rate: 0, retries: 100_000, open: () => answering(900) },
     { title: 'one whose bodies are 1 MiB each', count: 1, rate: 2, bodyBytes: 2 ** 20 - 100, open: () => answering(20) },
-    { title: 'one that is dead and gets half of all', count: 1, rate: RATE, open: dead },
+    { title: 'one that is dead and gets half of all', count: 1, rate: 'as much', open: dead },
 ];
 
-/** What an exporter that is well at 200 events a second notices of its neighbours. */
+/** What an exporter that is well at 200 events a second, or as many as leave the machine room for others, notices of its neighbours. */
 export const neighbours: Section = {
     name: 'neighbours',
     discarded: 0,
 
     async open({ scale, own }) {
-        const alone = { name: 'alone', run: beside(null, scale, own) };
+        const { load = 0 } = await beside(null, { scale: Math.min(scale, 0.3), rate: RATE }, own)();
+        const rate = Math.round(Math.min(RATE, (RATE * MAX_LOAD_ALONE) / load));
+        const pace = { scale, rate };
+        const alone = { name: 'alone', run: beside(null, pace, own) };
         return {
             measurements: CASES.map(
                 (one): Measurement => ({
-                    title: `an exporter at ${RATE} events/s beside ${one.title}`,
+                    title: `an exporter at ${rate} events/s beside ${one.title}`,
                     figures: FIGURES,
-                    scanwire: async (checkout) => beside(one, scale, checkout),
+                    scanwire: async (checkout) => beside(one, pace, checkout),
                     peers: async () => [alone],
                 }),
             ),
@@ -59,7 +64,13 @@ export const neighbours: Section = {
     },
 };
 
-function beside(them: Neighbours | null, scale: number, checkout: Parameters<Section['open']>[0]['own']): Run {
+interface Pace {
+    readonly scale: number;
+    /** Events a second of the exporter that is measured. */
+    readonly rate: number;
+}
+
+function beside(them: Neighbours | null, pace: Pace, checkout: Parameters<Section['open']>[0]['own']): Run {
     return async () => {
         const opened = await them?.open();
         const urls =
@@ -68,20 +79,21 @@ function beside(them: Neighbours | null, scale: number, checkout: Parameters<Sec
                 : Array.from({ length: them?.count ?? 0 }, (_, index) => opened.urls[index % opened.urls.length] as string);
         const where = { urls, nameServer: opened?.nameServer ?? '', name: opened?.name ?? '', retries: them?.retries ?? 0 };
         try {
-            return await withSender({ checkout, kind: 'neighbours', neighbours: where }, (sender) => measured(sender, them, scale));
+            return await withSender({ checkout, kind: 'neighbours', neighbours: where }, (sender) => measured(sender, them, pace));
         } finally {
             await opened?.close();
         }
     };
 }
 
-async function measured(sender: SenderUnderTest, them: Neighbours | null, scale: number): Promise<Figures> {
+async function measured(sender: SenderUnderTest, them: Neighbours | null, { scale, rate }: Pace): Promise<Figures> {
     const noise = new AbortController();
-    const making = them === null || them.rate === 0 ? Promise.resolve() : makeNoise(sender, them, noise.signal);
-    await steady(sender, RATE, Math.ceil(RATE * SETTLING_SECONDS * scale));
-    const count = Math.ceil(RATE * SECONDS * scale);
+    const noiseRate = them?.rate === 'as much' ? rate : (them?.rate ?? 0);
+    const making = noiseRate === 0 ? Promise.resolve() : makeNoise(sender, { ...them, rate: noiseRate }, noise.signal);
+    await steady(sender, rate, Math.ceil(rate * SETTLING_SECONDS * scale));
+    const count = Math.ceil(rate * SECONDS * scale);
     const before = machineTimes();
-    const { latencies, seconds } = await steady(sender, RATE, count);
+    const { latencies, seconds } = await steady(sender, rate, count);
     const after = machineTimes();
     noise.abort();
     await making;
@@ -96,7 +108,11 @@ function machineTimes(): { readonly busy: number; readonly all: number } {
     return { busy: all - times.reduce((sum, { idle }) => sum + idle, 0), all };
 }
 
-async function makeNoise(sender: SenderUnderTest, { rate, bodyBytes = 100 }: Neighbours, signal: AbortSignal): Promise<void> {
+async function makeNoise(
+    sender: SenderUnderTest,
+    { rate, bodyBytes = 100 }: { readonly rate: number; readonly bodyBytes?: number },
+    signal: AbortSignal,
+): Promise<void> {
     const event = { noise: true, text: 'x'.repeat(bodyBytes) };
     const accepted: Promise<void>[] = [];
     const started = performance.now();

@@ -69,7 +69,10 @@ const [QUOTE, BACKSLASH] = ['"', '\\'].map((character) => character.charCodeAt(0
 const OPENING: ReadonlySet<number> = new Set(['[', '{'].map((character) => character.charCodeAt(0)));
 const CLOSING: ReadonlySet<number> = new Set([']', '}'].map((character) => character.charCodeAt(0)));
 
-/** Looks at each character once. A regular expression would keep a step for every character of a long string. */
+/**
+ * Whether JSON has more levels than that. It jumps from quote to quote, since nearly all of a large body is in texts, and looks at each character
+ * outside of them once. A regular expression would keep a step for every character of a long text.
+ */
 function isNestedDeeper(json: string, levels: number): boolean {
     // Most bodies are too short to be deep.
     if (json.length <= 2 * levels) {
@@ -77,19 +80,36 @@ function isNestedDeeper(json: string, levels: number): boolean {
     }
 
     let depth = 0;
-    let isText = false;
     for (let index = 0; index < json.length && depth <= levels; index += 1) {
         const character = json.charCodeAt(index);
-        if (isText && character === BACKSLASH) {
-            index += 1;
-        } else if (character === QUOTE) {
-            isText = !isText;
-        } else if (!isText) {
+        if (character === QUOTE) {
+            index = endOfText(json, index);
+        } else {
             depth += Number(OPENING.has(character)) - Number(CLOSING.has(character));
         }
     }
 
     return depth > levels;
+}
+
+/** The index of the quote that ends the text which begins with the quote at `start`. */
+function endOfText(json: string, start: number): number {
+    let end = json.indexOf('"', start + 1);
+    while (isEscaped(json, end)) {
+        end = json.indexOf('"', end + 1);
+    }
+
+    return end;
+}
+
+/** Whether an odd number of backslashes stands before it. */
+function isEscaped(json: string, index: number): boolean {
+    let before = index - 1;
+    while (json.charCodeAt(before) === BACKSLASH) {
+        before -= 1;
+    }
+
+    return (index - before) % 2 === 0;
 }
 
 /** Keys in order, each with the order of what is below it. A value without keys in its order stays as it is. */

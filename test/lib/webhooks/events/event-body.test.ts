@@ -91,8 +91,14 @@ t.test('refuses what is nested too deep, and what JSON has no words for, whateve
     t.throws(() => eventBody(open, nested(1_000)), { code: 'INVALID_INPUT', field: 'body' });
     for (const text of ['"[{', '\\"[{', '\\\\"[{', '[{\\', '[{"']) {
         t.ok(eventBody(open, { a: text.repeat(3_000), b: text }), 'what looks like levels in a text is none');
-        t.throws(() => eventBody(open, { a: text.repeat(3_000), ...(arrays(1_000) as object), b: text }), { field: 'body' });
-        t.throws(() => eventBody(open, { b: text.repeat(3_000), c: [text], ...(arrays(1_000) as object) }), { field: 'body' });
+        t.throws(() => eventBody(open, { a: text.repeat(3_000), ...(arrays(1_000) as object), b: text }), {
+            code: 'INVALID_INPUT',
+            field: 'body',
+        });
+        t.throws(() => eventBody(open, { b: text.repeat(3_000), c: [text], ...(arrays(1_000) as object) }), {
+            code: 'INVALID_INPUT',
+            field: 'body',
+        });
     }
     t.ok(eventBody(open, { a: Array.from({ length: 5_000 }, () => [{ b: '[[{' }]) }), 'many are not deep');
 

@@ -33,10 +33,16 @@ import { onBench } from './webhooks/fixture.ts';
 import { healthLaws, overviewLaws } from './webhooks/health-laws.ts';
 import { chosenHoldingLaws, heldOrderLaws, holdingLaws, notHoldingLaws } from './webhooks/holding-laws.ts';
 import { idempotencyLaws, joinedIdempotencyLaws, notIdempotentLaws } from './webhooks/idempotency-laws.ts';
-import { noOrderLaws } from './webhooks/no-order-laws.ts';
 import { noNoticesLaws, noticeLaws } from './webhooks/notice-laws.ts';
 import { activityOfExportersLaws, notOfExportersLaws, ofExportersLaws, replaysOfExportersLaws } from './webhooks/of-exporters-laws.ts';
-import { discardedOrderLaws, joinedOrderLaws, orderedKeyLaws, orderingLaws, retainedOrderLaws } from './webhooks/ordering-laws.ts';
+import {
+    discardedOrderLaws,
+    joinedOrderLaws,
+    noOrderLaws,
+    orderedKeyLaws,
+    orderingLaws,
+    retainedOrderLaws,
+} from './webhooks/ordering-laws.ts';
 import { outcomeLaws } from './webhooks/outcome-laws.ts';
 import { pageLaws, summaryLaws } from './webhooks/page-laws.ts';
 import { pauseLaws } from './webhooks/pause-laws.ts';

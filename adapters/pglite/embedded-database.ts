@@ -5,11 +5,12 @@ import Joi from 'joi';
 import { type Ticker, timer } from '../../lib/clock.ts';
 import { codeNote, ScanwireError } from '../../lib/errors.ts';
 import { checked } from '../../lib/schema-validation.ts';
+import type { Executor } from '../../lib/transaction.ts';
+import { ENDED_PROCESS } from '../../lib/webhooks/dispatching/worker-session.ts';
 import { startDatabaseThread } from './database-thread.ts';
 import { type EmbeddedDatabase, embeddedPool } from './embedded-pool.ts';
 import { assertNothingErased, leaveNoErasedBodies } from './erased-bodies.ts';
 import { lockFolder } from './folder-lock.ts';
-import { endFormerHolders } from './former-holders.ts';
 import { maintain } from './maintenance.ts';
 import { onlineBackup } from './online-backup.ts';
 import { findTemplate, unpackTemplate } from './template.ts';
@@ -56,6 +57,29 @@ const FOLLOW_EVERY = 60_000;
 /** An import leaves as many dead rows behind as it has hosts, and to vacuum these stops everybody for some tenths of a second. */
 const IMPORTING = 'select from scanwire.workspaces where import_until > scanwire.now() limit 1';
 
+/** Done where the schema knows of leases. */
+const END_LEASES = `do $$ begin
+    update scanwire.workspaces set import_until = '-infinity' where import_id is not null;
+exception when invalid_schema_name or undefined_table or undefined_column then
+    null;
+end $$`;
+
+/**
+ * Done where the schema knows of sessions. They stay, as those of a process that has ended: whoever begins to send ends them, and knows so that
+ * there is something to free.
+ */
+const END_SESSIONS = `do $$ begin
+    update scanwire.worker_sessions set alive_until = '-infinity', process = '${ENDED_PROCESS}';
+exception when invalid_schema_name or undefined_table then
+    null;
+end $$`;
+
+/** Ends what former holders of a folder had under way, imports and claims of deliveries: nobody but us has it open, so they are gone. */
+export async function endFormerHolders(database: Executor): Promise<void> {
+    await database.query(END_LEASES);
+    await database.query(END_SESSIONS);
+}
+
 /**
  * Opens the database in this folder, making it when there is none: a PostgreSQL that runs inside this process, in a thread of its
  * own. What it has acknowledged survives the death of the process, not a power cut.
@@ -84,15 +108,15 @@ export async function openEmbeddedDatabase(options: EmbeddedDatabaseOptions): Pr
             );
         const maintenance = await maintain({ database, requests: thread.requests, ticker, atWork });
         const stopFollowing = ticker(thread.followClock, FOLLOW_EVERY);
-        let copies = 0;
+        let isCopied = false;
         let ended = false;
 
         async function* dump({ prefix }: DumpOptions = {}): AsyncGenerator<Uint8Array, void, undefined> {
-            if (copies > 0) {
+            if (isCopied) {
                 throw new ScanwireError('CONFLICT', 'The embedded database is being copied already: one copy after the other');
             }
 
-            copies += 1;
+            isCopied = true;
             let resume: (() => void) | null = null;
             try {
                 const since = await leaveNoErasedBodies(database);
@@ -102,7 +126,7 @@ export async function openEmbeddedDatabase(options: EmbeddedDatabaseOptions): Pr
                 await assertNothingErased(database, since);
             } finally {
                 resume?.();
-                copies -= 1;
+                isCopied = false;
             }
         }
 

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import t, { type Test } from 'tap';
 import { memoryQueue, memoryWebhooks } from '../../adapters/memory/index.ts';
-import { endFormerHolders } from '../../adapters/pglite/former-holders.ts';
+import { endFormerHolders } from '../../adapters/pglite/embedded-database.ts';
 import { postgresWebhooks } from '../../adapters/postgres/index.ts';
 import type { DeliveryQueue } from '../../lib/webhooks/dispatching/delivery-queue.ts';
 import type { Session } from '../../lib/webhooks/dispatching/worker-session.ts';

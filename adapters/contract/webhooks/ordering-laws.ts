@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import type { Claim, Delivery, RecordedOutcome } from '../../../lib/webhooks/deliveries/delivery-store.ts';
 import type { NewEvent } from '../../../lib/webhooks/events/new-event.ts';
 import type { StoredExporter } from '../../../lib/webhooks/exporters/exporter.ts';
-import { assertFields, only, present } from '../assertions.ts';
+import { assertFields, ids, only, present, unlessRefused } from '../assertions.ts';
 import type { Laws } from '../register-laws.ts';
 import { at, BEGIN_WITHIN, failure, forAll, RULES, sampleEvent, sampleOutcome, success, type WebhookBench } from './fixture.ts';
 
@@ -282,6 +282,18 @@ export const joinedOrderLaws: Laws<WebhookBench> = {
         await bench.deliveries.accept([keyed('a')], { tx: host.tx });
         await host.rollback();
         assert.equal(only(await bench.deliveries.accept([keyed('a')], { handOut: HAND_OUT })).handedOut.length, 1);
+    },
+};
+
+/** What a store does that keeps no order. It may refuse exporters that are ordered, or events with a key, which it is never given. */
+export const noOrderLaws: Laws<WebhookBench> = {
+    async 'refuses a key, or hands out what has one as if it had none, where it keeps no order'(bench) {
+        await unlessRefused(addOrdered(bench));
+        const first = await unlessRefused(accept(bench, ['a']));
+        // To refuse only what comes after another of its key is to heed keys.
+        const accepted = first === null ? [] : [...first, ...(await accept(bench, ['a', 'a']))];
+        assert.deepEqual(ids(await bench.listed()).toSorted(), accepted.toSorted());
+        assert.deepEqual((await bench.dispatchedIds()).toSorted(), accepted.toSorted());
     },
 };
 

@@ -59,7 +59,7 @@ export interface WebhooksSettings extends OwnerSettings {
     readonly maxBytesInFlight?: number;
     /** Event kinds beside those of scanwire, which are `test`, `idr_investigation_created` (an investigation was opened) and those of notices. */
     readonly kinds?: readonly EventKind[];
-    /** Formats beside those of scanwire. A worker needs none of them. */
+    /** Formats beside those of scanwire. A worker needs none of them: it sends what hosts have made, and leaves to them what is still to be made. */
     readonly formats?: readonly Format[];
     /** Spans of what is published and sent: `await webhookTracing()` of `scanwire/webhooks`. None by default. */
     readonly tracing?: Tracing | null;

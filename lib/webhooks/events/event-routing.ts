@@ -43,6 +43,7 @@ export interface EventRouting {
      *
      * @param accept Stores the events for these recipients, or stores nothing.
      * @param tx The transaction in which it does so.
+     * @throws ScanwireError as {@link isMissingFormat} knows it, in a worker without the format of an exporter that chooses one of them.
      */
     route<Result>(events: readonly UnroutedEvent[], accept: Accept<Result>, tx?: Executor): Promise<Result>;
 }
@@ -63,7 +64,10 @@ interface KnownSubscribers {
     now(): Date;
 }
 
-type Context = Pick<WebhooksContext, 'exporters' | 'reservations' | 'monotonic' | 'formats' | 'vendor' | 'maxBodyBytes' | 'onError'>;
+type Context = Pick<
+    WebhooksContext,
+    'exporters' | 'reservations' | 'monotonic' | 'formats' | 'vendor' | 'maxBodyBytes' | 'role' | 'onError'
+>;
 
 /** How often events are routed before giving up: subscriptions may change between routing and acceptance, but hardly ever so many times in a row. */
 const MAX_ROUTINGS = 5;

@@ -1,5 +1,6 @@
 import { ScanwireError } from '../../errors.ts';
 import type { RecordedOutcome } from '../deliveries/delivery-store.ts';
+import { isMissingFormat } from '../messages/formatted-message.ts';
 import type { Outcome } from '../outcomes/outcome.ts';
 import type { WebhooksContext } from '../webhooks-context.ts';
 import { eventBody } from './event-body.ts';
@@ -60,15 +61,17 @@ export function noticesOf(context: NoticesContext): Notices {
     }
 
     async function publishAll(): Promise<void> {
-        let found: readonly ExporterNotice[];
+        let results: readonly Published[];
         do {
-            found = (await exporters.notices?.(BATCH)) ?? [];
-            for (const notice of found) {
-                if (await publishNotice(notice, context)) {
+            results = [];
+            for (const notice of (await exporters.notices?.(BATCH)) ?? []) {
+                const result = await publishNotice(notice, context);
+                results = [...results, result];
+                if (result === 'first') {
                     emit(notice).catch(onError);
                 }
             }
-        } while (found.length === BATCH);
+        } while (results.length === BATCH && results.some((result) => result !== 'left'));
     }
 
     /** Reads at once, or {@link MIN_INTERVAL} after the last reading. */
@@ -122,30 +125,32 @@ const EVENT_TYPES = {
     exporter_recovered: 'exporter.recovered',
 } as const;
 
-/**
- * Publishes a notice, then forgets it. After a crash in between it is published once more, as the same event.
- *
- * @returns Whether this call has published it, and none before.
- */
+/** What became of a notice: published by this call; published before; or left for a host, since this worker has not got the format of an exporter. */
+type Published = 'first' | 'again' | 'left';
+
+/** Publishes a notice, then forgets it. After a crash in between it is published once more, as the same event. */
 async function publishNotice(
     notice: ExporterNotice,
     { exporters, deliveries, routing, dispatcher, stopAfter }: NoticesContext,
-): Promise<boolean> {
+): Promise<Published> {
     const event = noticeEvent(notice, stopAfter);
-    let first = true;
+    let result: Published = 'first';
     try {
         const [accepted] = await routing.route([event], (newEvents, revision) => deliveries.accept(newEvents, revision));
         if (accepted !== undefined && accepted.deliveries.length > 0) {
             dispatcher.wake();
         }
     } catch (error) {
+        if (isMissingFormat(error)) {
+            return 'left';
+        }
         if (!(error instanceof ScanwireError) || error.code !== 'CONFLICT' || error.field !== undefined) {
             throw error;
         }
-        first = false;
+        result = 'again';
     }
     await exporters.forgetNotices?.([notice.id]);
-    return first;
+    return result;
 }
 
 /** The event of a notice; never to the exporter that it is about. */

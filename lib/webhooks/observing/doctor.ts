@@ -123,9 +123,10 @@ function workersFinding(sessions: readonly Pick<Session, 'slots'>[], exporters: 
 /** Around an IPv6 address in a URL. */
 const BRACKETS = /^\[|\]$/g;
 
-/** Whether the names of the receivers that are sent to can be looked up here. */
+/** Whether the names of the receivers that are sent to can be looked up here. Of a URL that cannot be unsealed no name is known: that is a finding about keys. */
 async function namesFinding(exporters: readonly Exporter[], resolve: Resolve): Promise<Finding> {
-    const hosts = new Set(exporters.filter(({ state }) => state === 'running').map(({ url }) => new URL(url).hostname));
+    const running = exporters.filter(({ state, url }) => state === 'running' && URL.canParse(url));
+    const hosts = new Set(running.map(({ url }) => new URL(url).hostname));
     const names = [...hosts].filter((host) => isIP(host.replace(BRACKETS, '')) === 0).slice(0, MAX_LOOKUPS);
     const answers = await Promise.allSettled(names.map((name) => resolve(name, AbortSignal.timeout(NAME_TIMEOUT))));
     const unknown = names.filter((_, index) => answers[index]?.status === 'rejected');

@@ -2,6 +2,7 @@ import t, { type Test } from 'tap';
 import { present } from '../../../../adapters/contract/assertions.ts';
 import { ScanwireError } from '../../../../lib/errors.ts';
 import type { NewEvent } from '../../../../lib/webhooks/events/new-event.ts';
+import type { Format } from '../../../../lib/webhooks/formats/format.ts';
 import type { WebhookEvent } from '../../../../lib/webhooks/observing/emitted-events.ts';
 import type { Webhooks } from '../../../../lib/webhooks/webhooks.ts';
 import { INVESTIGATION, type SimulatedDeployment, simulatedDeployment } from '../../../support/simulated-deployment.ts';
@@ -111,6 +112,43 @@ t.test('tells only what is of its owner to an exporter that has one', async (t) 
     t.strictSame(await deliveredTo(deployment, acme), ['exporter_stopped']);
     t.strictSame(await deliveredTo(deployment, other), []);
     t.strictSame(await deliveredTo(deployment, deployments), ['exporter_stopped']);
+});
+
+t.test('leaves to a host what goes out in a format of the application, and tells others', async (t) => {
+    const { deployment, kinds } = listening(t);
+    const format: Format = {
+        name: 'acme',
+        contentType: 'text/plain',
+        make: ({ kind }) => ({ body: JSON.stringify({ title: `acme: ${kind}` }) }),
+    };
+    const host = await deployment.start('host', { formats: [format] });
+    await add(deployment, host, { url: FAILING, owner: 'acme' });
+    await add(deployment, host, { url: FAILING, owner: 'other' });
+    const watcher = await add(deployment, host, { kinds: KINDS, owner: 'acme', format: 'acme' });
+    const other = await add(deployment, host, { kinds: KINDS, owner: 'other' });
+    deployment.receive = ({ url }) => ({ result: url === FAILING ? 410 : 204 });
+    host.kill();
+    const { exporters } = deployment.stores;
+    const worker = await deployment.start('worker', { role: 'worker' });
+    for (const owner of ['acme', 'other']) {
+        await worker.publish('idr_investigation_created', { ...INVESTIGATION, title: owner }, { owner });
+    }
+    await deployment.advance(60_000);
+    t.notOk(
+        worker.errors.some(({ message }) => /format/i.test(message)),
+        'it is no failure of the worker',
+    );
+    t.strictSame(kinds(), ['exporter_stopped']);
+    t.strictSame(await deliveredTo(deployment, other), ['exporter_stopped']);
+    t.equal((await exporters.notices?.(10))?.length, 1);
+    t.strictSame(await deliveredTo(deployment, watcher), []);
+    await deployment.start('host again', { formats: [format] });
+    await deployment.advance(60_000);
+    t.strictSame(await exporters.notices?.(10), []);
+    t.strictSame(
+        deployment.posts.filter(({ exporterId }) => exporterId === watcher).map(({ title }) => title),
+        ['acme: exporter_stopped'],
+    );
 });
 
 t.test('tells what a process has not lived to tell, once', async (t) => {

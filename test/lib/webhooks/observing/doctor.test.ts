@@ -288,11 +288,14 @@ t.test('warns of a clock that differs', async (t) => {
 t.test('says that the key ring does not fit, and that the queue is away', async (t) => {
     const given = options();
     const { exporters, doctor } = webhooksOf(given, { onError: () => {} }).webhooks;
-    await exporters.create({ url: 'http://127.0.0.1:9/' });
+    const { exporter } = await exporters.create({ url: 'http://127.0.0.1:9/' });
+    await given.stores.exporters.update(exporter.id, { state: 'running' });
     t.equal((await doctor()).findings[2]?.state, 'ok');
     const other = keyRing({ current: 'other', keys: { other: randomBytes(32) } });
     const { webhooks } = webhooksOf({ ...given, keyRing: other }, { onError: () => {} });
-    t.match((await webhooks.doctor()).findings[2], { part: 'keys', state: 'wrong', text: /Missing key k/ });
+    const { findings } = await webhooks.doctor();
+    t.match(findings[2], { part: 'keys', state: 'wrong', text: /Missing key k/ });
+    t.match(findings[5], { part: 'names', state: 'ok' }, 'of a URL that cannot be read no name is asked for');
 
     const queue = { ...memoryQueue(), ready: () => Promise.reject(new ScanwireError('UNAVAILABLE', 'away')) };
     const without = webhooksOf({ ...options(), queue }, { onError: () => {} }).webhooks;

@@ -1,0 +1,104 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { createServer, type IncomingHttpHeaders } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { dirname, join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import t, { type Test } from 'tap';
+import { until } from '../../adapters/contract/assertions.ts';
+import { openEmbeddedDatabase } from '../../adapters/pglite/index.ts';
+import { ended } from '../support/scanwire.ts';
+import { fixture, json, serveIn, usedDataOf } from '../support/served.ts';
+
+/** A receiver that keeps the headers of what it gets. */
+async function receiverOf(t: Test) {
+    const got: IncomingHttpHeaders[] = [];
+    const server = createServer((request, response) => {
+        got.push(request.headers);
+        request.resume();
+        response.writeHead(204).end();
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    t.teardown(() => {
+        server.closeAllConnections();
+        server.close();
+    });
+    const { port } = server.address() as AddressInfo;
+    return { url: `http://127.0.0.1:${port}/`, env: { SCANWIRE_EGRESS_ALLOW: `127.0.0.1:${port}` }, got };
+}
+
+async function publish(data: string): Promise<void> {
+    await json(data, 'events', 'publish', 'idr_investigation_created', fixture('events/investigation.json'));
+}
+
+const ofInvestigations = (got: readonly IncomingHttpHeaders[]): readonly IncomingHttpHeaders[] =>
+    got.filter((headers) => headers['x-vendor-event'] === 'idr_investigation_created');
+
+/** A module that registers an SDK, and writes a line for each span that has ended. */
+function instrumentation(folder: string, spans: string): string {
+    const file = join(folder, 'instrumentation.mjs');
+    const packages = ['@opentelemetry/api', '@opentelemetry/sdk-trace-base', '@opentelemetry/context-async-hooks'];
+    const [api, sdk, hooks] = packages.map((name) => JSON.stringify(import.meta.resolve(name)));
+    writeFileSync(
+        file,
+        `import { appendFileSync } from 'node:fs';
+import { context, trace } from ${api};
+import { BasicTracerProvider } from ${sdk};
+import { AsyncLocalStorageContextManager } from ${hooks};
+context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable());
+const onEnd = (span) => appendFileSync(${JSON.stringify(spans)}, span.name + ' ' + span.spanContext().traceId + '\\n');
+const written = { onStart() {}, onEnd, forceFlush: async () => {}, shutdown: async () => {} };
+trace.setGlobalTracerProvider(new BasicTracerProvider({ spanProcessors: [written] }));
+`,
+    );
+    return file;
+}
+
+t.test('records spans by the SDK of NODE_OPTIONS, and sends traceparent, with --tracing send', async (t) => {
+    const { url, env, got } = await receiverOf(t);
+    const data = await usedDataOf(t);
+    const spans = join(dirname(data), 'spans');
+    writeFileSync(spans, '');
+    const NODE_OPTIONS = `--import=${pathToFileURL(instrumentation(dirname(data), spans)).href}`;
+    await serveIn(t, { ...env, NODE_OPTIONS }, data, '--tracing', 'send');
+    await json(data, 'exporters', 'create', '--url', url, '--start');
+    await publish(data);
+    await until(async () => readFileSync(spans, 'utf8').includes('process idr_investigation_created'));
+    const lines = readFileSync(spans, 'utf8').trim().split('\n');
+    const named = (name: string): string | undefined => lines.find((line) => line.startsWith(`${name} `))?.slice(name.length + 1);
+    const trace = named('publish idr_investigation_created');
+    t.match(trace, /^[0-9a-f]{32}$/);
+    t.equal(named('POST'), trace);
+    t.equal(named('process idr_investigation_created'), trace);
+    t.match(ofInvestigations(got)[0]?.traceparent, new RegExp(`^00-${trace}-[0-9a-f]{16}-01$`));
+});
+
+t.test('removes deliveries that ended longer ago than --keep-for', async (t) => {
+    const { url, env, got } = await receiverOf(t);
+    const data = await usedDataOf(t);
+    const before = await serveIn(t, env, data);
+    await json(data, 'exporters', 'create', '--url', url, '--start');
+    await publish(data);
+    await publish(data);
+    const listed = () => json<readonly { id: string; state: string }[]>(data, 'deliveries', 'list', '--kind', 'idr_investigation_created');
+    await until(async () => (await listed()).every(({ state }) => state === 'delivered'));
+    t.equal(ofInvestigations(got)[0]?.traceparent, undefined, 'without --tracing nothing is traced');
+    const [kept, old] = await listed();
+    t.equal(await ended(before.server, 'SIGTERM'), 0);
+
+    const database = await openEmbeddedDatabase({ folder: data });
+    await database.query(
+        `with old as (
+            update scanwire.deliveries set finished_at = scanwire.now() - interval '2 days', accepted_at = scanwire.now() - interval '2 days'
+            where id = $1
+            returning event_id
+        )
+        update scanwire.events set created_at = scanwire.now() - interval '2 days' where id = (select event_id from old)`,
+        [old?.id],
+    );
+    await database.query(`update scanwire.retention set begun_at = '-infinity'`);
+    await database.end();
+
+    await serveIn(t, env, data, '--keep-for', '1d');
+    await until(async () => (await listed()).length === 1);
+    t.equal((await listed())[0]?.id, kept?.id);
+});

@@ -97,7 +97,7 @@ export async function withServed<Result>(
         async finished(count) {
             const left = await missing(receiver, count);
             assert.strictEqual(left, 0, `${left} of ${count} never came`);
-            await until(async () => (await rows.query(UNFINISHED)).rowCount === 0);
+            await until(async () => (await rows.query(ACTIVE)).rowCount === 0);
         },
     };
     try {
@@ -114,7 +114,7 @@ export async function withServed<Result>(
     }
 }
 
-const UNFINISHED = `select from scanwire.deliveries where stage in ('waiting', 'in flight') limit 1`;
+const ACTIVE = `select from scanwire.deliveries where stage in ('waiting', 'in flight') limit 1`;
 const PATIENCE = 60_000;
 
 async function missing({ first }: Receiver, count: number): Promise<number> {

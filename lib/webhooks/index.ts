@@ -108,7 +108,7 @@ export { SECRET_PLACEHOLDER } from './formats/format-secret.ts';
 export type { HeaderChanges, HeaderPairs } from './messages/message-headers.ts';
 export type { Diagnosis, Doctor } from './observing/doctor.ts';
 export {
-    type AcceptedNotice,
+    type AcceptanceEvent,
     DELIVERY_EVENTS,
     type DeliveryEvent,
     EXPORTER_EVENTS,

@@ -22,7 +22,7 @@ export interface WebhooksContext extends Required<Omit<WebhooksOptions, 'vendor'
     readonly formats: Formats;
     /** How long a claim holds, in milliseconds; longer than an attempt can take. */
     readonly claimDuration: number;
-    readonly breaker: BreakerRules;
+    readonly breakerRules: BreakerRules;
     readonly dispatcher: Pick<Dispatcher, 'wake' | 'replay' | 'attemptEnded' | 'handOutOptions' | 'add'>;
     readonly session: ClaimingSession;
     readonly reservations: Reservations;

@@ -258,7 +258,7 @@ function madeOf({ vendor, kinds, formats, sender, window, breakerAfter, stopAfte
         vendor: vendorNamed(vendor),
         kinds: eventKinds(kinds, onWarning),
         formats: formatTable(formats),
-        breaker: { after: breakerAfter, firstProbe: FIRST_PROBE, maxProbe: MAX_PROBE, stopAfter, window },
+        breakerRules: { after: breakerAfter, firstProbe: FIRST_PROBE, maxProbe: MAX_PROBE, stopAfter, window },
         claimDuration: sender.attemptTimeout + CLAIM_MARGIN,
     };
 }

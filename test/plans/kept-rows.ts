@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type pg from 'pg';
 import { forAll, holderOf, sampleEvent, success } from '../../adapters/contract/webhooks/fixture.ts';
-import type { DeliveryStore, Dispatched } from '../../lib/webhooks/deliveries/delivery-store.ts';
+import type { DeliveryStore, HandedOut } from '../../lib/webhooks/deliveries/delivery-store.ts';
 import type { NewEvent } from '../../lib/webhooks/events/new-event.ts';
 import { BREAKER, HAND_OUT } from './way.ts';
 
@@ -110,15 +110,15 @@ function batch(): readonly NewEvent[] {
     return Array.from({ length: BATCH }, () => forAll(sampleEvent()));
 }
 
-async function acceptedAtOnce(deliveries: DeliveryStore): Promise<readonly Dispatched[]> {
+async function acceptedAtOnce(deliveries: DeliveryStore): Promise<readonly HandedOut[]> {
     return (await deliveries.accept(batch(), { handOut: HAND_OUT })).flatMap(({ handedOut }) => handedOut);
 }
 
-async function dispatched(deliveries: DeliveryStore): Promise<readonly Dispatched[]> {
+async function dispatched(deliveries: DeliveryStore): Promise<readonly HandedOut[]> {
     return (await deliveries.dispatch({ ...HAND_OUT, limit: BATCH })).handedOut;
 }
 
-async function finish(deliveries: DeliveryStore, handedOut: readonly Dispatched[]): Promise<readonly Dispatched[]> {
+async function finish(deliveries: DeliveryStore, handedOut: readonly HandedOut[]): Promise<readonly HandedOut[]> {
     const begunAt = await deliveries.now();
     await deliveries.recordOutcomes(
         handedOut.map((one) => success(holderOf(one), { begunAt })),

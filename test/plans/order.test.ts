@@ -3,7 +3,7 @@ import t from 'tap';
 import { only } from '../../adapters/contract/assertions.ts';
 import { failure, forAll, holderOf, sampleEvent, sampleExporter, success } from '../../adapters/contract/webhooks/fixture.ts';
 import { migrate, postgresWebhooks } from '../../adapters/postgres/index.ts';
-import type { Dispatched } from '../../lib/webhooks/deliveries/delivery-store.ts';
+import type { HandedOut } from '../../lib/webhooks/deliveries/delivery-store.ts';
 import { testDatabase } from '../support/test-database.ts';
 import { explainedConnection } from './executed-plans.ts';
 import { quietServer } from './quiet-server.ts';
@@ -44,7 +44,7 @@ t.test('what waits for another of its key costs no dispatch anything', async (t)
             accepted < WAITING / 2 ? { handOut: HAND_OUT } : {},
         );
     }
-    const fail = (one: Dispatched, begunAt: Date) => [failure(holderOf(one), 0, { begunAt, health: 'none' })];
+    const fail = (one: HandedOut, begunAt: Date) => [failure(holderOf(one), 0, { begunAt, health: 'none' })];
     t.same((await deliveries.dispatch(DISPATCH)).handedOut, [], 'all are passed by once');
     // A dispatch looks through all that waits once in five seconds, and passes by the dead of a second: time is set, whatever the machine takes.
     await pool.query(`create or replace function scanwire.now() returns timestamptz language sql volatile

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { only } from '../../adapters/contract/assertions.ts';
 import { BEGIN_WITHIN, failure, forAll, holderOf, sampleEvent, success } from '../../adapters/contract/webhooks/fixture.ts';
 import { postgresWebhooks } from '../../adapters/postgres/index.ts';
-import type { DeliveryStore, Dispatched, DispatchOptions, SweepOptions } from '../../lib/webhooks/deliveries/delivery-store.ts';
+import type { DeliveryStore, DispatchOptions, HandedOut, SweepOptions } from '../../lib/webhooks/deliveries/delivery-store.ts';
 import type { HandOutOptions } from '../../lib/webhooks/dispatching/reservations.ts';
 import type { ExporterStore } from '../../lib/webhooks/exporters/exporter-store.ts';
 import type { BreakerRules } from '../../lib/webhooks/outcomes/breaker.ts';
@@ -118,7 +118,7 @@ async function acceptOne(
     step: Step,
     name = 'accept and hand out',
     beginWithin = BEGIN_WITHIN,
-): Promise<Dispatched> {
+): Promise<HandedOut> {
     const accepted = await step(name, () => deliveries.accept([forAll(sampleEvent())], { handOut: { ...HAND_OUT, beginWithin } }));
     return only(only(accepted).handedOut);
 }

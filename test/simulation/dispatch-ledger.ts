@@ -1,4 +1,4 @@
-import type { Delivery, DeliveryStore, Dispatched, DispatchOptions } from '../../lib/webhooks/deliveries/delivery-store.ts';
+import type { Delivery, DeliveryStore, DispatchOptions, HandedOut } from '../../lib/webhooks/deliveries/delivery-store.ts';
 import { name } from './delivery-model.ts';
 import { type Ledger, windowOf } from './ledger.ts';
 import { OrderLedger } from './order-ledger.ts';
@@ -15,13 +15,13 @@ export class DispatchLedger {
     }
 
     /** Rows that were marked queued when they were accepted. */
-    async accepted(rows: readonly Dispatched[], store: DeliveryStore): Promise<void> {
+    async accepted(rows: readonly HandedOut[], store: DeliveryStore): Promise<void> {
         await this.order.handedOut(rows, store);
         this.handedOut(rows);
     }
 
     /** Rows that were marked queued, accepted or dispatched. */
-    handedOut(rows: readonly Dispatched[]): void {
+    handedOut(rows: readonly HandedOut[]): void {
         for (const { deliveryId, reservation } of rows) {
             const entry = this.rows.entries.get(deliveryId);
             if (entry === undefined) {
@@ -44,7 +44,7 @@ export class DispatchLedger {
     }
 
     /** @param slots Those for slow exporters when it was asked. */
-    async dispatched(rows: readonly Dispatched[], options: DispatchOptions, slots: SlotsOf, store: DeliveryStore): Promise<void> {
+    async dispatched(rows: readonly HandedOut[], options: DispatchOptions, slots: SlotsOf, store: DeliveryStore): Promise<void> {
         const { now } = this.rows.timeline;
         const window = windowOf(options);
         const handedOut = new Set(rows.map(({ deliveryId }) => deliveryId));
@@ -99,7 +99,7 @@ export class DispatchLedger {
     }
 
     /** Slow exporters have half of the slots of their collector among them, each the same share: who has more gets nothing more. */
-    private checkShares(rows: readonly Dispatched[], slots: SlotsOf, inFlight: readonly Delivery[]): void {
+    private checkShares(rows: readonly HandedOut[], slots: SlotsOf, inFlight: readonly Delivery[]): void {
         const handedOut = new Map(rows.map((row) => [row.deliveryId, row]));
         for (const collector of new Set([...this.rows.exporters.values()].map(({ settings }) => settings.collector))) {
             const flying = inFlight.filter(({ exporterId }) => {
@@ -115,7 +115,7 @@ export class DispatchLedger {
         }
     }
 
-    private checkRates(rows: readonly Dispatched[]): void {
+    private checkRates(rows: readonly HandedOut[]): void {
         for (const [exporterId, model] of this.rows.exporters) {
             const count = rows.filter((row) => row.exporterId === exporterId && !row.singleAttempt).length;
             if (!model.allows(count, this.rows.timeline.now)) {

@@ -1,4 +1,4 @@
-import type { Claim, DeliveryStore, Dispatched, DispatchOptions, RecordedOutcome } from '../../lib/webhooks/deliveries/delivery-store.ts';
+import type { Claim, DeliveryStore, DispatchOptions, HandedOut, RecordedOutcome } from '../../lib/webhooks/deliveries/delivery-store.ts';
 import type { Replay, ReplayStore } from '../../lib/webhooks/deliveries/replays.ts';
 import type { Deployment, SettingsStore } from '../../lib/webhooks/deployment-settings.ts';
 import type { DeliveryJob, DeliveryQueue } from '../../lib/webhooks/dispatching/delivery-queue.ts';
@@ -201,7 +201,7 @@ export const mutants: Readonly<Record<string, () => Mutant>> = {
 
     'a claim that was handed out and is honoured after its end': () =>
         asked((store) => {
-            const prolonged = (handedOut: readonly Dispatched[]): readonly Dispatched[] =>
+            const prolonged = (handedOut: readonly HandedOut[]): readonly HandedOut[] =>
                 handedOut.map((one) => ({
                     ...one,
                     reservation: one.reservation && { ...one.reservation, beginBy: one.reservation.beginBy + 900 },

@@ -1,4 +1,4 @@
-import type { Delivery, DeliveryStore, Dispatched } from '../../lib/webhooks/deliveries/delivery-store.ts';
+import type { Delivery, DeliveryStore, HandedOut } from '../../lib/webhooks/deliveries/delivery-store.ts';
 import { type DeliveryModel, name } from './delivery-model.ts';
 import type { Ledger } from './ledger.ts';
 
@@ -17,7 +17,7 @@ export class OrderLedger {
     async behind(ids: readonly string[], store: DeliveryStore): Promise<IsBehind> {
         const ordered = ids.map((id) => this.rows.entries.get(id)).filter((entry) => orderOf(entry) !== null);
         const keys = new Map<string, Delivery[]>();
-        for (const row of await this.unfinished(new Set(ordered.map((entry) => entry?.accepted.exporterId ?? '')), store)) {
+        for (const row of await this.active(new Set(ordered.map((entry) => entry?.accepted.exporterId ?? '')), store)) {
             const key = this.keyOf(row.id);
             if (key !== null) {
                 keys.set(key, [...(keys.get(key) ?? []), row]);
@@ -30,21 +30,21 @@ export class OrderLedger {
     }
 
     /** What is handed out has its turn. */
-    async handedOut(rows: readonly Dispatched[], store: DeliveryStore): Promise<void> {
+    async handedOut(rows: readonly HandedOut[], store: DeliveryStore): Promise<void> {
         const ordered = rows.filter(({ deliveryId }) => this.keyOf(deliveryId) !== null);
         const isBehind = await this.behind(
             ordered.map(({ deliveryId }) => deliveryId),
             store,
         );
         for (const { deliveryId } of ordered.filter((one) => isBehind(one.deliveryId))) {
-            this.rows.violate(`${name(deliveryId)} is handed out before its turn: others of its key are unfinished`);
+            this.rows.violate(`${name(deliveryId)} is handed out before its turn: others of its key have not ended`);
         }
     }
 
     /** Of these exporters, the oldest first. */
-    private async unfinished(exporterIds: ReadonlySet<string>, store: DeliveryStore): Promise<readonly Delivery[]> {
+    private async active(exporterIds: ReadonlySet<string>, store: DeliveryStore): Promise<readonly Delivery[]> {
         const rows = await Promise.all([...exporterIds].map((exporterId) => store.list({ exporterId, limit: 1000 })));
-        return rows.flatMap((ofOne) => ofOne.filter(isUnfinished).toReversed());
+        return rows.flatMap((ofOne) => ofOne.filter(isActive).toReversed());
     }
 
     private keyOf(id: string): string | null {
@@ -58,7 +58,7 @@ export function orderOf(entry: DeliveryModel | undefined): string | null {
     return orderKey === null ? null : `${exporterId} ${orderKey}`;
 }
 
-function isUnfinished({ state }: Delivery): boolean {
+function isActive({ state }: Delivery): boolean {
     return state === 'pending' || state === 'queued' || state === 'sending';
 }
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import type { Dispatched, RecordedOutcome, SweepOptions } from '../../../lib/webhooks/deliveries/delivery-store.ts';
+import type { HandedOut, RecordedOutcome, SweepOptions } from '../../../lib/webhooks/deliveries/delivery-store.ts';
 import { type BegunAttempt, RESERVATION_TIMES } from '../../../lib/webhooks/dispatching/reservations.ts';
 import { FAULTS, faultDelay } from '../../../lib/webhooks/outcomes/breaker.ts';
 import { assertFields, inParallel, only, present } from '../assertions.ts';
@@ -293,7 +293,7 @@ async function nameAt(
     return await bench.deliveries.keepAlive({ id, process: 'a process', slots: {} }, duration, { upTo, attempts });
 }
 
-async function sweep(bench: WebhookBench, now: Date, overrides: Partial<SweepOptions> = {}): Promise<readonly Dispatched[]> {
+async function sweep(bench: WebhookBench, now: Date, overrides: Partial<SweepOptions> = {}): Promise<readonly HandedOut[]> {
     await bench.setTime(now);
     return (await bench.deliveries.sweep({ requeueAfter: 1_000_000, limit: 100, ...overrides })).lost;
 }

@@ -32,7 +32,7 @@ export const erasureLaws: Laws<WebhookBench> = {
         }
     },
 
-    async 'ends the unfinished deliveries of an erased event, and no others'(bench) {
+    async 'ends the active deliveries of an erased event, and no others'(bench) {
         for (const name of ['one', 'two', 'three', 'four', 'five']) {
             await bench.addExporter({ name });
         }
@@ -115,7 +115,7 @@ export const erasureLaws: Laws<WebhookBench> = {
         }
     },
 
-    async 'leaves no delivery unfinished when an event is erased while it is replayed'(bench) {
+    async 'leaves no delivery active when an event is erased while it is replayed'(bench) {
         for (let number = 0; number < 20; number += 1) {
             await bench.addExporter({ name: String(number) });
         }

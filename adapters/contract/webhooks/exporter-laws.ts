@@ -112,7 +112,7 @@ export const exporterLaws: Laws<WebhookBench> = {
         assert.deepEqual(await bench.exporters.list(), [other]);
     },
 
-    async 'cancels the unfinished deliveries of a removed exporter'(bench) {
+    async 'cancels the active deliveries of a removed exporter'(bench) {
         const exporter = await bench.addExporter();
         const ids = await bench.publish({}, {}, {}, {});
         const [done] = await bench.claim((await bench.dispatchedIds({ window: 3 })).slice(0, 2));
@@ -150,7 +150,7 @@ export const exporterLaws: Laws<WebhookBench> = {
         await bench.assertDelivery(held.deliveryId, { state: 'cancelled' });
     },
 
-    async 'leaves no unfinished delivery behind when an exporter is removed while events arrive'(bench) {
+    async 'leaves no active delivery behind when an exporter is removed while events arrive'(bench) {
         const { id } = await bench.addExporter();
         const publishing = Array.from({ length: 20 }, () => bench.publish());
         const removing = bench.remove(id, at(1));

@@ -7,8 +7,8 @@ import type {
     Claim,
     Delivery,
     DeliveryStore,
-    Dispatched,
     DispatchOptions,
+    HandedOut,
     RecordedOutcome,
 } from '../../../lib/webhooks/deliveries/delivery-store.ts';
 import type { NewEvent, Recipients } from '../../../lib/webhooks/events/new-event.ts';
@@ -82,7 +82,7 @@ export function forAll(event: NewEvent['event']): NewEvent {
 export type Holder = Pick<Claim, 'deliveryId' | 'token'> & { readonly exporter: Pick<StoredExporter, 'id'> };
 
 /** Who begins under the claim that a delivery was handed out with, which must have one. */
-export function holderOf({ deliveryId, exporterId, reservation }: Dispatched): Holder {
+export function holderOf({ deliveryId, exporterId, reservation }: HandedOut): Holder {
     const { token } = present(reservation, 'its claim');
     return { deliveryId, token, exporter: { id: exporterId } };
 }
@@ -229,7 +229,7 @@ export class WebhookBench {
     }
 
     /** Hands out what is due at the beginning, with a wide window. */
-    async dispatch({ now = at(0), ...overrides }: DispatchAt = {}): Promise<readonly Dispatched[]> {
+    async dispatch({ now = at(0), ...overrides }: DispatchAt = {}): Promise<readonly HandedOut[]> {
         await this.setTime(now);
         return (await this.deliveries.dispatch({ window: 10, breakerAfter: RULES.after, limit: 1000, ...overrides })).handedOut;
     }

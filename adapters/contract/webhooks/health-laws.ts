@@ -99,7 +99,7 @@ async function overview({ exporters }: WebhookBench, limit: number): Promise<Ove
 
 /** What a store counts over all exporters. */
 export const overviewLaws: Laws<WebhookBench> = {
-    async 'counts deliveries that have not ended, by state'(bench) {
+    async 'counts active deliveries, by state'(bench) {
         const limit = 100;
         const none = await overview(bench, limit);
         assert.deepEqual(none.deliveries, { pending: 0, queued: 0, sending: 0 });

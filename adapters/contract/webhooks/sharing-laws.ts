@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import type { Claim, Dispatched } from '../../../lib/webhooks/deliveries/delivery-store.ts';
+import type { Claim, HandedOut } from '../../../lib/webhooks/deliveries/delivery-store.ts';
 import { SHARES } from '../../../lib/webhooks/dispatching/slot-shares.ts';
 import type { StoredExporter } from '../../../lib/webhooks/exporters/exporter.ts';
 import { only, present } from '../assertions.ts';
@@ -234,7 +234,7 @@ function outcomeAfter(total: number) {
 }
 
 /** How many of them are for each exporter. */
-async function countsOf({ deliveries }: WebhookBench, exporters: readonly StoredExporter[], handed: readonly Dispatched[]) {
+async function countsOf({ deliveries }: WebhookBench, exporters: readonly StoredExporter[], handed: readonly HandedOut[]) {
     const found = await Promise.all(handed.map(({ deliveryId }) => deliveries.get(deliveryId)));
     return exporters.map(({ id }) => found.filter((delivery) => delivery?.exporterId === id).length);
 }

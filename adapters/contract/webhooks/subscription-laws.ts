@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import type { Executor } from '../../../lib/transaction.ts';
-import type { NewEvent, Recipient, SubscribedExporters } from '../../../lib/webhooks/events/new-event.ts';
+import type { ChosenSubscriber, NewEvent, SubscribedExporters } from '../../../lib/webhooks/events/new-event.ts';
 import type { StoredExporter } from '../../../lib/webhooks/exporters/exporter.ts';
 import type { FormattedMessage } from '../../../lib/webhooks/messages/formatted-message.ts';
 import { only, present } from '../assertions.ts';
@@ -27,7 +27,7 @@ const MESSAGE: FormattedMessage = {
 };
 
 /** The event for those who chose it, and for all who do not choose. */
-function chosenBy(subscribers: readonly Recipient[]): NewEvent {
+function chosenBy(subscribers: readonly ChosenSubscriber[]): NewEvent {
     return { event: sampleEvent(), recipients: { types: ['investigation'], subscribers } };
 }
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import type { Dispatched, SweepOptions } from '../../../lib/webhooks/deliveries/delivery-store.ts';
+import type { HandedOut, SweepOptions } from '../../../lib/webhooks/deliveries/delivery-store.ts';
 import type { SessionsOptions } from '../../../lib/webhooks/dispatching/worker-session.ts';
 import { assertFields, ids, inParallel, only, present } from '../assertions.ts';
 import type { Laws } from '../register-laws.ts';
@@ -247,7 +247,7 @@ async function named({ deliveries }: WebhookBench, options?: SessionsOptions): P
     return ids(await deliveries.sessions(options)).toSorted();
 }
 
-async function sweep(bench: WebhookBench, now: Date, overrides: Partial<SweepOptions> = {}): Promise<readonly Dispatched[]> {
+async function sweep(bench: WebhookBench, now: Date, overrides: Partial<SweepOptions> = {}): Promise<readonly HandedOut[]> {
     await bench.setTime(now);
     return (await bench.deliveries.sweep({ requeueAfter: 1_000_000, limit: 100, ...overrides })).lost;
 }

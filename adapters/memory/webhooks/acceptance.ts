@@ -1,4 +1,4 @@
-import type { Acceptance, DeliveryStore, Dispatched } from '../../../lib/webhooks/deliveries/delivery-store.ts';
+import type { Acceptance, DeliveryStore, HandedOut } from '../../../lib/webhooks/deliveries/delivery-store.ts';
 import type { HandOutOptions } from '../../../lib/webhooks/dispatching/reservations.ts';
 import type { NewEvent, Recipients, StoredEvent } from '../../../lib/webhooks/events/new-event.ts';
 import type { FormattedMessage } from '../../../lib/webhooks/messages/formatted-message.ts';
@@ -59,16 +59,16 @@ export function accept(
     });
 }
 
-function handedOutAtOnce(state: WebhookState, rows: readonly DeliveryRow[], options: Required<HandOutOptions>): readonly Dispatched[] {
+function handedOutAtOnce(state: WebhookState, rows: readonly DeliveryRow[], options: Required<HandOutOptions>): readonly HandedOut[] {
     const waiting = rows.filter(({ state: now }) => now === 'pending');
     return waiting.flatMap((row) => {
         if (!turnsOf(state)(row)) {
             return [];
         }
         // Not yet among those that wait, before which nothing else may go.
-        state.unfinished.delete(row);
+        state.active.delete(row);
         const room = roomFor(state, state.exporters.get(row.exporterId) as ExporterRow, options);
-        state.unfinished.add(row);
+        state.active.add(row);
         return room > 0 ? [handOut(state, row, state.clock(), options.beginWithin)] : [];
     });
 }
@@ -127,7 +127,7 @@ function newRow(
     state.numbered += 1;
     state.deliveries.set(row.id, row);
     if (!isHeld) {
-        state.unfinished.add(row);
+        state.active.add(row);
     }
     if (!isHeld && row.orderKey !== null) {
         state.inOrder.add(row);

@@ -1,4 +1,4 @@
-import type { Claim, ClaimRequest, Dispatched, SweepOptions, SweepResult } from '../../../lib/webhooks/deliveries/delivery-store.ts';
+import type { Claim, ClaimRequest, HandedOut, SweepOptions, SweepResult } from '../../../lib/webhooks/deliveries/delivery-store.ts';
 import { type BegunAttempt, RESERVATION_TIMES } from '../../../lib/webhooks/dispatching/reservations.ts';
 import { FAULTS } from '../../../lib/webhooks/outcomes/breaker.ts';
 import { INTERRUPTIONS } from '../../../lib/webhooks/outcomes/outcome.ts';
@@ -99,7 +99,7 @@ function isClaimable(
 /** As `DeliveryStore.sweep` says. */
 export function sweep(state: WebhookState, { requeueAfter, limit, endedOnly = false }: SweepOptions): SweepResult {
     const now = state.clock();
-    const rows = [...state.unfinished];
+    const rows = [...state.active];
     const expired = rows
         .filter(({ claim }) => claim !== null && (endedOnly ? hasEnded(state, claim) : hasRunOut(state, claim, now)))
         .slice(0, limit);
@@ -148,7 +148,7 @@ function expire(state: WebhookState, row: DeliveryRow, now: Date): void {
     }
 }
 
-function requeue(state: WebhookState, row: DeliveryRow, now: Date): Dispatched {
+function requeue(state: WebhookState, row: DeliveryRow, now: Date): HandedOut {
     row.queuedAt = now;
     const collector = state.exporters.get(row.exporterId)?.collector ?? row.collector;
     const { id: deliveryId, exporterId, attempts, priority } = row;

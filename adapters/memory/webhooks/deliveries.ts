@@ -104,8 +104,8 @@ function erase(state: WebhookState, eventId: string): EventSummary & { readonly 
     }
 
     const at = state.clock();
-    const holding = [...state.inOrder].filter((row) => row.event.id === eventId && !state.unfinished.has(row));
-    const unfinished = [...unendedOf(state, (row) => row.event.id === eventId), ...holding];
+    const holding = [...state.inOrder].filter((row) => row.event.id === eventId && !state.active.has(row));
+    const ending = [...unendedOf(state, (row) => row.event.id === eventId), ...holding];
     if (!state.erased.has(eventId)) {
         for (const row of [...state.deliveries.values()].filter(({ event }) => event.id === eventId)) {
             row.message = null;
@@ -114,10 +114,10 @@ function erase(state: WebhookState, eventId: string): EventSummary & { readonly 
         state.erased.set(eventId, at);
         event.body = '';
     }
-    for (const row of unfinished) {
+    for (const row of ending) {
         end(state, row, 'erased', at);
     }
-    return { ...(summaryOf(state, eventId) as EventSummary), ended: unfinished.length };
+    return { ...(summaryOf(state, eventId) as EventSummary), ended: ending.length };
 }
 
 function replay(state: WebhookState, id: string): Delivery {

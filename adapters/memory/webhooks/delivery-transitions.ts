@@ -1,5 +1,5 @@
 import { type DeliveryState, hasEnded } from '../../../lib/webhooks/deliveries/delivery-states.ts';
-import type { Dispatched } from '../../../lib/webhooks/deliveries/delivery-store.ts';
+import type { HandedOut } from '../../../lib/webhooks/deliveries/delivery-store.ts';
 import { faultDelay } from '../../../lib/webhooks/outcomes/breaker.ts';
 import { INTERRUPTIONS, interrupted } from '../../../lib/webhooks/outcomes/outcome.ts';
 import { keepOrder } from './order-keys.ts';
@@ -16,9 +16,9 @@ export function move(state: WebhookState, row: DeliveryRow, next: DeliveryState,
         row.claim = null;
     }
     if (final) {
-        state.unfinished.delete(row);
+        state.active.delete(row);
     } else {
-        state.unfinished.add(row);
+        state.active.add(row);
     }
 }
 
@@ -33,7 +33,7 @@ export function interrupt(row: DeliveryRow, at: Date, detail: string): void {
     }
 }
 
-/** Ends an unfinished delivery for good; an attempt that is being made loses its claim. */
+/** Ends a delivery for good that has not ended, or blocks its order key, or is discarded; an attempt that is being made loses its claim. */
 export function end(state: WebhookState, row: DeliveryRow, next: 'cancelled' | 'erased', at: Date): void {
     if (row.state === 'sending') {
         interrupt(row, at, next === 'cancelled' ? INTERRUPTIONS.removed : INTERRUPTIONS.erased);
@@ -43,11 +43,11 @@ export function end(state: WebhookState, row: DeliveryRow, next: 'cancelled' | '
 
 /** The deliveries that have not ended, held ones too. */
 export function unendedOf(state: WebhookState, wanted: (row: DeliveryRow) => boolean): readonly DeliveryRow[] {
-    return [...state.deliveries.values()].filter((row) => (state.unfinished.has(row) || row.state === 'held') && wanted(row));
+    return [...state.deliveries.values()].filter((row) => (state.active.has(row) || row.state === 'held') && wanted(row));
 }
 
 /** Marks a delivery queued, with a claim for whoever begins within so many milliseconds. */
-export function handOut(state: WebhookState, row: DeliveryRow, now: Date, beginWithin: number | undefined): Dispatched {
+export function handOut(state: WebhookState, row: DeliveryRow, now: Date, beginWithin: number | undefined): HandedOut {
     const exporter = state.exporters.get(row.exporterId) as ExporterRow;
     row.state = 'queued';
     row.queuedAt = now;

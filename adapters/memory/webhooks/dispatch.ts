@@ -2,8 +2,8 @@ import { createHash } from 'node:crypto';
 import type { DispatchOptions, DispatchResult } from '../../../lib/webhooks/deliveries/delivery-store.ts';
 import type { HandOutOptions } from '../../../lib/webhooks/dispatching/reservations.ts';
 import {
-    placesForRetries,
-    placesLeftToRetries,
+    placesKeptByAcceptance,
+    placesKeptByDispatch,
     SHARES,
     type ShareGroup,
     shareGroupsOf,
@@ -102,7 +102,7 @@ export function roomFor(state: WebhookState, exporter: ExporterRow, options: Han
     const steady =
         own.window > 0 && rate === null && slowStart === null && pausedUntil === null && consecutiveFailures < options.breakerAfter;
     const waits = own.due.some(({ priority }) => priority === 1);
-    const left = own.due.some(({ priority }) => priority === 2) ? placesLeftToRetries(options.window) : 0;
+    const left = own.due.some(({ priority }) => priority === 2) ? placesKeptByAcceptance(options.window) : 0;
     return steady && !waits ? Math.min(Math.min(own.window, share) - own.inFlight, room) - left : 0;
 }
 
@@ -119,7 +119,7 @@ function candidatesOf(state: WebhookState, options: HandOutOptions, now: Date, w
 
 function groupByExporter(state: WebhookState): Map<ExporterRow, DeliveryRow[]> {
     const groups = new Map<ExporterRow, DeliveryRow[]>();
-    for (const row of state.unfinished) {
+    for (const row of state.active) {
         const exporter = state.exporters.get(row.exporterId);
         if (exporter !== undefined) {
             const rows = groups.get(exporter) ?? [];
@@ -222,7 +222,7 @@ function pickWithinShare(
     now: Date,
 ): Ranked[] {
     const own = Math.min(window, share);
-    const retries = placesForRetries(own, now) - flying.filter(({ priority }) => priority === 2).length;
+    const retries = placesKeptByDispatch(own, now) - flying.filter(({ priority }) => priority === 2).length;
     const first = new Set(
         due
             .filter(({ priority }) => priority === 2)

@@ -146,7 +146,7 @@ function pageOf(state: WebhookState, { after, limit, owner, bounds, max }: Expor
 }
 
 function healthOf(state: WebhookState, exporter: ExporterRow): ExporterHealth {
-    const rows = [...state.unfinished].filter(({ exporterId, priority }) => exporterId === exporter.id && priority > 0);
+    const rows = [...state.active].filter(({ exporterId, priority }) => exporterId === exporter.id && priority > 0);
     const at = state.clock();
     const { failingSince, pausedUntil, lastOutcome } = exporter;
     return structuredClone({
@@ -163,8 +163,8 @@ function healthOf(state: WebhookState, exporter: ExporterRow): ExporterHealth {
     });
 }
 
-function countedIn({ unfinished, exporters }: WebhookState, limit: number): Overview {
-    const states = [...unfinished].map(({ state }) => state);
+function countedIn({ active, exporters }: WebhookState, limit: number): Overview {
+    const states = [...active].map(({ state }) => state);
     const deliveries = [...new Set(states)].map((state) => ({
         state,
         count: Math.min(limit, states.filter((other) => other === state).length),

@@ -20,9 +20,9 @@ function holdsKeys({ ordered, afterExhausted }: Pick<StoredExporter, 'ordered' |
 }
 
 /** Once an exporter is not ordered all go that wait; once it holds nothing, what has failed for good holds nothing. */
-export function releaseOrder({ inOrder, unfinished }: WebhookState, exporter: ExporterRow): void {
+export function releaseOrder({ inOrder, active }: WebhookState, exporter: ExporterRow): void {
     for (const row of inOrder) {
-        if (row.exporterId === exporter.id && (!exporter.ordered || (!holdsKeys(exporter) && !unfinished.has(row)))) {
+        if (row.exporterId === exporter.id && (!exporter.ordered || (!holdsKeys(exporter) && !active.has(row)))) {
             inOrder.delete(row);
         }
     }

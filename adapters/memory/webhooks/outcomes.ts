@@ -80,7 +80,7 @@ function applyNextStep(state: WebhookState, row: DeliveryRow, { next, outcome }:
 
 /** A 2xx ends its delivery whenever it comes, unless that has ended by itself; who sends it once more does so in vain. */
 function deliverLate(state: WebhookState, row: DeliveryRow, { outcome }: RecordedOutcome): void {
-    if (outcome.code === 'delivered' && (state.unfinished.has(row) || row.state === 'poisoned')) {
+    if (outcome.code === 'delivered' && (state.active.has(row) || row.state === 'poisoned')) {
         const now = state.clock();
         if (row.state === 'sending') {
             interrupt(row, now, INTERRUPTIONS.delivered);

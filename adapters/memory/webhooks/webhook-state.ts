@@ -33,7 +33,7 @@ export interface WebhookState {
     /** Those whose order keys others wait for: what is not final and in order, and what blocks its key. */
     readonly inOrder: Set<DeliveryRow>;
     /** Those that are not final: all that dispatcher and sweep have to read. */
-    readonly unfinished: Set<DeliveryRow>;
+    readonly active: Set<DeliveryRow>;
     /** By id, with the time until which they are alive. */
     readonly sessions: Map<string, { readonly session: Session; readonly until: Date; readonly spokenAt: Date }>;
     deployment: Deployment;
@@ -97,7 +97,7 @@ export interface HeldClaim {
     readonly expiresAt: Date;
 }
 
-/** 0: a single attempt that is never retried, 1: first try since it was accepted or replayed, 2: retry. */
+/** 0: a single attempt that is never retried, 1: first try since it was accepted, or replayed by itself, 2: retry, or replayed among many. */
 export type Priority = 0 | 1 | 2;
 
 /** A delivery with its attempts; `collector` is the exporter's when it was accepted or cancelled, for the time after a removal. */
@@ -172,7 +172,7 @@ export function takesEvents({ state, stopReason }: Pick<StoredExporter, 'state' 
     return state === 'running' || stopReason !== null;
 }
 
-/** What running exporters choose has changed, when this one has. */
+/** Begins a new revision if the exporter takes events as a subscriber in one of these versions. */
 export function resubscribe(state: WebhookState, ...versions: readonly ExporterRow[]): void {
     if (versions.some((exporter) => takesEvents(exporter) && isSelective(exporter))) {
         state.revision += 1;

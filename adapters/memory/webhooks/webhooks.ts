@@ -36,7 +36,7 @@ export function memoryWebhooks(options: MemoryWebhooksOptions = {}): WebhookStor
         notices: [],
         traces: new Map(),
         inOrder: new Set(),
-        unfinished: new Set(),
+        active: new Set(),
         sessions: new Map(),
         ratePaidUntil: null,
         turnsTaken: 0,

@@ -1,8 +1,8 @@
 import { isUuid } from '../../../lib/schema-validation.ts';
 import type { Executor } from '../../../lib/transaction.ts';
-import type { Acceptance, Dispatched } from '../../../lib/webhooks/deliveries/delivery-store.ts';
+import type { Acceptance, HandedOut } from '../../../lib/webhooks/deliveries/delivery-store.ts';
 import { SHARES } from '../../../lib/webhooks/dispatching/slot-shares.ts';
-import type { AcceptOptions, NewEvent, Recipient, Recipients } from '../../../lib/webhooks/events/new-event.ts';
+import type { AcceptOptions, ChosenSubscriber, NewEvent, Recipients } from '../../../lib/webhooks/events/new-event.ts';
 import { storeRefusals } from '../../../lib/webhooks/store-refusals.ts';
 import { guarded } from '../database.ts';
 import { isUniqueViolation, joinedError } from '../database-errors.ts';
@@ -20,7 +20,7 @@ const accepting = (name: string): string =>
 select a.outdated, a.missing, a.duplicate, a.conflicting, a.event_id as "eventId", a.deliveries
 from scanwire.${name}($1::text::json, $2, $3::double precision * interval '1 millisecond', $4, $5, $6, $7) a`);
 
-/** For events that go to no exporter with a subscription of its own and have no keys of the caller's. */
+/** For events that go to no subscriber and have no keys of the caller's. */
 const ACCEPT: string = accepting('accept_events');
 
 /** The same for others. */
@@ -188,7 +188,7 @@ function sharedTypes([first, ...others]: readonly EventParameter[]): readonly st
     return others.every((other) => String(other.types) === String(types)) ? types : null;
 }
 
-function handedOutAtOnce({ id: deliveryId, exporterId, collector, token, beginBy, generation, settings }: AcceptedDelivery): Dispatched {
+function handedOutAtOnce({ id: deliveryId, exporterId, collector, token, beginBy, generation, settings }: AcceptedDelivery): HandedOut {
     return dispatchedFromRow({
         deliveryId,
         exporterId,
@@ -229,7 +229,7 @@ function eventParameter({ event, owner = null, idempotency, orderKey, recipients
 }
 
 /** The subscribers of an event; a `test` has a single one. */
-function subscribersOf(recipients: Recipients): readonly Recipient[] {
+function subscribersOf(recipients: Recipients): readonly ChosenSubscriber[] {
     if ('types' in recipients) {
         return recipients.subscribers ?? [];
     }
@@ -238,7 +238,7 @@ function subscribersOf(recipients: Recipients): readonly Recipient[] {
     return message === null ? [] : [{ exporterId, message }];
 }
 
-function subscriberParameter({ exporterId, message }: Recipient) {
+function subscriberParameter({ exporterId, message }: ChosenSubscriber) {
     const { contentType, headers, body, failure } = message ?? {};
     return { exporter_id: exporterId, content_type: contentType, headers, body, failure };
 }

@@ -3,7 +3,7 @@ import type {
     Claim,
     ClaimRequest,
     DeliveryStore,
-    Dispatched,
+    HandedOut,
     SweepOptions,
     SweepResult,
 } from '../../../lib/webhooks/deliveries/delivery-store.ts';
@@ -70,7 +70,7 @@ from scanwire.take_back_grants($2, $6 * interval '1 millisecond', $5) t
 cross join lateral scanwire.sweep_and_tell($1 * interval '1 millisecond', $2 + 0 * t, $3, $4, $5) s`);
 
 /** A delivery that {@link SWEEP} has found. One that became `poisoned` has nothing but its id. */
-interface SweptRow extends Omit<Dispatched, 'reservation'> {
+interface SweptRow extends Omit<HandedOut, 'reservation'> {
     readonly poisoned: boolean;
 }
 

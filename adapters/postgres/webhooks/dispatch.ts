@@ -1,5 +1,5 @@
 import type { Executor } from '../../../lib/transaction.ts';
-import type { Dispatched, DispatchOptions, DispatchResult } from '../../../lib/webhooks/deliveries/delivery-store.ts';
+import type { DispatchOptions, DispatchResult, HandedOut } from '../../../lib/webhooks/deliveries/delivery-store.ts';
 import { SHARES } from '../../../lib/webhooks/dispatching/slot-shares.ts';
 import { prepared } from '../prepared.ts';
 
@@ -25,7 +25,7 @@ const DISPATCH_AT_RATE: string = handingOut(`hand_out_at_rate($1, $2, $3, $4, $5
  * A delivery of {@link DISPATCH}. The first row is none: it says what the other deliveries wait for, and whether any were passed over because it
  * was not their turn.
  */
-interface DispatchRow extends Pick<Dispatched, 'deliveryId' | 'collector' | 'attempt' | 'singleAttempt'> {
+interface DispatchRow extends Pick<HandedOut, 'deliveryId' | 'collector' | 'attempt' | 'singleAttempt'> {
     readonly exporterId: string;
     readonly token: string | null;
     readonly beginBy: number | null;
@@ -37,7 +37,7 @@ interface DispatchRow extends Pick<Dispatched, 'deliveryId' | 'collector' | 'att
 }
 
 /** As a dispatcher gets it. */
-export function dispatchedFromRow(row: Omit<DispatchRow, 'waitsFor'>): Dispatched {
+export function dispatchedFromRow(row: Omit<DispatchRow, 'waitsFor'>): HandedOut {
     const { deliveryId, collector, attempt, singleAttempt, token, beginBy, exporterId, generation, settings, round } = row;
     const reservation = token === null || beginBy === null ? null : { token, beginBy, generation, settings, attemptSinceReplay: round };
     return { deliveryId, exporterId, collector, attempt, singleAttempt, reservation };
@@ -48,7 +48,7 @@ export function dispatchedFromRow(row: Omit<DispatchRow, 'waitsFor'>): Dispatche
  * places that others could have had, so it dispatches once more at once.
  */
 export async function dispatch(db: Executor, { window, breakerAfter, beginWithin, limit, rate }: DispatchOptions): Promise<DispatchResult> {
-    const handedOut: Dispatched[] = [];
+    const handedOut: HandedOut[] = [];
     for (;;) {
         const parameters = [window, breakerAfter, limit - handedOut.length, SHARES.defaultSlots, SHARES.slowAfter, beginWithin ?? null];
         const statement = rate === undefined ? DISPATCH : DISPATCH_AT_RATE;

@@ -92,7 +92,7 @@ cross join lateral (
 ) b
 where e.id = any ($1::uuid[])`;
 
-/** Deliveries that have not ended, by state; `$1` how many of each stage are counted at most. */
+/** Active deliveries, by state; `$1` how many of each stage are counted at most. */
 const UNENDED = `
 select s.state, count(*)::integer as count
 from (

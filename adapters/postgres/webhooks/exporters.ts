@@ -78,7 +78,7 @@ where ($3::text is null or e.owner = $3) and (a.id is null or (e.created_at, e.s
 order by e.created_at, e.seq
 limit $1`;
 
-/** The exporters with subscriptions of their own. There is at least one row, which carries the revision. */
+/** The subscribers. There is at least one row, which carries the revision. */
 const SUBSCRIBERS = `
 select s.revision, scanwire.now() as at, ${EXPORTER_COLUMNS}
 from scanwire.subscriptions s

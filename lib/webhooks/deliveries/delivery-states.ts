@@ -26,7 +26,7 @@ export const DELIVERY_STATES = [
 export type DeliveryState = (typeof DELIVERY_STATES)[number];
 
 /** States of deliveries that are unfinished: that wait for a time or for room, or are on their way. A `held` one is neither unfinished nor finished. */
-export const UNFINISHED_STATES = ['pending', 'queued', 'sending'] as const;
+export const ACTIVE_STATES = ['pending', 'queued', 'sending'] as const;
 
 /** Whether a delivery was handed to the queue, or an attempt of it was claimed, and has no outcome yet. */
 export function isInFlight(state: DeliveryState): boolean {

@@ -48,11 +48,11 @@ export interface Attempt {
 
 /** An event that was accepted, with those of its deliveries that were handed out at once. */
 export interface Acceptance extends AcceptedEvent {
-    readonly handedOut: readonly Dispatched[];
+    readonly handedOut: readonly HandedOut[];
 }
 
 /** A delivery that was just marked `queued`. */
-export interface Dispatched {
+export interface HandedOut {
     readonly deliveryId: string;
     readonly exporterId: string;
     readonly collector: string;
@@ -66,7 +66,7 @@ export interface Dispatched {
 
 /** What a dispatch has done. */
 export interface DispatchResult {
-    readonly handedOut: readonly Dispatched[];
+    readonly handedOut: readonly HandedOut[];
     /** Exporters for whose attempts due deliveries wait, which run and are not paused: when such an attempt ends, some of them may be handed out. */
     readonly waitsFor: readonly string[];
 }
@@ -82,7 +82,7 @@ export interface DispatchOptions extends HandOutOptions {
 /** What a sweep has found. */
 export interface SweepResult {
     /** Deliveries whose jobs are to be added to the queue again. */
-    readonly lost: readonly Dispatched[];
+    readonly lost: readonly HandedOut[];
     /** Ids of the deliveries that have become `poisoned`. */
     readonly poisoned: readonly string[];
 }
@@ -231,7 +231,7 @@ export interface DeliveryStore {
     /**
      * Marks due deliveries `queued`, of each exporter at most as many as its window has room for. Those with a single attempt come first, whatever
      * the state of their exporter. The others are only those of exporters that run and are not paused, within the rate of each
-     * ({@link StoredSettings.rate}): first tries before retries (for which {@link placesForRetries} are kept free), and older before newer. The exporters of a
+     * ({@link StoredSettings.rate}): first tries before retries (for which {@link placesKeptByDispatch} are kept free), and older before newer. The exporters of a
      * collector share the slots of the sessions that are alive, as {@link shareGroupsOf} says. Safe to call from several processes at once: no
      * delivery is handed out twice.
      */

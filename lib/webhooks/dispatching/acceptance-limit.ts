@@ -30,8 +30,8 @@ export function acceptanceLimit({ handOutOptions, wake }: Pick<Dispatcher, 'hand
     let isLeft = false;
 
     /**
-     * Dispatch does not see either what acceptances are handing out, and would exceed the window as well. So it is not woken while two of them
-     * hand out. What was left it finds at its next poll at the latest.
+     * Nor does dispatch see what acceptances are handing out; it would exceed the window as well. So it is not woken while two of them hand out.
+     * What was left it finds at its next poll at the latest.
      */
     function wakeInTime(): void {
         if (isLeft && handingOut < ACCEPTANCES_AT_ONCE) {

@@ -1,4 +1,4 @@
-import type { Dispatched, Listening, SweepResult } from '../deliveries/delivery-store.ts';
+import type { HandedOut, Listening, SweepResult } from '../deliveries/delivery-store.ts';
 import { COLLECTOR_PATTERN } from '../exporters/exporter.ts';
 import { emitPoisoned } from '../observing/emitted-events.ts';
 import { unsentOutcome } from '../outcomes/outcome.ts';
@@ -26,7 +26,7 @@ export interface Dispatcher {
     /** The options for handing out at once what is accepted now; undefined when it has to wait in its rows. */
     handOutOptions(): Required<HandOutOptions> | undefined;
     /** Puts what was handed out into the queue. What fails is reported and tried again. */
-    add(handedOut: readonly Dispatched[]): void;
+    add(handedOut: readonly HandedOut[]): void;
     /** Resolves once what is being handed out is in the queue. */
     stop(): Promise<void>;
 }
@@ -38,8 +38,8 @@ const POLL_EVERY = 1_000;
 const SWEEP_EVERY = 1_000;
 
 /**
- * Milliseconds. A session without heartbeats may belong to a live process that could not reach the store. A process that has itself reached the
- * store only for less than this cannot tell whether that is so. It then takes claims only from sessions that were ended (`endSessions`).
+ * Milliseconds. A session without heartbeats may belong to a live process that could not reach the store. A process that has reached the store
+ * for a shorter time than this cannot know; until then it takes claims only from sessions that were ended (`endSessions`).
  */
 const GRACE = 5_000;
 
@@ -50,8 +50,8 @@ const REQUEUE_AFTER = 10_000;
 const BATCH = 500;
 
 /**
- * Milliseconds by which retries are spread: one every `apart`, but all `within` this time, in turns that are `turnEvery` apart and may have several.
- * Attempts that begin together fail together, again at each retry, and would keep new events of that moment waiting.
+ * Milliseconds by which later attempts are spread: one every `apart`, but all `within` this time, in turns that are `turnEvery` apart and may have
+ * several. Attempts that begin together fail together, again at each retry, and would keep new events of that moment waiting.
  */
 const SPREAD = { apart: 4, within: 600, turnEvery: 20 } as const;
 
@@ -159,7 +159,7 @@ export function dispatcher(context: DispatcherContext): Dispatcher {
 }
 
 type DispatcherContext = Pick<WebhooksContext, 'deliveries' | 'queue' | 'monotonic' | 'claimDuration' | 'newId' | 'onEvent' | 'onError'> &
-    Pick<WebhooksContext, 'onWarning' | 'window' | 'rate' | 'breakerAfter' | 'breaker'> & { readonly readAhead: ReadAhead };
+    Pick<WebhooksContext, 'onWarning' | 'window' | 'rate' | 'breakerAfter' | 'breakerRules'> & { readonly readAhead: ReadAhead };
 
 interface HandingOut {
     /** Call it when the process starts: until then it has not watched the store. */
@@ -171,7 +171,7 @@ interface HandingOut {
     /** The next hand-out looks for replays. */
     replayNext(): void;
     /** Adds jobs, before them those that could not be added earlier. What fails is reported and tried again. */
-    add(handedOut: readonly Dispatched[]): void;
+    add(handedOut: readonly HandedOut[]): void;
     /** Adds at once what waits for its turn; resolves when that is done. */
     added(): Promise<void>;
     /** Whether jobs wait for the queue. */
@@ -215,24 +215,25 @@ function handingOut(context: DispatcherContext): HandingOut {
         } while (swept.lost.length === BATCH);
     }
 
-    /** Adds what is handed out. With `retriesInTurns`, retries are not added but returned, to be added in turns. */
-    async function dispatch(retriesInTurns: boolean): Promise<HandedOutAfterStep & { readonly again: number | null }> {
-        const retries: Dispatched[] = [];
+    /** Adds what is handed out. With `laterInTurns`, what is `later` is not added but returned, to be added in turns. */
+    async function dispatch(laterInTurns: boolean): Promise<HandedOutAfterStep & { readonly again: number | null }> {
+        /** Handed out for another attempt than the delivery's first: retries, but also after faults alone, and single replays. */
+        const later: HandedOut[] = [];
         let atOnce = 0;
         let again: number | null;
         do {
             dispatchBegins();
             const { handedOut, waitsFor } = await fromStore(deliveries.dispatch(options));
             again = sooner(dispatchEnds(waitsFor), handedOut.length === BATCH ? 0 : null);
-            const now = handedOut.filter(({ attempt }) => !retriesInTurns || attempt === 1);
-            retries.push(...handedOut.filter((one) => !now.includes(one)));
+            const now = handedOut.filter(({ attempt }) => !laterInTurns || attempt === 1);
+            later.push(...handedOut.filter((one) => !now.includes(one)));
             atOnce += now.length;
             await enqueue(now);
         } while (again === 0);
-        return { atOnce, inTurns: retries, again };
+        return { atOnce, inTurns: later, again };
     }
 
-    async function enqueue(handedOut: readonly Dispatched[]): Promise<void> {
+    async function enqueue(handedOut: readonly HandedOut[]): Promise<void> {
         const possible = handedOut.filter(({ collector }) => COLLECTOR_PATTERN.test(collector));
         const jobs: DeliveryJob[] = [...unqueued, ...possible];
         unqueued = [];
@@ -324,7 +325,10 @@ function sooner(one: number | null, other: number | null): number | null {
 }
 
 /** Ends, with a reason, deliveries whose collector has an impossible name: SQL may have written it, past all checks. Others need not wait for them. */
-async function endUnsendable(all: readonly Dispatched[], { deliveries, claimDuration, newId, breaker }: DispatcherContext): Promise<void> {
+async function endUnsendable(
+    all: readonly HandedOut[],
+    { deliveries, claimDuration, newId, breakerRules }: DispatcherContext,
+): Promise<void> {
     const requests = all.map(({ deliveryId, reservation }) => {
         return { deliveryId, token: newId(), duration: claimDuration, ...(reservation !== null && { reservation: reservation.token }) };
     });
@@ -335,15 +339,9 @@ async function endUnsendable(all: readonly Dispatched[], { deliveries, claimDura
         detail: 'No worker can have the name of its collector',
         retryAfter: null,
     } as const;
-    const ending = {
-        outcome: unsentOutcome(result),
-        next: { state: 'exhausted' },
-        health: 'none',
-        pause: null,
-        stopReason: null,
-    } as const;
+    const ending = { outcome: unsentOutcome(result), next: { state: 'exhausted' }, health: 'none', pause: null, stopReason: null } as const;
     const outcomes = claims.map(({ deliveryId, token, exporter }) => {
         return { deliveryId, exporterId: exporter.id, token, begunAt: null, ...ending };
     });
-    await deliveries.recordOutcomes(outcomes, breaker);
+    await deliveries.recordOutcomes(outcomes, breakerRules);
 }

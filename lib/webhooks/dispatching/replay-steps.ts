@@ -1,4 +1,4 @@
-import type { Dispatched } from '../deliveries/delivery-store.ts';
+import type { HandedOut } from '../deliveries/delivery-store.ts';
 import type { WebhooksContext } from '../webhooks-context.ts';
 import type { Turns } from './turns.ts';
 
@@ -26,17 +26,17 @@ export interface HandedOutAfterStep {
     /** How many were added to the queue. */
     readonly atOnce: number;
     /** Those that are to be added one after the other until the next step. */
-    readonly inTurns: readonly Dispatched[];
+    readonly inTurns: readonly HandedOut[];
 }
 
 /** Lets replays go on, step by step, when it is time. */
 export function replaySteps(
     { deliveries: { replays }, monotonic }: Pick<WebhooksContext, 'deliveries' | 'monotonic'>,
-    addInTurns: Turns<Dispatched>['give'],
+    addInTurns: Turns<HandedOut>['give'],
 ) {
     let next = Number.NEGATIVE_INFINITY;
     let isUnfinished = false;
-    let pause: number = STEP_EVERY.first;
+    let interval: number = STEP_EVERY.first;
     return {
         now(): void {
             next = Number.NEGATIVE_INFINITY;
@@ -56,9 +56,9 @@ export function replaySteps(
             isUnfinished = false;
             isUnfinished = await replays.advance(MAX_OF_A_STEP);
             if (isUnfinished) {
-                next = monotonic() + pause;
+                next = monotonic() + interval;
             } else {
-                pause = STEP_EVERY.first;
+                interval = STEP_EVERY.first;
             }
             return isUnfinished;
         },
@@ -71,7 +71,7 @@ export function replaySteps(
 
             const untilNext = Math.max(0, next - monotonic());
             if (advanced) {
-                pause = pauseAfter(pause, atOnce, inTurns.length);
+                interval = intervalAfter(interval, atOnce, inTurns.length);
                 // To add so many together costs less.
                 addInTurns(inTurns, inTurns.length > OF_A_STEP.max ? 0 : untilNext);
             }
@@ -80,13 +80,13 @@ export function replaySteps(
     };
 }
 
-/** The next pause. Deliveries that are added at once slow down new events of the same moment, so that they should be few. */
-function pauseAfter(pause: number, atOnce: number, inTurns: number): number {
+/** The next interval between two steps. Deliveries that are added at once slow down new events of the same moment, so that they should be few. */
+function intervalAfter(interval: number, atOnce: number, inTurns: number): number {
     if (atOnce + inTurns === 0) {
-        return Math.min(2 * pause, STEP_EVERY.unused);
+        return Math.min(2 * interval, STEP_EVERY.unused);
     }
     if (atOnce > 0 || inTurns > OF_A_STEP.max) {
-        return Math.max(Math.min(pause, STEP_EVERY.max) / 2, STEP_EVERY.min);
+        return Math.max(Math.min(interval, STEP_EVERY.max) / 2, STEP_EVERY.min);
     }
-    return Math.min(inTurns < OF_A_STEP.min ? 2 * pause : pause, STEP_EVERY.max);
+    return Math.min(inTurns < OF_A_STEP.min ? 2 * interval : interval, STEP_EVERY.max);
 }

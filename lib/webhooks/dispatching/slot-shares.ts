@@ -56,14 +56,14 @@ function inFlight(sharers: readonly Sharer[]): number {
 }
 
 /**
- * How many places of a window are reserved for retries, even while there are first tries: an eighth. Where that is no whole number, the rest is made
- * up over time: a window of one place reserves it for an eighth of the time.
+ * How many places of a window dispatch keeps for retries, even while there are first tries: an eighth. Where that is no whole number, the rest is made
+ * up over time: a window of one place keeps it for an eighth of the time.
  */
-export function placesForRetries(window: number, now: Date): number {
+export function placesKeptByDispatch(window: number, now: Date): number {
     return Math.floor((window + (Math.floor(now.getTime() / 100) % 8)) / 8);
 }
 
-/** How many places of a window `accept` leaves free while retries are due, so that new events never keep all of them waiting. */
-export function placesLeftToRetries(window: number): number {
+/** How many places of a window `accept` keeps free while retries are due, so that new events never keep all of them waiting. */
+export function placesKeptByAcceptance(window: number): number {
     return Math.ceil(window / 8);
 }

@@ -1,4 +1,4 @@
-import type { Dispatched } from '../deliveries/delivery-store.ts';
+import type { HandedOut } from '../deliveries/delivery-store.ts';
 
 /** Hands on the items that it is given in turns: one part of them after another, at even intervals. */
 export interface Turns<Item> {
@@ -46,16 +46,16 @@ function evenly<Item>(handOn: (items: readonly Item[]) => void): Turns<Item> {
 
 /** Adds jobs in the background: callers do not wait until they are added. */
 export interface Adding {
-    add(handedOut: readonly Dispatched[]): void;
-    readonly addInTurns: Turns<Dispatched>['give'];
+    add(handedOut: readonly HandedOut[]): void;
+    readonly addInTurns: Turns<HandedOut>['give'];
     /** Adds at once what waits for its turn; resolves when all has been added. */
     added(): Promise<void>;
 }
 
 /** Adds jobs by `enqueue`; what fails is reported. */
-export function adding(enqueue: (handedOut: readonly Dispatched[]) => Promise<void>, onError: (error: Error) => void): Adding {
+export function adding(enqueue: (handedOut: readonly HandedOut[]) => Promise<void>, onError: (error: Error) => void): Adding {
     const underWay = new Set<Promise<void>>();
-    function add(handedOut: readonly Dispatched[]): void {
+    function add(handedOut: readonly HandedOut[]): void {
         const added = enqueue(handedOut)
             .catch(onError)
             .finally(() => underWay.delete(added));

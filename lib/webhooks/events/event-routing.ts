@@ -7,7 +7,7 @@ import { type MessageMaker, messageMaker } from '../messages/formatted-message.t
 import type { RuleSet } from '../setting-values.ts';
 import type { WebhooksContext } from '../webhooks-context.ts';
 import { type EventKind, typesFor } from './event-kinds.ts';
-import type { IdempotencyKey, NewEvent, Recipient } from './new-event.ts';
+import type { ChosenSubscriber, IdempotencyKey, NewEvent } from './new-event.ts';
 import { type CompiledSubscription, compileSubscription, explainSubscription, isNoticeKind } from './subscription.ts';
 
 /** An event before it is routed: nobody has chosen yet which exporters get it. */
@@ -126,7 +126,7 @@ export function eventRouting(context: Context): EventRouting {
         return await read(tx);
     }
 
-    function recipientsOf(unrouted: UnroutedEvent, subscribers: readonly PreparedSubscriber[], at: Date): readonly Recipient[] {
+    function recipientsOf(unrouted: UnroutedEvent, subscribers: readonly PreparedSubscriber[], at: Date): readonly ChosenSubscriber[] {
         const event = formatInput(unrouted, at);
         const made = new Map<MessageMaker, FormattedMessage | null>();
         const chosen = subscribers.filter(({ exporter, wants }) => {
@@ -214,7 +214,7 @@ function preparedSubscribers(
     });
 }
 
-function newEvent(event: UnroutedEvent, recipients: readonly Recipient[]): NewEvent {
+function newEvent(event: UnroutedEvent, recipients: readonly ChosenSubscriber[]): NewEvent {
     const { id, kind, body, owner, idempotency, orderKey, traceparent } = event;
     // A notice goes to no export type: only exporters whose subscription names its kind get it.
     const types = isNoticeKind(kind.name) ? [] : typesFor(kind, event.rules);

@@ -42,7 +42,7 @@ export interface AcceptOptions {
     readonly tx?: Executor;
     /**
      * The options for handing out first tries at once: `queued`, with their reservations. It is done for exporters that have room, are not being
-     * probed, and have no older first try that is due. While retries are due, {@link placesLeftToRetries} are left free. No lock is waited for,
+     * probed, and have no older first try that is due. While retries are due, {@link placesKeptByAcceptance} are left free. No lock is waited for,
      * so that acceptances at the same time may exceed a window. Not with `tx`.
      */
     readonly handOut?: Required<HandOutOptions>;
@@ -64,12 +64,12 @@ export type Recipients =
      * `subscribers`. The event goes only to exporters that run, and to those that an outcome has stopped, for which it is `held` where the store
      * can do so.
      */
-    | { readonly types: readonly ExportType[]; readonly subscribers?: readonly Recipient[] }
+    | { readonly types: readonly ExportType[]; readonly subscribers?: readonly ChosenSubscriber[] }
     /** This exporter, running or not, with a single attempt that is never retried: a `test`. */
     | { readonly exporterId: string; readonly message?: FormattedMessage | null };
 
 /** An exporter whose own subscription chose the event, and what it gets. */
-export interface Recipient {
+export interface ChosenSubscriber {
     readonly exporterId: string;
     /** Null for the event's own body. */
     readonly message: FormattedMessage | null;

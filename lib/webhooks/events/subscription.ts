@@ -11,7 +11,7 @@ export interface Subscription {
 }
 
 /** What is asked of an event. */
-export interface ChosenEvent {
+export interface CandidateEvent {
     readonly kind: string;
     /** Parsed from JSON; read only when a filter asks. */
     readonly body: unknown;
@@ -94,7 +94,7 @@ function checkKinds(kinds: unknown, known: readonly EventKind[]): readonly strin
 }
 
 /** Says of an event whether it is wanted; never throws. */
-export type CompiledSubscription = (event: ChosenEvent) => boolean;
+export type CompiledSubscription = (event: CandidateEvent) => boolean;
 
 /** @param subscription As {@link checkSubscription} has given it. */
 export function compileSubscription({ kinds, filter }: Subscription): CompiledSubscription {
@@ -112,7 +112,7 @@ export interface SubscriptionVerdict {
 }
 
 /** What a subscription says of an event, with its reasons. */
-export function explainSubscription({ kinds, filter }: Subscription, event: ChosenEvent): SubscriptionVerdict {
+export function explainSubscription({ kinds, filter }: Subscription, event: CandidateEvent): SubscriptionVerdict {
     const kindWanted = wantsKind(kinds, event.kind);
     const failed = kindWanted && filter !== null ? failedConditions(filter, event.body) : [];
     return { wanted: kindWanted && failed.length === 0, kindWanted, failed };

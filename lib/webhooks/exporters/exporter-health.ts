@@ -1,4 +1,4 @@
-import type { UNFINISHED_STATES } from '../deliveries/delivery-states.ts';
+import type { ACTIVE_STATES } from '../deliveries/delivery-states.ts';
 import type { Outcome } from '../outcomes/outcome.ts';
 import type { Exporter } from './exporter.ts';
 
@@ -66,7 +66,7 @@ export const MAX_COUNTED = 10_000;
 /** How much there is to do, and how the exporters fare. */
 export interface Overview {
     /** Deliveries that wait or are on their way (`held` ones are neither); a store may stop to count at the limit that it is given. */
-    readonly deliveries: Readonly<Record<(typeof UNFINISHED_STATES)[number], number>>;
+    readonly deliveries: Readonly<Record<(typeof ACTIVE_STATES)[number], number>>;
     /** Exporters that do not run, and of those that do how many have a breaker of each state. */
     readonly exporters: Readonly<Record<'stopped' | Breaker, number>>;
 }

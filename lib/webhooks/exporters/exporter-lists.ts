@@ -91,11 +91,11 @@ const summaryQuerySchema = Joi.object<SummaryQuery>({ ids: Joi.array().items(Joi
     .label('query')
     .default({});
 
-type Context = Pick<WebhooksContext, 'exporters' | 'deliveries' | 'breaker'>;
+type Context = Pick<WebhooksContext, 'exporters' | 'deliveries' | 'breakerRules'>;
 
 /** The lists of a store. @param visible The exporter without what only the sender may see. */
 export function exporterLists(context: Context, visible: (exporter: StoredExporter) => Exporter): ExporterLists {
-    const { exporters: store, deliveries, breaker } = context;
+    const { exporters: store, deliveries, breakerRules } = context;
     return {
         async summaries(query) {
             const asked: SummaryQuery = checked(summaryQuerySchema, query);
@@ -107,7 +107,7 @@ export function exporterLists(context: Context, visible: (exporter: StoredExport
             const bounds = boundsOf(await deliveries.now(), DAY);
             const rows = (await store.page?.({ ...asked, bounds, max: MAX_OF_EACH })) ?? (await rowsOf(store, asked));
             return rows.map(({ exporter, health, slices }) => ({
-                ...withHealth(visible(exporter), health, breaker),
+                ...withHealth(visible(exporter), health, breakerRules),
                 day: slices === null ? null : slicesOf(slices, bounds, MAX_OF_EACH),
             }));
         },

@@ -154,7 +154,7 @@ export function exporters(context: WebhooksContext): Exporters {
                 throw storeRefusals.unknownExporter();
             }
 
-            return withHealth(exporter, health, context.breaker);
+            return withHealth(exporter, health, context.breakerRules);
         },
 
         async secret(id) {

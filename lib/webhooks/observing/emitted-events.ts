@@ -49,7 +49,7 @@ export interface ExporterEvent {
 export const EXPORTER_EVENTS = ['exporter.failing', 'exporter.stopped', 'exporter.recovered'] as const;
 
 /** What is emitted for an event that was accepted for the first time, by the process that published it. */
-export interface AcceptedNotice {
+export interface AcceptanceEvent {
     readonly type: 'event.accepted';
     readonly eventId: string;
     readonly kind: string;
@@ -60,7 +60,7 @@ export interface AcceptedNotice {
 }
 
 /** What is emitted to `onEvent`, a function of the application; it is sent to no receiver. */
-export type WebhookEvent = DeliveryEvent | AcceptedNotice | ExporterEvent;
+export type WebhookEvent = DeliveryEvent | AcceptanceEvent | ExporterEvent;
 
 /** Names of the events about deliveries. */
 export const DELIVERY_EVENTS = ['delivery.delivered', 'delivery.failed', 'delivery.exhausted', 'delivery.poisoned'] as const;

@@ -2,7 +2,7 @@ import Joi from 'joi';
 import type * as Prometheus from 'prom-client';
 import { optionalPackage, ScanwireError } from '../../errors.ts';
 import { checked, objectWith } from '../../schema-validation.ts';
-import { UNFINISHED_STATES } from '../deliveries/delivery-states.ts';
+import { ACTIVE_STATES } from '../deliveries/delivery-states.ts';
 import { BREAKERS, type Breaker, type Overview } from '../exporters/exporter-health.ts';
 import type { Webhooks } from '../webhooks.ts';
 import type { DeliveryEvent, WebhookEvent } from './emitted-events.ts';
@@ -229,7 +229,7 @@ function addGauges(client: Client, registry: Prometheus.Registry, { source, onEr
         }
     };
 
-    gauge('scanwire_deliveries', 'Deliveries that have not ended, by state', ['state'], countedBy('deliveries', UNFINISHED_STATES));
+    gauge('scanwire_deliveries', 'Deliveries that have not ended, by state', ['state'], countedBy('deliveries', ACTIVE_STATES));
     gauge('scanwire_exporters', 'Exporters by state of their breaker, or stopped', ['state'], countedBy('exporters', EXPORTER_STATES));
     gauge('scanwire_sending_processes', 'Processes that send and are alive', [], async (made) => {
         const overview = await counted();

@@ -24,7 +24,7 @@ export interface OutcomeRecorder {
 export const STATEMENTS_AT_ONCE: Concurrency = { runs: 1, silentAfter: 1_000, runsWithSilent: 2, sharesMoment: true };
 
 /** Outcomes that share statements with each other. */
-interface Kind {
+interface BatchGroup {
     /** Maximum number in a statement. */
     readonly max: number;
     /** From how many on the statement waits for no more. */
@@ -35,10 +35,10 @@ interface Kind {
 const isDelivered = ({ next }: RecordedOutcome): boolean => next.state === 'delivered';
 
 /**
- * To record any outcome but a quick success takes several times as long, so that statements of those are kept small. Failures may also come all at
+ * To record any outcome but a quick success takes several times as long, so that statements of such outcomes are kept small. Failures may also come all at
  * once: 64 attempts that run into their time limit together would keep a core of the database busy for as long as a healthy receiver takes to answer.
  */
-const KINDS: readonly Kind[] = [
+const BATCH_GROUPS: readonly BatchGroup[] = [
     { max: 200, enough: 20, includes: isQuickSuccess },
     { max: 100, enough: 20, includes: (recorded) => isDelivered(recorded) && !isQuickSuccess(recorded) },
     { max: 16, enough: 16, includes: (recorded) => !isDelivered(recorded) },
@@ -53,7 +53,10 @@ const MAX_REFUSALS = 5;
 /** The outcome of an attempt that took long waits for others to share its statement: for this part of the time that it took, and at most `max` milliseconds. */
 const LONG_WAIT = { part: 1 / 20, max: 100 } as const;
 
-/** Milliseconds for which the success of a replayed delivery waits for others. That of a retry does not: in a slow start, more may be sent after it. */
+/**
+ * Milliseconds for which a quick success waits for others if it is the first try of its schedule but not the first attempt: the delivery was
+ * replayed, or all attempts before were interrupted. That of a later try does not wait: in a slow start, more may be sent after it.
+ */
 const LATE_ANYWAY = 25;
 
 /** An outcome on its way into the store. */
@@ -65,7 +68,7 @@ interface Waiting {
 
 /** The recorder of a process. */
 export function outcomeRecorder(
-    context: Pick<WebhooksContext, 'deliveries' | 'breaker' | 'session' | 'sleep' | 'onError'>,
+    context: Pick<WebhooksContext, 'deliveries' | 'breakerRules' | 'session' | 'sleep' | 'onError'>,
 ): OutcomeRecorder {
     const batches = outcomeBatches(context);
 
@@ -138,20 +141,23 @@ function mayWait(recorded: RecordedOutcome, { attempt, attemptSinceReplay, singl
     return Math.min(LONG_WAIT.max, Math.floor(recorded.outcome.timings.total * LONG_WAIT.part));
 }
 
-/** Outcomes share statements with those of their own kind, and the kinds take turns. Of one delivery only one outcome is recorded at a time. */
-function outcomeBatches({ deliveries, breaker }: Pick<WebhooksContext, 'deliveries' | 'breaker'>): ReadyBatches<Waiting, boolean> {
-    let kinds = KINDS;
+/** Outcomes share statements with those of their own group, and the groups take turns. Of one delivery only one outcome is recorded at a time. */
+function outcomeBatches({
+    deliveries,
+    breakerRules,
+}: Pick<WebhooksContext, 'deliveries' | 'breakerRules'>): ReadyBatches<Waiting, boolean> {
+    let groups = BATCH_GROUPS;
 
     function next<Call extends { readonly item: Waiting }>(calls: readonly Call[], underWay: Iterable<Call>): readonly Call[] {
         const busy = new Set(Array.from(underWay, ({ item }) => item.recorded.deliveryId));
         const free = calls.filter(({ item }) => !busy.has(item.recorded.deliveryId));
-        for (const kind of kinds) {
+        for (const group of groups) {
             const batch = ready(
-                free.filter(({ item }) => kind.includes(item.recorded)),
-                kind,
+                free.filter(({ item }) => group.includes(item.recorded)),
+                group,
             );
             if (batch.length > 0) {
-                kinds = [...kinds.filter((other) => other !== kind), kind];
+                groups = [...groups.filter((other) => other !== group), group];
                 return batch;
             }
         }
@@ -162,15 +168,15 @@ function outcomeBatches({ deliveries, breaker }: Pick<WebhooksContext, 'deliveri
         (outcomes) =>
             deliveries.recordOutcomes(
                 outcomes.map(({ recorded }) => recorded),
-                breaker,
+                breakerRules,
             ),
         next,
         STATEMENTS_AT_ONCE,
     );
 }
 
-/** The outcomes of one kind that share a statement now: none while there are too few and all of them may wait; otherwise all, with those that may wait last. */
-function ready<Call extends { readonly item: Waiting }>(calls: readonly Call[], { max, enough }: Kind): readonly Call[] {
+/** Those of one group that share a statement now: none while there are too few and all of them may wait; otherwise all, with those that may wait last. */
+function ready<Call extends { readonly item: Waiting }>(calls: readonly Call[], { max, enough }: BatchGroup): readonly Call[] {
     const pressing = calls.filter(({ item }) => !item.waits);
     return calls.length < enough && pressing.length === 0 ? [] : [...pressing, ...calls.filter(({ item }) => item.waits)].slice(0, max);
 }

@@ -1,5 +1,5 @@
 import { within } from '../../within.ts';
-import type { ClaimRequest, Dispatched } from '../deliveries/delivery-store.ts';
+import type { ClaimRequest, HandedOut } from '../deliveries/delivery-store.ts';
 import type { WebhooksContext } from '../webhooks-context.ts';
 
 /** Maximum number of deliveries that are read in one statement. */
@@ -15,7 +15,7 @@ const PATIENCE = 150;
  * Reads ahead what is needed to send deliveries that were handed out and are given to the workers in turns. Never rejects, and does not wait for a read
  * that takes long.
  */
-export type ReadAhead = (handedOut: readonly Dispatched[]) => Promise<void>;
+export type ReadAhead = (handedOut: readonly HandedOut[]) => Promise<void>;
 
 /**
  * Reads all of them in one statement. Otherwise each would be read by itself when its turn comes, in competition with new events. What could not be

@@ -12,7 +12,7 @@ import {
     success,
 } from '../../../adapters/contract/webhooks/fixture.ts';
 import { deliveries as deliveriesOf } from '../../../adapters/postgres/webhooks/deliveries.ts';
-import type { Dispatched, DispatchOptions, DispatchResult } from '../../../lib/webhooks/deliveries/delivery-store.ts';
+import type { DispatchOptions, DispatchResult, HandedOut } from '../../../lib/webhooks/deliveries/delivery-store.ts';
 import { migratedPool } from '../../support/migrated-database.ts';
 import { emptyWebhookStores } from './webhooks/empty-webhook-stores.ts';
 
@@ -38,7 +38,7 @@ async function start(): Promise<string> {
     return id;
 }
 
-async function acceptOne(): Promise<Dispatched> {
+async function acceptOne(): Promise<HandedOut> {
     return only(only(await deliveries.accept([forAll(sampleEvent())], { handOut })).handedOut);
 }
 

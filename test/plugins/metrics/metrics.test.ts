@@ -148,7 +148,7 @@ t.test('goes on without what the store has to be asked for while that is away', 
     t.match(await scraped(server), { 'scanwire_ready{part="store"}': 1, 'scanwire_exporters{state="open"}': 0 });
 });
 
-t.test('says when the first certificate of a receiver ends', async (t) => {
+t.test('says when the first of the certificates of receivers ends', async (t) => {
     const end = '2030-01-02T03:04:05.000Z';
     const { key, cert } = await certificate({ to: end });
     const receiver = createServer({ key, cert }, (_, response) => response.writeHead(204).end()).listen(0, '127.0.0.1');

@@ -1,11 +1,11 @@
 import t from 'tap';
 import { dispatchLaws } from '../../../../adapters/contract/webhooks/dispatch-laws.ts';
-import type { Dispatched, DispatchOptions } from '../../../../lib/webhooks/deliveries/delivery-store.ts';
+import type { DispatchOptions, HandedOut } from '../../../../lib/webhooks/deliveries/delivery-store.ts';
 import { handingOut, type Mutant, type Mutants, newestFirst, proveWebhookLaws, runningFast } from './mutants.ts';
 
 const MUTANTS: Mutants = {
     'hands out what is due, once': (exporters, deliveries, setTime, begin) => {
-        const earlier: Dispatched[] = [];
+        const earlier: HandedOut[] = [];
         return handingOut((handedOut) => {
             earlier.push(...handedOut);
             return [...earlier];

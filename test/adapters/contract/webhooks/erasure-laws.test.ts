@@ -11,7 +11,7 @@ const MUTANTS: Mutants = {
     'knows nothing of an event that does not exist': erasing((deliveries, id) =>
         deliveries.erase(id).catch(() => ({ id, kind: '', createdAt: at(0), erasedAt: at(0), ended: 0 })),
     ),
-    'ends the unfinished deliveries of an erased event, and no others': (_, deliveries) => ({
+    'ends the active deliveries of an erased event, and no others': (_, deliveries) => ({
         deliveries: {
             get: async (id) => {
                 const delivery = await deliveries.get(id);
@@ -28,7 +28,7 @@ const MUTANTS: Mutants = {
             replay: async (id) => ({ ...((await deliveries.get(id)) as Delivery), state: 'pending', dueAt: at(0) }),
         },
     }),
-    'leaves no delivery unfinished when an event is erased while it is replayed': erasing(eventOf),
+    'leaves no delivery active when an event is erased while it is replayed': erasing(eventOf),
 };
 
 proveWebhookLaws(t, erasureLaws, MUTANTS);

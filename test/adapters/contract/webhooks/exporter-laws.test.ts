@@ -40,7 +40,7 @@ const MUTANTS: Mutants = {
     'removes an exporter once': (exporters) => ({
         exporters: { remove: async (id) => (await exporters.remove(id)) || true },
     }),
-    'cancels the unfinished deliveries of a removed exporter': (_, deliveries) => ({
+    'cancels the active deliveries of a removed exporter': (_, deliveries) => ({
         deliveries: {
             get: async (id) => {
                 const delivery = await deliveries.get(id);
@@ -58,7 +58,7 @@ const MUTANTS: Mutants = {
             attempts: async (id) => (await deliveries.attempts(id)).map((attempt) => ({ ...attempt, late: false })),
         },
     }),
-    'leaves no unfinished delivery behind when an exporter is removed while events arrive': (exporters, deliveries) => {
+    'leaves no active delivery behind when an exporter is removed while events arrive': (exporters, deliveries) => {
         let removed = '';
         return {
             exporters: {

@@ -23,7 +23,7 @@ const MUTANTS: Mutants = {
 
 proveWebhookLaws(t, healthLaws, MUTANTS);
 proveWebhookLaws(t, overviewLaws, {
-    'counts deliveries that have not ended, by state': counting(({ deliveries }) => ({
+    'counts active deliveries, by state': counting(({ deliveries }) => ({
         deliveries: { ...deliveries, queued: deliveries.sending },
     })),
     'counts exporters by the state of their breaker': counting(({ exporters }) => ({

@@ -3,7 +3,7 @@ import type { Test } from 'tap';
 import { webhookStoresContract } from '../../../../adapters/contract/index.ts';
 import type { WebhookStores } from '../../../../adapters/contract/webhooks/stores.ts';
 import { memoryWebhooks } from '../../../../adapters/memory/index.ts';
-import type { DeliveryStore, Dispatched, DispatchOptions } from '../../../../lib/webhooks/deliveries/delivery-store.ts';
+import type { DeliveryStore, DispatchOptions, HandedOut } from '../../../../lib/webhooks/deliveries/delivery-store.ts';
 import type { SettingsStore } from '../../../../lib/webhooks/deployment-settings.ts';
 import type { NewEvent } from '../../../../lib/webhooks/events/new-event.ts';
 import type { ExporterStore } from '../../../../lib/webhooks/exporters/exporter-store.ts';
@@ -71,7 +71,7 @@ export function runningFast<Name extends 'dispatch' | 'sweep'>(name: Name, milli
 
 /** Hands out something else than what was dispatched. */
 export function handingOut(
-    change: (handedOut: readonly Dispatched[], options: DispatchOptions) => readonly Dispatched[] | Promise<readonly Dispatched[]>,
+    change: (handedOut: readonly HandedOut[], options: DispatchOptions) => readonly HandedOut[] | Promise<readonly HandedOut[]>,
 ): Mutant {
     return (_, deliveries) => ({
         deliveries: {

@@ -7,7 +7,7 @@ import { accept } from '../../../../adapters/postgres/webhooks/acceptance.ts';
 import type { ScanwireError } from '../../../../lib/errors.ts';
 import type { Executor } from '../../../../lib/transaction.ts';
 import type { Acceptance } from '../../../../lib/webhooks/deliveries/delivery-store.ts';
-import type { AcceptOptions, NewEvent, Recipient } from '../../../../lib/webhooks/events/new-event.ts';
+import type { AcceptOptions, ChosenSubscriber, NewEvent } from '../../../../lib/webhooks/events/new-event.ts';
 import type { StoredExporter } from '../../../../lib/webhooks/exporters/exporter.ts';
 import type { FormattedMessage } from '../../../../lib/webhooks/messages/formatted-message.ts';
 import { migratedPool } from '../../../support/migrated-database.ts';
@@ -85,7 +85,7 @@ async function addExporters(bench: WebhookBench): Promise<readonly StoredExporte
 /** An event under a key that is new, known, known of another, or of an event that is gone; for those who choose, of whom one may not be there. */
 async function arbitraryEvent(exporters: readonly StoredExporter[], known: readonly NewEvent[]): Promise<NewEvent> {
     const chosen = exporters.filter(({ kinds }) => kinds !== null && often()).map(({ id }) => id);
-    const subscribers: readonly Recipient[] = (random() < 0.1 ? [...chosen, randomUUID()] : chosen).map((exporterId) => ({
+    const subscribers: readonly ChosenSubscriber[] = (random() < 0.1 ? [...chosen, randomUUID()] : chosen).map((exporterId) => ({
         exporterId,
         message: oneOf(null, MESSAGE, { ...MESSAGE, failure: 'No such field', body: '' }),
     }));

@@ -1,6 +1,6 @@
 import { mock } from 'node:test';
 import t, { type Test } from 'tap';
-import type { Claim, Dispatched } from '../../../../lib/webhooks/deliveries/delivery-store.ts';
+import type { Claim, HandedOut } from '../../../../lib/webhooks/deliveries/delivery-store.ts';
 import type { Reservation } from '../../../../lib/webhooks/dispatching/reservations.ts';
 import type { StoredExporter } from '../../../../lib/webhooks/exporters/exporter.ts';
 import { type ByteBudget, byteBudget } from '../../../../lib/webhooks/sending/byte-budget.ts';
@@ -17,7 +17,7 @@ function handedOut(
     deliveryId: string,
     exporterId = 'siem',
     generation = 3,
-): Dispatched & { readonly reservation: Reservation & { settings: number } } {
+): HandedOut & { readonly reservation: Reservation & { settings: number } } {
     const reservation = { token: `of ${deliveryId}`, beginBy: ACCEPTED + 1_000, generation, attemptSinceReplay: 1 };
     return { deliveryId, exporterId, collector: 'default', attempt: 1, singleAttempt: false, reservation: { ...reservation, settings: 0 } };
 }

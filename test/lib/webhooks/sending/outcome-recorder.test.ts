@@ -20,7 +20,7 @@ function recording(t: Test) {
                 return outcomes.map(() => true);
             },
         } as Partial<Context['deliveries']> as Context['deliveries'],
-        breaker: {} as Context['breaker'],
+        breakerRules: {} as Context['breakerRules'],
         session: { offers: () => true } as Partial<Context['session']> as Context['session'],
         sleep: async () => undefined,
         onError: (error) => t.fail(error.message),

@@ -1,7 +1,7 @@
 import { mock } from 'node:test';
 import t, { type Test } from 'tap';
 import { underWay } from '../../../../adapters/contract/assertions.ts';
-import type { Claim, ClaimRequest, Dispatched } from '../../../../lib/webhooks/deliveries/delivery-store.ts';
+import type { Claim, ClaimRequest, HandedOut } from '../../../../lib/webhooks/deliveries/delivery-store.ts';
 import { byteBudget } from '../../../../lib/webhooks/sending/byte-budget.ts';
 import { messageCache } from '../../../../lib/webhooks/sending/message-cache.ts';
 import { readingAhead } from '../../../../lib/webhooks/sending/read-ahead.ts';
@@ -36,7 +36,7 @@ function reader(t: Test, answer: () => Promise<readonly (Claim | null)[]> = asyn
     return { readAhead, reads, bodyMemory };
 }
 
-function handedOut(deliveryId: string, collector = 'own'): Dispatched {
+function handedOut(deliveryId: string, collector = 'own'): HandedOut {
     const reservation = { token: `of ${deliveryId}`, beginBy: 0, generation: 1, attemptSinceReplay: 2, settings: 0 };
     return { deliveryId, exporterId: 'siem', collector, attempt: 2, singleAttempt: false, reservation };
 }

@@ -9,38 +9,44 @@
  * - worker: a process with the role `worker`, which only sends; or what sends for one collector within a process (`sending/delivery-worker.ts`)
  * - vendor: the name under which messages are sent, as in `X-<vendor>-Event` (`messages/signature.ts`)
  * - receiver: the server that an exporter's URL leads to; trust: how far its certificate is checked (`setting-values.ts`)
+ * - pages: those of the admin console (`plugins/admin-console`)
  *
  * What is sent:
  * - event: something that happened, accepted once, its body frozen as text (`events/new-event.ts`); its kind says what a body looks like
  *   (`events/event-kinds.ts`)
- * - exporter: a configured receiver (`exporters/exporter.ts`); it chooses events by its kinds and filter (`events/subscription.ts`), and an event is
- *   routed to all that choose it
- * - type (export type): which investigations (cases that a security product has opened) an exporter may get; without a subscription of
- *   its own it gets all of these (`setting-values.ts`). The event kind `idr_investigation_created` says that one was opened
- * - subscriber: an exporter with a subscription of its own; recipient: one that an event goes to (`events/event-routing.ts`)
- * - revision: how often the subscriptions have changed; an event that was routed by an older revision is routed again
+ * - exporter: a configured receiver (`exporters/exporter.ts`)
+ * - investigation: a case that a security product has opened; the event kind `idr_investigation_created` tells of one
+ * - type (export type): which investigations an exporter may get (`setting-values.ts`)
+ * - subscription: kinds and filter of an exporter, by which it chooses events (`events/subscription.ts`); an event is routed to all exporters that
+ *   choose it
+ * - subscriber: an exporter with an owner, kinds, a filter or a format, so that each event is decided for it by itself; all others get events by their
+ *   type alone; recipient: an exporter that an event goes to, subscriber or not (`events/new-event.ts`)
+ * - revision: how often subscribers have changed; an event that was routed by an older revision is routed again
  * - format: the form of a body, for example `slack`; template: a format that a person has written; message: what a format has made of an
  *   event, or its own body, with the headers (`messages/formatted-message.ts`); signature form: how the signature is written (`messages/signature.ts`)
- * - owner: the customer of the application whose exporter or event it is; none for the deployment's own (`exporters/owner-limits.ts`)
+ * - owner: the application's customer to whom an exporter or event belongs; none for the deployment's own (`exporters/owner-limits.ts`)
  * - delivery: one event on its way to one exporter (`deliveries/delivery-store.ts`)
  * - attempt: one POST of a delivery; outcome: what it came to (`outcomes/outcome.ts`); refused response: an answer that is no 2xx
  * - taken: what a receiver has answered with a 2xx in time
- * - fault: the outcome `interrupted`, of an attempt that failed on our side: its claim ran out, its process stopped or died, or had an unforeseen error
- * - try: an attempt that counts in the retry schedule, which is any but an interrupted one; first try: a delivery that has had no try; retry: one
- *   that has had some, or that is replayed among many
+ * - fault: the outcome `interrupted`, which says nothing of the receiver: the claim of the attempt ran out; its process stopped, died or had an
+ *   unforeseen error; or meanwhile its exporter was removed, its event erased, or an earlier attempt of its delivery taken
+ * - try: an attempt that counts in the retry schedule, which is any but an interrupted one; first try: a delivery that waits for its first try since it
+ *   was accepted, or replayed by itself; retry: one that waits for a later try, or was replayed among many
  * - test: an event for one exporter alone, sent when that is changed, or when somebody asks for it
  * - single attempt: all that a delivery with a `test` gets, whatever comes of it
+ * - ended: in a final state; active: `pending`, `queued` or `sending`. A `held` delivery is neither (`deliveries/delivery-states.ts`)
  * - held: accepted for an exporter that an outcome has stopped; sent once it is replayed
  * - order key: what events have in common that an ordered exporter gets one after another; a delivery blocks its key while later ones wait for it
  * - exhausted: has had all tries of its schedule, or failed in a way that is not tried again
  * - poisoned: set aside, since its attempts seem to end the processes that make them
  * - replay: a delivery, or many of an exporter, sent once more by a new retry schedule (`deliveries/replays.ts`)
  * - notice: what became of an exporter, published as an event and emitted to the application (`events/exporter-notices.ts`)
- * - host event: what this engine tells the application that it runs in, by calling its `onEvent`, for example a `DeliveryEvent`; it is sent to no
- *   receiver (`observing/emitted-events.ts`)
+ * - emitted event (`WebhookEvent`): what this engine tells the application that it runs in, by calling its `onEvent`, for example a `DeliveryEvent`; it
+ *   is sent to no receiver (`observing/emitted-events.ts`)
  *
  * Who may send it, and when:
- * - dispatch, or hand out: to mark deliveries that are due as `queued` and give them to the queue (`dispatching/dispatcher.ts`)
+ * - hand out: to mark a delivery `queued` and give its job to the queue; `accept` does so at once where there is room, and dispatch
+ *   (`dispatching/dispatcher.ts`) for what is due in the rows
  * - job: what tells a worker to send one delivery (`dispatching/delivery-queue.ts`); entry: what a queue server keeps, with one job or several
  * - turn: one of the parts in which jobs are added to the queue where all at once would be too many (`dispatching/turns.ts`)
  * - window: how many deliveries of an exporter may be in flight, `queued` or `sending`; place: one of these, free or not; room: the free places
@@ -51,7 +57,7 @@
  * - reservation: a claim made in advance, when a delivery is handed out, so that the worker that gets its job in time need not ask the store for one
  *   (`dispatching/reservations.ts`)
  * - session: a process that claims, for as long as its heartbeats come; its claims end with it (`dispatching/worker-session.ts`)
- * - sweep: to find claims whose sessions have ended, and jobs that the queue has lost
+ * - sweep: to find claims that ran out or whose sessions have ended, reservations under which no attempt has begun, and jobs that the queue has lost
  * - breaker: open after failures in a row; probe: the one delivery that an open one lets through at a time; slow start: the time
  *   after a probe that was taken, in which the window grows (`outcomes/breaker.ts`)
  * - pause: either the time for which a receiver wants to be left alone (429, `Retry-After`), during which the breaker is `paused`; or that a person

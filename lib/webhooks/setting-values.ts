@@ -4,7 +4,7 @@
  */
 
 /**
- * Which investigations (cases that a security product, a SIEM, opens) an exporter receives:
+ * Which investigations (cases that a security product has opened) an exporter receives:
  *
  * - `investigation`: every one. The only type of an exporter that is not legacy.
  * - `investigation_legacy`: every one that the rule set `library` has not raised. A legacy exporter starts with this type.

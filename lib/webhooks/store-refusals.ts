@@ -32,9 +32,12 @@ export const storeRefusals = {
     unknownReplay: (): ScanwireError => new ScanwireError('NOT_FOUND', 'Unknown replay', { field: 'id' }),
     eventErased: (): ScanwireError => new ScanwireError('CONFLICT', 'Cannot replay a delivery whose event was erased: its body is gone'),
     notReplayable: (): ScanwireError =>
-        new ScanwireError('CONFLICT', 'Cannot replay a delivery that is being sent, waits for its first try, or has no exporter any more'),
+        new ScanwireError(
+            'CONFLICT',
+            'Cannot replay a delivery that is being sent, has had no attempt yet, was discarded, or has no exporter',
+        ),
     notDiscardable: (): ScanwireError =>
-        new ScanwireError('CONFLICT', 'Cannot discard a delivery that is being sent, was delivered, or ended before'),
+        new ScanwireError('CONFLICT', 'Cannot discard a delivery that is being sent, or was delivered, cancelled or erased'),
     noTransactions: (): ScanwireError =>
         new ScanwireError('MISCONFIGURED', 'Cannot join a transaction: this store has none', { field: 'tx' }),
 } as const;

@@ -52,8 +52,8 @@ export interface Webhooks {
     /** Every kind of event that can be published, by its name. */
     kinds(): EventKinds;
     /**
-     * Starts this process. A host stores its settings as those of the deployment; a worker makes sure that its own are the same. Then queue and
-     * key ring are checked, and what is due is handed out. A queue whose server is away is tried again in the background.
+     * Starts this process. The key ring is checked first. Then a host stores its settings as those of the deployment; a worker makes sure that its own
+     * are the same. Then the queue is checked, and what is due is handed out. A queue whose server is away is tried again in the background.
      *
      * @throws ScanwireError `MISCONFIGURED`; `UNAVAILABLE` without the stores.
      */
@@ -71,8 +71,8 @@ export interface Webhooks {
      */
     readonly doctor: Doctor;
     /**
-     * How much there is to do, for all processes together: deliveries that have not ended, up to 100,000 of a state, exporters, and how many
-     * processes send. Null with a store that does not count. @throws ScanwireError `UNAVAILABLE`.
+     * How much there is to do, for all processes together: active deliveries, up to 100,000 of a state, exporters, and how many processes
+     * send. Null with a store that does not count. @throws ScanwireError `UNAVAILABLE`.
      */
     overview(): Promise<(Overview & { readonly sessions: number }) | null>;
     /** Whether this process can accept and deliver now. Never rejects, and answers within 2 s. */

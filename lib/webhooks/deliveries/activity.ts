@@ -18,7 +18,7 @@ export interface SliceTally {
     readonly deliveries: number;
     /** How many of these were delivered. */
     readonly delivered: number;
-    /** Of these, those whose last attempt came to anything but `delivered`. */
+    /** How many of the `deliveries` had a last attempt that came to anything but `delivered`. */
     readonly failed: number;
 }
 
@@ -69,7 +69,10 @@ export interface SliceOptions {
     readonly max: number;
 }
 
-/** How many deliveries of a slice are looked at: enough to tell shares and latencies, and no more work for a page however much the store keeps. */
+/**
+ * How many deliveries of a slice are looked at: enough to tell shares and latencies, and no more work for a page of the console however much the
+ * store keeps.
+ */
 export const MAX_OF_SLICE = 1_000;
 
 type AskedActivity = Omit<ActivityQuery, 'exporterIds'> & { readonly span: ActivitySpan };

@@ -41,7 +41,7 @@ export interface AttemptStore {
     count(filter: AttemptFilter, max: number): Promise<number>;
 }
 
-/** Attempts of many deliveries that have ended. */
+/** Ended attempts, of many deliveries. */
 export interface AttemptLists {
     /**
      * Those of the newest deliveries first, and of each the last ones; 100 unless `limit` says otherwise, at most 1,000.

@@ -88,24 +88,24 @@ export interface Deliveries {
     /**
      * Sends the same bytes under the same message id once more. A delivery that waits for its next try is sent at once.
      *
-     * @throws ScanwireError `NOT_FOUND`; `CONFLICT` while it is being sent or waits for its first try.
+     * @throws ScanwireError `NOT_FOUND`; `CONFLICT` while it is being sent, or waits and has had no attempt yet.
      */
     replay(id: string): Promise<Delivery>;
     /**
-     * Ends a delivery for good, as `cancelled`, that waits, is held or has failed. Nothing sends or replays it any more, and others with its
+     * Ends for good, as `cancelled`, a delivery that waits, is held or has failed. Nothing sends or replays it any more, and others with its
      * order key go on.
      *
-     * @throws ScanwireError `NOT_FOUND`; `CONFLICT` while it is being sent, or when it has ended otherwise; `MISCONFIGURED` when the store
-     *     cannot.
+     * @throws ScanwireError `NOT_FOUND`; `CONFLICT` while it is being sent, or when it was delivered, cancelled or erased; `MISCONFIGURED` when
+     *     the store cannot.
      */
     discard(id: string): Promise<Delivery>;
     /** Whether the store can discard deliveries. */
     readonly discards: boolean;
 }
 
-/** The part of a filter that callers may give. */
+/** The part of a filter that may come from outside: a request, the command line. */
 export type AskedFilter = Omit<DeliveryFilter, 'exporterIds'>;
-/** The part of a query that callers may give. */
+/** The part of a query that may come from outside: a request, the command line. */
 export type AskedQuery = Omit<DeliveryQuery, 'exporterIds'>;
 
 /** An event whose body was erased. */
@@ -119,8 +119,8 @@ export interface ErasedEvent extends EventSummary {
 export interface Events {
     show(id: string): Promise<EventSummary>;
     /**
-     * Erases the body of an event for good; its row and those of its deliveries stay. Deliveries that have not ended become `erased`. Once this
-     * has resolved, no attempt begins any more, but one that is under way may still reach its receiver within its time-out.
+     * Erases the body of an event for good; its row and those of its deliveries stay. Deliveries that have not ended, `held` ones too, become
+     * `erased`. Once this has resolved, no attempt begins any more, but one that is under way may still reach its receiver within its time-out.
      */
     erase(id: string): Promise<ErasedEvent>;
 }

@@ -48,7 +48,7 @@ export const attemptQuerySchema: Joi.ObjectSchema<Omit<AttemptQuery, 'exporterId
     .default();
 
 /*
- * The same with several exporters: asked for by what knows whose these are, never from outside.
+ * The same with `exporterIds`, which only code of this package sets (the admin console, for an owner's exporters); requests from outside cannot.
  */
 
 /** The rules of {@link DeliveryFilter}. */

@@ -67,7 +67,7 @@ export interface HandedOut {
 /** What a dispatch has done. */
 export interface DispatchResult {
     readonly handedOut: readonly HandedOut[];
-    /** Exporters for whose attempts due deliveries wait, which run and are not paused: when such an attempt ends, some of them may be handed out. */
+    /** Exporters for whose attempts due deliveries of exporters that run and are not paused wait: when one ends, some of these may be handed out. */
     readonly waitsFor: readonly string[];
 }
 
@@ -148,8 +148,9 @@ export interface RecordedOutcome {
     readonly outcome: Outcome;
     readonly next: NextState;
     /**
-     * What it means for the exporter's breaker: `success` closes it, `failure` is one more in a row. `none`, of a `test`, of a fault, and of a receiver
-     * that wants to be left alone, changes nothing; but with `pause`, {@link ExporterHealth.failingSince} begins where it was null.
+     * What this outcome does to the exporter's breaker ({@link ExporterHealth} is how the exporter fares): `success` closes it, `failure` is one more
+     * in a row. `none` changes nothing; but with `pause`, {@link ExporterHealth.failingSince} begins where it was null. It goes with a `test`, a fault,
+     * a receiver that wants to be left alone, a success or failure whose details the store has refused, and a delivery that no worker can send.
      */
     readonly health: 'success' | 'failure' | 'none';
     /** Milliseconds for which the receiver wants to be left alone; null when it did not say so. */
@@ -183,10 +184,11 @@ export interface DeliveryStore {
     now(): Promise<Date>;
 
     /**
-     * Stores each event with one delivery per recipient, in one transaction: all of them or none. They are `pending`.
+     * Stores each event with one delivery per recipient, in one transaction: all of them or none. They are `pending`; those of an exporter that an
+     * outcome has stopped are `held` ({@link holds}), and with {@link AcceptOptions.handOut} some are `queued`.
      *
      * @throws ScanwireError `NOT_FOUND` when a named exporter does not exist; `CONFLICT` without a field when an event id was accepted before, with
-     *     the field `revision` when subscriptions have changed since the events were routed, and with `idempotencyKey` when the key was given for
+     *     the field `revision` when subscribers have changed since the events were routed, and with `idempotencyKey` when the key was given for
      *     another event; `MISCONFIGURED` for `tx` where {@link DeliveryStore.transactions} is false.
      */
     accept(newEvents: readonly NewEvent[], options?: AcceptOptions): Promise<readonly Acceptance[]>;
@@ -204,8 +206,8 @@ export interface DeliveryStore {
     readonly holds?: boolean;
     /**
      * Whether order keys are heeded. A delivery of an event with a key, to an ordered exporter, is handed out (also by `accept`) only when no
-     * delivery of the same exporter and key is in flight, and none that was accepted before it blocks the key. An unfinished delivery (neither ended
-     * nor `held`) blocks it until it ends; replayed, it is unfinished again. Where {@link StoredSettings.afterExhausted} is `hold`, an `exhausted` or
+     * delivery of the same exporter and key is in flight, and none that was accepted before it blocks the key. An active delivery (neither ended
+     * nor `held`) blocks it until it ends; replayed, it is active again. Where {@link StoredSettings.afterExhausted} is `hold`, an `exhausted` or
      * `poisoned` one blocks it too, until it is replayed, discarded or erased, before which {@link retention} does not remove it.
      *
      * The order is that of the commits: `accept` waits for open transactions in which an event with the same key was accepted. Whether the key of
@@ -231,9 +233,9 @@ export interface DeliveryStore {
     /**
      * Marks due deliveries `queued`, of each exporter at most as many as its window has room for. Those with a single attempt come first, whatever
      * the state of their exporter. The others are only those of exporters that run and are not paused, within the rate of each
-     * ({@link StoredSettings.rate}): first tries before retries (for which {@link placesKeptByDispatch} are kept free), and older before newer. The exporters of a
-     * collector share the slots of the sessions that are alive, as {@link shareGroupsOf} says. Safe to call from several processes at once: no
-     * delivery is handed out twice.
+     * ({@link StoredSettings.rate}): first tries before retries (for which {@link placesKeptByDispatch} are kept free), and older before newer. The
+     * exporters of a collector share the slots of the sessions that are alive, as {@link shareGroupsOf} says. Safe to call from several processes at
+     * once: no delivery is handed out twice.
      */
     dispatch(options: DispatchOptions): Promise<DispatchResult>;
 
@@ -270,7 +272,7 @@ export interface DeliveryStore {
      */
     keepAlive(session: Session, duration: number, begun?: BegunAttempts): Promise<Date>;
 
-    /** Whether `sessions` heeds `silent`. Without it, what a process of this machine left when it died waits for as long as that of other machines. */
+    /** Whether `sessions` heeds `silent`. Otherwise what a dead process of this machine left is freed no sooner than what one of another machine left. */
     readonly namesSilent?: boolean;
     /** The sessions that are alive; with `silent` all that the store knows, where {@link namesSilent} is true. */
     sessions(options?: SessionsOptions): Promise<readonly Required<Pick<Session, 'id' | 'process' | 'slots' | 'opensUrls'>>[]>;
@@ -282,7 +284,7 @@ export interface DeliveryStore {
      * same, as `late`. If such an outcome is `delivered`, its delivery becomes `delivered` as well, unless it has ended in a state other than
      * `poisoned`. Nothing else changes.
      */
-    recordOutcomes(outcomes: readonly RecordedOutcome[], breaker: BreakerRules): Promise<readonly boolean[]>;
+    recordOutcomes(outcomes: readonly RecordedOutcome[], breakerRules: BreakerRules): Promise<readonly boolean[]>;
 
     get(id: string, options?: ReadOptions): Promise<Delivery | null>;
     /** Attempts of a delivery, first to last. */
@@ -307,7 +309,8 @@ export interface DeliveryStore {
      * Sends a delivery again that is `delivered`, `exhausted`, `poisoned` or `held`, or `pending` after an attempt. It becomes `pending`, due now, with the
      * same body and message id, and its retry schedule begins anew (a `test` gets a single attempt again).
      *
-     * @throws ScanwireError `NOT_FOUND`, `CONFLICT` when it is on its way or waits for its first try, its exporter was removed or its event was erased.
+     * @throws ScanwireError `NOT_FOUND`, `CONFLICT` when it is on its way, waits and has had no attempt yet, or was discarded, and when its exporter was
+     *     removed or its event was erased.
      */
     replay(id: string): Promise<Delivery>;
 
@@ -325,7 +328,7 @@ export interface DeliveryStore {
     readonly attemptLists?: AttemptStore;
     /** Removes what was kept long enough. Absent in a store that keeps everything, or removes by rules of its own. */
     readonly retention?: RetentionStore;
-    /** The traces in which events were published, kept as long as an event without deliveries. Without it, only what the publisher sends at once has spans. */
+    /** Traces of events, kept for `keepFor` and {@link EVENT_MARGIN} whatever becomes of these. Without it, only what the publisher sends at once has spans. */
     readonly traces?: TraceStore;
     /** What receivers answered to attempts that failed. Absent in a store that keeps no answers. */
     readonly responses?: ResponseStore;

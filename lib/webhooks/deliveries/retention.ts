@@ -7,8 +7,9 @@ const DAY = 24 * 60 * 60_000;
 export const KEEP_FOR: { readonly byDefault: number; readonly min: number } = { byDefault: 30 * DAY, min: DAY };
 
 /**
- * How much longer than its deliveries an event is kept, in milliseconds. Deliveries are looked at in the order in which they were stored. That
- * may differ from the order of their events where a clock was set or a transaction took long, and the margin is for that.
+ * How much older than `keepFor` an event has to be before it is removed, in milliseconds; and none of its deliveries may be left. Deliveries are
+ * looked at in the order in which they were stored. That may differ from the order of their events where a clock was set or a transaction took long,
+ * and the margin is for that.
  */
 export const EVENT_MARGIN: number = DAY;
 
@@ -26,7 +27,7 @@ export interface RetentionStore {
      * Removes what is older than `keepFor` milliseconds, in batches so small that nobody is held up, for as long as batches are asked for. It
      * removes deliveries that ended before that time, with their attempts; deliveries that are `held`, of events from before that time; replays
      * that ended before that time; and events from {@link EVENT_MARGIN} earlier of which no delivery is left, with the idempotency keys of these
-     * events. A delivery that has not ended stays, and so does its event.
+     * events. An active delivery stays, as does one that blocks its order key, and so do their events.
      */
     expire(keepFor: number): AsyncIterable<Expired>;
 }
@@ -38,10 +39,10 @@ export interface Retention {
     stop(): Promise<void>;
 }
 
-/** Milliseconds: how often a run is due in all processes together, how often each process checks whether one is, and how long a run pauses after a batch. */
+/** Milliseconds: how often a run is due in all processes together, how often each process checks whether one is, and how long a run rests after a batch. */
 const RUN_EVERY = 6 * 60 * 60_000;
 const CHECK_EVERY = 10 * 60_000;
-const PAUSE = 200;
+const REST = 200;
 
 /** Keeps a store from growing for ever. A run that is cut short leaves the rest to the next one. */
 export function retentionOf({
@@ -54,10 +55,10 @@ export function retentionOf({
     let running: Promise<void> = Promise.resolve();
 
     /** Waits until the next batch is due, or the runs are stopped. */
-    function pause(): Promise<void> {
+    function rest(): Promise<void> {
         return new Promise((resolve) => {
             wake = resolve;
-            setTimeout(resolve, PAUSE).unref();
+            setTimeout(resolve, REST).unref();
         });
     }
 
@@ -66,7 +67,7 @@ export function retentionOf({
             return;
         }
         for await (const _ of store.expire(kept)) {
-            await pause();
+            await rest();
             if (checks === undefined) {
                 return;
             }

@@ -24,7 +24,7 @@ export interface InvestigationCreated {
     readonly link: string;
     /** A UUID. */
     readonly investigationId: string;
-    /** Identifier in colon-separated segments, for example `rrn:investigation:eu:7d2f1a52:investigation:1`. */
+    /** RRN: the product's resource name of it, in colon-separated segments, for example `rrn:investigation:eu:7d2f1a52:investigation:1`. */
     readonly investigationRrn: string;
     readonly actors: {
         readonly users: readonly InvestigatedUser[];

@@ -24,7 +24,7 @@ export function eventBody(kind: EventKind, body: unknown, maxBytes: number = Num
     return text;
 }
 
-/** How deep a body may be nested. Whoever reads it again with less room on the stack must get as far. */
+/** How deep a body may be nested. Low enough that code which parses the body again, deeper in its own stack, does not overflow. */
 const MAX_DEPTH = 1000;
 
 /** The text of a body after the check; the body that is given may be any value of JavaScript. */

@@ -22,7 +22,7 @@ export type EventKinds = ReadonlyMap<string, EventKind>;
 
 const requiredText = (): Joi.StringSchema => Joi.string().required();
 
-/** Sent by this package itself when an exporter starts, stops or changes. */
+/** Sent by this package itself when an exporter starts, stops or changes, and on request. */
 export const testEvent: EventKind = {
     name: 'test',
     schema: Joi.object({
@@ -32,7 +32,7 @@ export const testEvent: EventKind = {
     }),
 };
 
-/** An identifier in colon-separated segments. */
+/** An RRN, the resource name of something in the product, in colon-separated segments. */
 const RESOURCE_NAME = /^[^:\s]+(?::[^:\s]*)+$/;
 
 /**

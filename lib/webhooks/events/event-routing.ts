@@ -48,7 +48,7 @@ export interface EventRouting {
     route<Result>(events: readonly UnroutedEvent[], accept: Accept<Result>, tx?: Executor): Promise<Result>;
 }
 
-/** An exporter with a subscription of its own, ready to be asked about an event. */
+/** A subscriber, ready to be asked about an event. */
 interface PreparedSubscriber {
     readonly exporter: StoredExporter;
     readonly wants: CompiledSubscription;
@@ -57,7 +57,7 @@ interface PreparedSubscriber {
 }
 
 interface KnownSubscribers {
-    /** How often subscriptions had changed in the store; undefined in one that keeps none. */
+    /** How often subscribers had changed in the store; undefined in one that keeps none. */
     readonly revision: number | undefined;
     readonly subscribers: readonly PreparedSubscriber[];
     /** The store's time, as far as is known. */
@@ -69,7 +69,7 @@ type Context = Pick<
     'exporters' | 'reservations' | 'monotonic' | 'formats' | 'vendor' | 'maxBodyBytes' | 'role' | 'onError'
 >;
 
-/** How often events are routed before giving up: subscriptions may change between routing and acceptance, but hardly ever so many times in a row. */
+/** How often events are routed before giving up: subscribers may change between routing and acceptance, but hardly ever so many times in a row. */
 const MAX_ROUTINGS = 5;
 
 /** The routing by what exporters of the store choose. That is read when the first event is accepted, and again only when it has changed. */
@@ -90,7 +90,7 @@ export function eventRouting(context: Context): EventRouting {
         };
     }
 
-    /** The current subscriptions. Many publishes at the same time share one read. A read that fails is not remembered. */
+    /** The current subscribers. Many publishes at the same time share one read. A read that fails is not remembered. */
     async function current(): Promise<KnownSubscribers> {
         reading ??= read();
         const mine = reading;
@@ -113,7 +113,7 @@ export function eventRouting(context: Context): EventRouting {
     }
 
     /**
-     * The subscriptions for an event that is accepted in a transaction of the application: those that are known; or, where none are, or where they
+     * The subscribers for an event that is accepted in a transaction of the application: those that are known; or, where none are, or where they
      * have proved to be old (`again`), those that the transaction sees. The common read is begun for later events and not waited for: it needs a
      * connection, and the transaction may have the only one. What the transaction sees is not remembered for others: it may be older than what is
      * known, or may never be committed.
@@ -126,7 +126,7 @@ export function eventRouting(context: Context): EventRouting {
         return await read(tx);
     }
 
-    function recipientsOf(unrouted: UnroutedEvent, subscribers: readonly PreparedSubscriber[], at: Date): readonly ChosenSubscriber[] {
+    function chosenSubscribers(unrouted: UnroutedEvent, subscribers: readonly PreparedSubscriber[], at: Date): readonly ChosenSubscriber[] {
         const event = formatInput(unrouted, at);
         const made = new Map<MessageMaker, FormattedMessage | null>();
         const chosen = subscribers.filter(({ exporter, wants }) => {
@@ -148,7 +148,7 @@ export function eventRouting(context: Context): EventRouting {
         const { revision, subscribers, now } = await (tx === undefined ? current() : currentIn(tx, routings > 1));
         const used = reading;
         const at = reservations.now() ?? now();
-        const newEvents = events.map((event) => newEvent(event, subscribers.length === 0 ? [] : recipientsOf(event, subscribers, at)));
+        const newEvents = events.map((event) => newEvent(event, subscribers.length === 0 ? [] : chosenSubscribers(event, subscribers, at)));
         try {
             return await accept(newEvents, revision === undefined ? {} : { revision });
         } catch (error) {
@@ -163,7 +163,7 @@ export function eventRouting(context: Context): EventRouting {
     return { route: (events, accept, tx) => route(events, accept, tx) };
 }
 
-/** Whether events were not accepted because subscriptions have changed since the events were routed. */
+/** Whether events were not accepted because subscribers have changed since the events were routed. */
 function isRevisionConflict(error: unknown): boolean {
     return error instanceof ScanwireError && error.code === 'CONFLICT' && error.field === 'revision';
 }
@@ -214,9 +214,9 @@ function preparedSubscribers(
     });
 }
 
-function newEvent(event: UnroutedEvent, recipients: readonly ChosenSubscriber[]): NewEvent {
+function newEvent(event: UnroutedEvent, chosen: readonly ChosenSubscriber[]): NewEvent {
     const { id, kind, body, owner, idempotency, orderKey, traceparent } = event;
-    // A notice goes to no export type: only exporters whose subscription names its kind get it.
+    // A notice goes to no export type: only subscribers that name its kind get it.
     const types = isNoticeKind(kind.name) ? [] : typesFor(kind, event.rules);
     return {
         event: { id, kind: kind.name, body },
@@ -224,7 +224,7 @@ function newEvent(event: UnroutedEvent, recipients: readonly ChosenSubscriber[])
         ...(idempotency !== undefined && { idempotency }),
         ...(orderKey !== undefined && { orderKey }),
         ...(traceparent !== undefined && { traceparent }),
-        recipients: { types, ...(recipients.length > 0 && { subscribers: recipients }) },
+        recipients: { types, ...(chosen.length > 0 && { subscribers: chosen }) },
     };
 }
 

@@ -36,7 +36,9 @@ export interface Notices {
     stop(): Promise<void>;
 }
 
-/** Milliseconds: how often notices are read that other processes, or processes that have died, have caused; and the shortest time between two readings. */
+/**
+ * Milliseconds: how often notices are looked for that other processes have caused, dead ones included; and the shortest time between two looks.
+ */
 const POLL_EVERY = 5_000;
 const MIN_INTERVAL = 500;
 
@@ -54,7 +56,7 @@ export function noticesOf(context: NoticesContext): Notices {
     let wanted = false;
     let publishing: Promise<void> = Promise.resolve();
 
-    /** Emits the event to the application. What the application does with it must not disturb publishing. */
+    /** Emits the event of a notice to the application. What the application does with it must not disturb publishing. */
     async function emit({ kind, exporterId, collector, at, failures, failingSince, reason, lastOutcome }: ExporterNotice): Promise<void> {
         const code = lastOutcome?.code ?? null;
         await onEvent({ type: EVENT_TYPES[kind], exporterId, collector, at, failures, failingSince, reason, code });

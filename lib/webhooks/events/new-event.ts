@@ -29,7 +29,10 @@ export interface NewEvent {
     readonly owner?: string | null;
     /** Only where {@link DeliveryStore.idempotent} is true. */
     readonly idempotency?: IdempotencyKey;
-    /** Of the caller's: exporters that are ordered get the events of a key one after another. Only where {@link DeliveryStore.ordered} is true. */
+    /**
+     * A key that the caller has chosen: ordered exporters get the events with the same key one after another. Only where
+     * {@link DeliveryStore.ordered} is true.
+     */
     readonly orderKey?: string;
     /** {@link StoredEvent.traceparent}, for attempts that this process makes. */
     readonly traceparent?: string;
@@ -60,24 +63,24 @@ export interface IdempotencyKey {
 /** To whom an event goes. */
 export type Recipients =
     /**
-     * Among the exporters without a subscription of their own (no owner, kinds, filter or format): all of these types. Among the others:
-     * `subscribers`. The event goes only to exporters that run, and to those that an outcome has stopped, for which it is `held` where the store
+     * Among the exporters that are no subscribers (that have no owner, kinds, filter or format): all of these types. Among the others: `subscribers`.
+     * The event goes only to exporters that run, and to those that an outcome has stopped, for which it is `held` where the store
      * can do so.
      */
     | { readonly types: readonly ExportType[]; readonly subscribers?: readonly ChosenSubscriber[] }
     /** This exporter, running or not, with a single attempt that is never retried: a `test`. */
     | { readonly exporterId: string; readonly message?: FormattedMessage | null };
 
-/** An exporter whose own subscription chose the event, and what it gets. */
+/** A subscriber that the event goes to, and what it gets. Other recipients are not named: they get the event by their type, as it is. */
 export interface ChosenSubscriber {
     readonly exporterId: string;
     /** Null for the event's own body. */
     readonly message: FormattedMessage | null;
 }
 
-/** Exporters with a subscription of their own (an owner, kinds, a filter or a format), as they were at one time. */
+/** The subscribers (exporters with an owner, kinds, a filter or a format), as they were at one time. */
 export interface SubscribedExporters {
-    /** How often subscriptions had been changed. */
+    /** How often subscribers had changed. */
     readonly revision: number;
     /** The store's time. */
     readonly at: Date;

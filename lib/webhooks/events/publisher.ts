@@ -20,8 +20,8 @@ import { isNoticeKind, isSubscribable, kindAmong } from './subscription.ts';
 /** What may be said about an event besides its body. */
 export interface PublishOptions {
     /**
-     * Of an event about an investigation (a case that the application has opened): the set of detection rules that raised it. Exporters of the type
-     * `investigation_legacy` do not get those of `library`.
+     * Of an event about an investigation: the set of detection rules that raised it. Exporters of the type `investigation_legacy` do not get those
+     * of `library`.
      */
     readonly rules?: RuleSet;
     /**

@@ -2,7 +2,7 @@ import { ScanwireError } from '../../errors.ts';
 import { type EventKind, type EventKinds, testEvent } from './event-kinds.ts';
 import { type CompiledFilter, checkFilter, compileFilter, type FailedCondition, type Filter, failedConditions } from './filter.ts';
 
-/** Which events an exporter wants, of those that its export type lets it have. */
+/** Kinds and filter of an exporter: which events it wants, of those that its export type lets it have. */
 export interface Subscription {
     /** Names of event kinds, each in full or with `*` in place of its end; null for every kind but those of notices. */
     readonly kinds: readonly string[] | null;
@@ -10,7 +10,7 @@ export interface Subscription {
     readonly filter: Filter | null;
 }
 
-/** What is asked of an event. */
+/** What a subscription looks at in an event. */
 export interface CandidateEvent {
     readonly kind: string;
     /** Parsed from JSON; read only when a filter asks. */

@@ -2,7 +2,10 @@ import type { ACTIVE_STATES } from '../deliveries/delivery-states.ts';
 import type { Outcome } from '../outcomes/outcome.ts';
 import type { Exporter } from './exporter.ts';
 
-/** How an exporter fares: what changes with its deliveries, tests aside. Times are the store's. */
+/**
+ * How an exporter fares: what changes with its deliveries, tests aside. ({@link RecordedOutcome.health} is what one outcome does to the breaker.)
+ * Times are the store's.
+ */
 export interface ExporterHealth {
     /** When all of this was so. */
     readonly at: Date;
@@ -34,8 +37,8 @@ export const BREAKERS = ['closed', 'open', 'paused', 'recovering'] as const;
 export type Breaker = (typeof BREAKERS)[number];
 
 /**
- * Deliveries that wait for their time or for room. The age of a first try is the time since it was accepted or replayed; that of a retry is the age
- * of its event.
+ * Deliveries that wait for their time or for room. The age of a first try is the time since it was accepted, or replayed by itself; that of a retry is
+ * the age of its event, or the time since it was replayed among many if it was not handed out since.
  */
 export interface Backlog {
     /** A store may stop to count at {@link MAX_COUNTED} first tries of an age, and at as many retries. */
@@ -65,7 +68,7 @@ export const MAX_COUNTED = 10_000;
 
 /** How much there is to do, and how the exporters fare. */
 export interface Overview {
-    /** Deliveries that wait or are on their way (`held` ones are neither); a store may stop to count at the limit that it is given. */
+    /** Active deliveries, which `held` ones are not; a store may stop to count at the limit that it is given. */
     readonly deliveries: Readonly<Record<(typeof ACTIVE_STATES)[number], number>>;
     /** Exporters that do not run, and of those that do how many have a breaker of each state. */
     readonly exporters: Readonly<Record<'stopped' | Breaker, number>>;

@@ -35,7 +35,7 @@ export interface ExporterStore {
     /** How much there is to do; a bounded number of rows is read. Optional. @param limit How many deliveries of each state are counted at most. */
     overview?(limit: number): Promise<Overview>;
     /**
-     * The exporters with a subscription of their own (an owner, kinds, a filter or a format) that are running, or were stopped by an outcome.
+     * The subscribers (exporters with an owner, kinds, a filter or a format) that are running, or were stopped by an outcome.
      * Absent in a store that cannot keep such settings, where they are refused.
      *
      * @param tx As in `DeliveryStore.accept`, whose transaction then sees the same.

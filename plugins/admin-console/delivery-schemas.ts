@@ -192,7 +192,7 @@ export const deliverySchemas: Readonly<Record<DeliveryOperation, OperationSchema
     },
     showEvent: { description: 'An event without its body', params: byId, response: eventSchema },
     eraseEvent: {
-        description: 'Erases the body of an event for good; its unfinished deliveries end as `erased`',
+        description: 'Erases the body of an event for good; its deliveries that have not ended, `held` ones too, end as `erased`',
         params: byId,
         response: eventSchema.keys({ ended: count.description('Deliveries that have ended by this') }).label('ErasedEvent'),
     },

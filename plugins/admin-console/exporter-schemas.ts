@@ -157,7 +157,7 @@ export const exporterSchemas: Readonly<Record<ExporterOperation, OperationSchema
         response: testSchema,
     },
     removeExporter: {
-        description: 'Removes an exporter with its secrets; its unfinished deliveries are cancelled',
+        description: 'Removes an exporter with its secrets; its deliveries that have not ended, `held` ones too, are cancelled',
         params: byId,
         response: Joi.object({ id: id(), removed: yes() }),
     },

@@ -46,7 +46,7 @@ export interface WebhookExporterOptions extends WebhooksSettings, InstanceOption
     readonly stores: WebhookStores;
     /** The collectors that this process sends for; none where workers run elsewhere. */
     readonly collectors?: readonly string[];
-    /** Attempts at once, per collector. */
+    /** Attempts that this process makes at once for each of its collectors. */
     readonly concurrency?: number;
     /** Time for stopping the server's part in sending, in milliseconds; longer than an attempt, or what is being sent is sent again. */
     readonly drainTimeout?: number;

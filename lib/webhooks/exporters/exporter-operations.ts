@@ -72,7 +72,7 @@ export interface Exporters extends ExporterLists, ExporterQuestions {
     resume(id: string): Promise<Exporter>;
     /** Sends a `test` and waits for its outcome. */
     test(id: string, options?: TestOptions): Promise<TestResult>;
-    /** Removes it with its secrets; its unfinished deliveries are cancelled. */
+    /** Removes it with its secrets; its deliveries that have not ended, `held` ones too, are cancelled. */
     remove(id: string): Promise<void>;
     /**
      * Takes a batch of exporters, and seals with the current key of the ring what another key has sealed for them. Once no exporter is left, the

@@ -185,7 +185,7 @@ async function urlPatch(
     };
 }
 
-/** The sealed values that are sent to the receiver and that the changes do not mention. */
+/** The name of the first setting whose sealed value would go to the new URL although the changes do not give it again; undefined for none. */
 function unsettled(before: StoredExporter, changes: ExporterChanges): keyof ExporterChanges | undefined {
     const { headers } = changes;
     if ((headers === undefined || keepsHeaders(headers)) && before.sealedHeaders !== null) {

@@ -32,7 +32,7 @@ export interface ExporterQuestions {
 /** What is said of an event besides its body. */
 export type ExplainOptions = Pick<PublishOptions, 'rules' | 'owner'>;
 
-/** The settings that decide which events an exporter gets, and what is sent of them. */
+/** Settings that decide which events an exporter gets, and what is sent of them; `type`, `legacy` and `owner` of {@link ExporterDraft} do so, too. */
 export const DRAFTED = ['name', 'kinds', 'filter', 'format', 'template', 'formatSecret', 'headers', 'secret', 'signatures'] as const;
 
 /** Settings that are not saved. */

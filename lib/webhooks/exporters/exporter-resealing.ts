@@ -74,7 +74,7 @@ function patchOf(exporter: StoredExporter, resealed: ReadonlyMap<string, string>
     };
 }
 
-/** False when somebody has just changed or removed the exporter; the next round looks at what they have sealed. */
+/** False when somebody has just changed or removed the exporter; the next run from the beginning looks at what they have sealed. */
 async function isPatched(store: ExporterStore, { id }: StoredExporter, patch: ExporterPatch): Promise<boolean> {
     try {
         await store.update(id, patch);

@@ -10,8 +10,9 @@ import {
 
 /*
  * The plain settings of an exporter: they are stored as they are, and whoever sees the exporter sees them. Schemas, columns, flags of the command line,
- * controls of the form and the laws of stores derive from the table here, which stands apart from the schemas because the command line does not load
- * Joi. A new setting is its type and its entry here, a column in a migration, and its label in the texts of the pages.
+ * controls of the console's form and the contract tests of stores (`adapters/contract`) derive from the table here, which stands apart from the schemas
+ * because the command line does not load Joi. A new setting is its type and its entry here, a column in a migration, and its label in the texts of the
+ * admin console.
  */
 
 /** What the plain settings hold. */
@@ -138,7 +139,7 @@ export const PLAIN_SETTINGS: { readonly [Name in SettingName]: PlainSetting<Plai
 /** The names of {@link PLAIN_SETTINGS}, in their order. */
 export const SETTING_NAMES: readonly SettingName[] = Object.keys(PLAIN_SETTINGS) as SettingName[];
 
-/** Those that forms and lists show apart from the others. */
+/** Those that the console's form and lists show apart from the others. */
 const PLACED: readonly SettingName[] = [
     'collector',
     'name',

@@ -56,8 +56,9 @@ export interface Format {
     readonly name: string;
     readonly contentType: string;
     /**
-     * A pure function: the same event and settings give the same bytes, whenever and wherever it is called. It is called once for an event
-     * and an exporter, at acceptance; every attempt sends what came out.
+     * A pure function: the same event and settings give the same bytes, whenever and wherever it is called. It is called at acceptance:
+     * once for an event and all exporters with the format, or for each exporter that has a template; and anew if the event has to be routed again.
+     * Every attempt sends what came out. It is also called when an exporter is saved, and for previews.
      */
     readonly make: (event: FormatEvent, settings: FormatSettings) => Formatted;
     /** The secret, for a format that needs one. */
@@ -212,7 +213,7 @@ export interface FormatterResult {
     readonly body: Buffer;
 }
 
-/** Makes the messages of one exporter. */
+/** Makes the messages of an exporter, or of all that have the same format and no template. */
 export type Formatter = (event: FormatEvent) => FormatterResult;
 
 /**

@@ -12,7 +12,7 @@ const CATEGORY = 2;
 const CLASS = CATEGORY * 1000 + 4;
 
 const CREATE = { id: 1, name: 'Create' } as const;
-/** The class of a `test`, which stands for no real finding. */
+/** The activity of a `test`, which stands for no real finding. */
 const TEST = { id: 99, name: 'Test' } as const;
 
 const SEVERITIES: Readonly<Record<Severity, readonly [id: number, caption: string]>> = {
@@ -84,14 +84,14 @@ interface Parts {
 function partsOf(event: FormatEvent, summary: Summary): Parts {
     const { timestamp: _, title, description, link, severity: __, ...others } = event.body;
     // kept beside a finding that could not carry it as it is
-    const mended = {
+    const originals = {
         ...(summary.title !== title && title !== undefined && { title }),
         ...(summary.text !== description && description !== undefined && { description }),
         ...(summary.link !== link && link !== undefined && { link }),
         ...(summary.severity === 'unknown' && event.body.severity !== undefined && { severity: event.body.severity }),
     };
     if (event.kind !== investigationCreated.name) {
-        return { evidences: [], unmapped: { ...mended, ...others } };
+        return { evidences: [], unmapped: { ...originals, ...others } };
     }
 
     const { investigationId: ___, actors, ...unmapped } = others;
@@ -100,7 +100,11 @@ function partsOf(event: FormatEvent, summary: Summary): Parts {
     const left = (parts: readonly Split[]): readonly Fields[] => parts.map(({ rest }) => rest);
     return {
         evidences: [...users, ...assets].map(({ evidence }) => evidence),
-        unmapped: { ...mended, ...unmapped, ...(isObject(actors) && { actors: { ...actors, users: left(users), assets: left(assets) } }) },
+        unmapped: {
+            ...originals,
+            ...unmapped,
+            ...(isObject(actors) && { actors: { ...actors, users: left(users), assets: left(assets) } }),
+        },
     };
 }
 

@@ -4,10 +4,10 @@ import type { StoredExporter } from '../exporters/exporter.ts';
 import type { FormattedMessage } from './formatted-message.ts';
 import { type Signing, signatureHeaders, type Vendor } from './signature.ts';
 
-/** Additional headers, in the user's order. */
+/** Headers by name and value, in their order. */
 export type HeaderPairs = readonly (readonly [name: string, value: string])[];
 
-/** Additional headers in a change: null keeps the value of the existing header of that name, in upper or lower case. */
+/** Additional headers in a change: null keeps the value of the existing header of that name, whatever its case. */
 export type HeaderChanges = readonly (readonly [name: string, value: string | null])[];
 
 /**

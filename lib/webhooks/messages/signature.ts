@@ -39,7 +39,7 @@ export const BODY_FORMS: Readonly<Record<BodyForm, { readonly suffix: string; re
  *   `id.timestamp.body`. A receiver passes a `whsec_` secret to its library as it is, any other as
  *   `Buffer.from(secret).toString('base64')` (the `standardwebhooks` package: or as it is with `{ format: 'raw' }`, if ASCII).
  *
- * @throws ScanwireError `INVALID_INPUT` when the stored forms are none: the exporter is invalid then.
+ * @throws ScanwireError `INVALID_INPUT` when what is stored is no list, or has an unknown form: the exporter is invalid then.
  */
 export function signatureHeaders({ forms, secrets, vendor, body, id, timestamp }: Signing): HeaderPairs {
     if (!Array.isArray(forms) || !forms.every((form) => SIGNATURE_FORMS.includes(form))) {

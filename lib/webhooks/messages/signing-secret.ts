@@ -23,7 +23,7 @@ export function generateSecret(random: (size: number) => Uint8Array = randomByte
 /**
  * The user's own secret, as it is: receivers that exist already may hold it, so its strength is not judged. It has 1 to 512
  * visible characters, with spaces inside at most; one that starts with `whsec_` goes on with padded base64 of at least 24 bytes,
- * for else two receivers could read it in two ways.
+ * since otherwise two receivers could read it in two ways.
  *
  * @throws ScanwireError `INVALID_INPUT`, field `secret`, never with the secret.
  */

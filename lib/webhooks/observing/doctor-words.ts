@@ -33,7 +33,7 @@ export type FindingCode =
     | 'disk_free'
     | 'disk_full';
 
-/** The words of each finding that needs no receiver. The pages say the same in their language. */
+/** The words of each finding that needs no receiver. The admin console says the same in its languages. */
 export const FINDING_WORDS: { readonly [Code in FindingCode]: FindingWords } = {
     store_answers: words('% answers'),
     store_unusable: words(

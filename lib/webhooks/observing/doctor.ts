@@ -11,7 +11,7 @@ import { type Finding, found } from './finding.ts';
 import type { Readiness } from './readiness.ts';
 import { receiverFindings } from './receiver-steps.ts';
 
-/** What was found, in an order in which every part needs the ones before it. */
+/** What was found, part by part. Without the store nothing else is looked at. */
 export interface Diagnosis {
     /** Whether nothing is wrong; warnings do not count. */
     readonly healthy: boolean;

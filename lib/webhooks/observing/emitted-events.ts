@@ -5,7 +5,7 @@ import type { WebhooksContext } from '../webhooks-context.ts';
 /**
  * Emitted by the process that has recorded the outcome of an attempt. A `failed` delivery is tried again, an `exhausted` one is not. `poisoned`
  * is emitted by the process that has set the delivery aside, after attempts whose processes ended. Nothing is emitted for an outcome that came
- * too late, and nothing is emitted twice. An event may be missed, if a process ends in between; the rows have everything.
+ * too late, and nothing is emitted twice. An emitted event may be missed, if a process ends in between; the rows have everything.
  */
 export interface DeliveryEvent extends Pick<Outcome, 'code' | 'status' | 'detail' | 'certificate'> {
     readonly type: (typeof DELIVERY_EVENTS)[number];
@@ -23,7 +23,7 @@ export interface DeliveryEvent extends Pick<Outcome, 'code' | 'status' | 'detail
     readonly duration: number;
     /**
      * Milliseconds from the acceptance of the event to the end of the attempt, including the time for which the delivery was `held`. Null when an
-     * earlier attempt was `interrupted`, when the delivery was replayed, and when it is `poisoned`.
+     * earlier attempt was `interrupted`, when the delivery was replayed after an attempt, and when it is `poisoned`.
      */
     readonly latency: number | null;
 }
@@ -45,10 +45,10 @@ export interface ExporterEvent {
     readonly code: OutcomeCode | null;
 }
 
-/** Names of the events about exporters. */
+/** Types of the emitted events about exporters. */
 export const EXPORTER_EVENTS = ['exporter.failing', 'exporter.stopped', 'exporter.recovered'] as const;
 
-/** What is emitted for an event that was accepted for the first time, by the process that published it. */
+/** Emitted for an event that was accepted for the first time, by the process that published it. */
 export interface AcceptanceEvent {
     readonly type: 'event.accepted';
     readonly eventId: string;
@@ -59,15 +59,15 @@ export interface AcceptanceEvent {
     readonly inTransaction: boolean;
 }
 
-/** What is emitted to `onEvent`, a function of the application; it is sent to no receiver. */
+/** An emitted event: what `onEvent`, a function of the application, is called with. It is sent to no receiver. */
 export type WebhookEvent = DeliveryEvent | AcceptanceEvent | ExporterEvent;
 
-/** Names of the events about deliveries. */
+/** Types of the emitted events about deliveries. */
 export const DELIVERY_EVENTS = ['delivery.delivered', 'delivery.failed', 'delivery.exhausted', 'delivery.poisoned'] as const;
 
 const EVENT_TYPES = { delivered: 'delivery.delivered', exhausted: 'delivery.exhausted', pending: 'delivery.failed' } as const;
 
-/** What is emitted for an outcome that was recorded. */
+/** The emitted event of an outcome that was recorded. */
 export function deliveryEvent(claim: Claim, { outcome, next }: RecordedOutcome): DeliveryEvent {
     const { deliveryId, event, exporter, attempt, attemptSinceReplay, singleAttempt, claimedAt } = claim;
     const { code, status, detail, timings, certificate } = outcome;

@@ -3,13 +3,13 @@ import { FINDING_WORDS, type FindingCode, filledFinding } from './doctor-words.t
 /** What a diagnosis has found of one part of the deployment, or of one step to a receiver. (Findings of scans are another thing: `lib/inventory`.) */
 export interface Finding {
     /**
-     * What was looked at; `names` are the host names of all receivers. Only the command line adds `disk`. For a receiver these are the steps
-     * `resolve`, `connect`, `tls`, `certificate`, `first byte`, `answer`; and `settings` or `access token` where one of these kept the receiver from
-     * being called.
+     * What was looked at; `names` are the host names of the receivers of running exporters, 50 at most. Only the command line adds `disk`. For a
+     * receiver these are the steps `resolve`, `connect`, `tls`, `certificate`, `first byte`, `answer`; and `settings` or `access token` where one of
+     * these kept the receiver from being called.
      */
     readonly part: FindingPart;
     readonly state: (typeof FINDING_STATES)[number];
-    /** The finding as a code, for programs and for pages in other languages; absent for the steps to a receiver. */
+    /** The finding as a code, for programs and for the admin console in other languages; absent for the steps to a receiver. */
     readonly code?: FindingCode;
     /** What is filled into the words of the code. */
     readonly values?: readonly string[];

@@ -125,7 +125,7 @@ function heardBy(client: Client, registry: Prometheus.Registry, perExporter: boo
     });
     const latency = new client.Histogram({
         name: 'scanwire_delivery_latency_seconds',
-        help: 'From the acceptance of an event until a receiver took it; tests and replays aside',
+        help: 'From the acceptance of an event until a receiver took it; tests aside, and what was interrupted, or replayed after an attempt',
         buckets: LATENCIES,
         registers,
     });
@@ -177,7 +177,7 @@ function certificateGauge(client: Client, registry: Prometheus.Registry, options
 
     const gauge: Prometheus.Gauge = new client.Gauge({
         name: 'scanwire_receiver_certificate_expiry_timestamp_seconds',
-        help: 'When the first certificate of a receiver ends that this process has connected to within a day, in seconds since 1970',
+        help: 'The earliest end of a certificate, among the receivers that this process has connected to within a day, in seconds since 1970',
         labelNames: perExporter ? ['exporter'] : [],
         registers: [registry],
         collect() {
@@ -229,7 +229,7 @@ function addGauges(client: Client, registry: Prometheus.Registry, { source, onEr
         }
     };
 
-    gauge('scanwire_deliveries', 'Deliveries that have not ended, by state', ['state'], countedBy('deliveries', ACTIVE_STATES));
+    gauge('scanwire_deliveries', 'Deliveries that wait or are on their way, by state', ['state'], countedBy('deliveries', ACTIVE_STATES));
     gauge('scanwire_exporters', 'Exporters by state of their breaker, or stopped', ['state'], countedBy('exporters', EXPORTER_STATES));
     gauge('scanwire_sending_processes', 'Processes that send and are alive', [], async (made) => {
         const overview = await counted();

@@ -24,7 +24,7 @@ import { addDrainTimeout, type Running, untilStopped } from '../until-stopped.ts
 export function define(self: Command): void {
     performing(self, worker);
     self.requiredOption('--collector <name>', 'collector to send for, repeatable', repeated)
-        .option('--concurrency <n>', 'attempts under way at once, per collector', wholeNumber(1, CONCURRENCY.max), CONCURRENCY.byDefault)
+        .option('--concurrency <n>', 'attempts at once, for each of its collectors', wholeNumber(1, CONCURRENCY.max), CONCURRENCY.byDefault)
         .option('--config <file>', 'ES module whose default export are the options of the host');
     addMetrics(self);
     addDrainTimeout(self);

@@ -47,8 +47,8 @@ export interface WebhooksSettings extends OwnerSettings {
      */
     readonly stopAfter?: number;
     /**
-     * Milliseconds for which a delivery is kept after it has ended, at least a day; null for ever. An event is removed a day later than its last
-     * delivery. Default 30 days.
+     * Milliseconds for which a delivery is kept after it has ended, at least a day; null for ever. An event is removed once it is a day older than
+     * that and none of its deliveries is left. Default 30 days.
      */
     readonly keepFor?: number | null;
     /** Whether the beginning of what a receiver answers is kept, beside an attempt that was no 2xx, with what is secret masked. True by default. */
@@ -74,7 +74,10 @@ export interface WebhooksOptions extends WebhookStores, WebhooksSettings {
     /** 0 to 1, as `Math.random`. */
     readonly random?: () => number;
     readonly newId?: () => string;
-    /** Resolves after this many milliseconds. It is used between the calls that try to record an outcome, and those that poll for the outcome of a `test`. */
+    /**
+     * Resolves after this many milliseconds. It is used between the calls that try to record an outcome, and those that poll for the outcome of a
+     * `test`; and where a change, pause or removal of an exporter, or an erasure, waits until nothing begins any more with what was before.
+     */
     readonly sleep?: (milliseconds: number) => Promise<void>;
     /** Receives every failure of store and queue that is tried again later. */
     readonly onError?: (error: Error) => void;
@@ -169,7 +172,7 @@ export interface CloseOptions {
 
 /** How a process sends. */
 export interface WorkerOptions {
-    /** Attempts at once, per collector. Default 400. */
+    /** Attempts that this process makes at once for each of its collectors. Default 400. */
     readonly concurrency?: number;
 }
 
@@ -195,7 +198,7 @@ export function drainWarning(drainTimeout: number, attemptTimeout: number): stri
 /** Milliseconds that a stop keeps for recording outcomes. */
 const OUTCOME_MARGIN = 1_000;
 
-/** Attempts at once, per collector. */
+/** Attempts that a process makes at once for each of its collectors. */
 export const CONCURRENCY: { readonly byDefault: number; readonly max: number } = { byDefault: SHARES.defaultSlots, max: 5000 };
 
 /** The rules of what `Webhooks.work` takes, with their defaults. */

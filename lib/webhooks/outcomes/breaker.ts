@@ -3,7 +3,7 @@ export interface BreakerRules {
     /**
      * Consecutive failures from which on its breaker is open: one probe at a time. Of failures that overlap only one counts, so that 400 attempts
      * that fail together count once: a failure is not counted when its attempt began before the last counted failure was recorded or, once the
-     * breaker is open, before the next probe was due.
+     * breaker is open, before the probe that was last scheduled became due.
      */
     readonly after: number;
     /** Until the first probe; doubled for each further one that fails, up to the maximum. */

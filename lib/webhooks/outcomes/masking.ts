@@ -1,7 +1,7 @@
 /** Stands for what must not be shown. */
 export const MASK = '***';
 
-/** Secrets are looked for in all encodings. A secret that is shorter than this many characters could not be told from other text. */
+/** In what was decoded from base64 or hexadecimal, secrets shorter than this are not looked for: they could not be told from other bytes. */
 const MIN_ENCODED = 4;
 /** A secret shorter than this is not masked beside a letter or a digit: there it is part of another word. */
 const MIN_ANYWHERE = 8;

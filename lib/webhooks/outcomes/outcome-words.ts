@@ -8,7 +8,7 @@ export interface OutcomeWords {
     readonly advice: string | null;
 }
 
-/** What each code means, and what to do about it. `docs/outcomes.md` says the same, and so do the pages and the doctor. */
+/** What each code means, and what to do about it. `docs/outcomes.md` says the same, and so do the admin console and the doctor. */
 export const OUTCOME_WORDS: { readonly [Code in OutcomeCode]: OutcomeWords } = {
     delivered: words('The receiver answered with a 2xx status', null),
     interrupted: words(

@@ -1,8 +1,8 @@
 import { CodedError } from '../../errors.ts';
 
 /**
- * What an attempt came to. `delivered` is any 2xx in time, `interrupted` a failure on our side (a fault), which says nothing of the receiver;
- * everything else is a failure. `outcome-words.ts` says what each one means.
+ * What an attempt came to. `delivered` is any 2xx in time, `interrupted` (a fault) says nothing of the receiver; everything else is a failure.
+ * `outcome-words.ts` says what each one means.
  */
 export const OUTCOME_CODES = [
     'delivered',

@@ -51,7 +51,7 @@ export interface AccessTokensOptions {
 }
 
 interface CachedToken {
-    /** Everything with which the token was asked for, and for whom, as one text. */
+    /** SHA-256 digest of everything with which the token was asked for, and for whom. */
     readonly use: string;
     readonly token: string;
     readonly endsAt: number;

@@ -2,7 +2,8 @@
 export interface ByteBudget {
     /**
      * How many bytes the exporter may take now: at least those of the largest body, or 0 while it has to wait. An exporter that holds nothing
-     * waits until the largest body fits. One that holds bytes waits until it holds fewer than would be left free if it took the largest body too.
+     * waits until the largest body fits. One that holds bytes waits until two largest bodies fit, and until it holds fewer bytes than would be left
+     * free if it took the largest body too.
      *
      * @param expected Bytes that are on nobody's account yet, but may come. None by default.
      */

@@ -31,7 +31,8 @@ const BYTES_OF_TESTS = 65_536;
 
 /**
  * Milliseconds for which a receiver is left alone that does not say for how long. A `Retry-After` of less than a second counts as none: as it is in
- * whole seconds, it is 0 or a date that has passed. One POST would follow right after the other, each using up a try of another delivery.
+ * whole seconds, it is 0 or a date that has passed. If it were heeded, POSTs would follow each other at once, and each would use up a try of another
+ * delivery.
  */
 const DEFAULT_PAUSE: number = FIRST_PROBE;
 const MIN_PAUSE = 1_000;
@@ -145,7 +146,7 @@ export function deliveryWorker(context: WebhooksContext): (collector: string, co
         }
     }
 
-    /** Emits an event to the application. What the application does with it must not disturb sending. */
+    /** Emits the event of an outcome to the application. What the application does with it must not disturb sending. */
     async function emit(event: DeliveryEvent): Promise<void> {
         await context.onEvent(event);
     }

@@ -18,8 +18,9 @@ const PATIENCE = 150;
 export type ReadAhead = (handedOut: readonly HandedOut[]) => Promise<void>;
 
 /**
- * Reads all of them in one statement. Otherwise each would be read by itself when its turn comes, in competition with new events. What could not be
- * read ahead is still read when its turn comes: where memory is short, where the store has failed or is slow, and where another process sends it.
+ * Reads, in one statement, those of the first {@link BATCH} for the collectors of this process that have a reservation, unless it is only one.
+ * Otherwise each would be read by itself when its turn comes, in competition with new events. What was not read ahead is still read when its turn
+ * comes: also where memory is short, where the store has failed or is slow, and where another process sends it.
  */
 export function readingAhead({
     deliveries,

@@ -17,7 +17,8 @@ export interface TrustedHandshake extends Pick<HandshakeOptions, 'socket' | 'hos
 /**
  * Secures a connection and judges the certificate before a byte of the request is written.
  *
- * - `strict`: chain to a root that the context trusts, Node's unless it has others, dates, name. `NODE_TLS_REJECT_UNAUTHORIZED` has no say.
+ * - `strict`: the dates, the name, and a chain to a trusted root, one of the context's own, else one of Node's, must be right.
+ *   `NODE_TLS_REJECT_UNAUTHORIZED` has no say.
  * - `self-signed`: also a certificate signed by its own key, and a chain that ends in a self-signed root among the certificates
  *   presented. Signatures, dates and name must be right all the same.
  * - `all`: any certificate.

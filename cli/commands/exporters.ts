@@ -11,7 +11,7 @@ import {
     plainText,
     SETTING_NAMES,
     type SettingName,
-    UNPLACED_SETTINGS,
+    SHOWN_TOGETHER,
 } from '../../lib/webhooks/exporters/plain-settings.ts';
 import type { ReceiverWarning } from '../../lib/webhooks/exporters/receiver-url.ts';
 import { EXPORT_TYPES, RULE_SETS, type RuleSet } from '../../lib/webhooks/setting-values.ts';
@@ -253,7 +253,7 @@ function exporterFacts(exporter: Exporter, more: readonly Fact[] = []): readonly
         ...more,
         ['State', exporter.stopReason === null ? exporter.state : `${exporter.state}: ${exporter.stopReason}`],
         ['Paused', exporter.pausedAt === null ? '' : `since ${utcTime(exporter.pausedAt)}`],
-        ...plain('collector', ...UNPLACED_SETTINGS),
+        ...plain('collector', ...SHOWN_TOGETHER),
         ['Ordered', exporter.ordered ? `by order key; after one that failed for good: ${exporter.afterExhausted}` : ''],
         ['Type', type],
         ['Owner', owner ?? ''],

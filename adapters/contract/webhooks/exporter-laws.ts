@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { PLAIN_SETTINGS, type PlainSettings, UNPLACED_SETTINGS } from '../../../lib/webhooks/exporters/plain-settings.ts';
+import { PLAIN_SETTINGS, type PlainSettings, SHOWN_TOGETHER } from '../../../lib/webhooks/exporters/plain-settings.ts';
 import { assertFields, only, present } from '../assertions.ts';
 import type { Laws } from '../register-laws.ts';
 import { at, sampleOutcome, success, unlikeDefault, type WebhookBench } from './fixture.ts';
@@ -32,8 +32,8 @@ const FULL = {
 } as const;
 
 /** Of the plain settings that no other laws are about, something else than what each is by default, and that. */
-const SET: Partial<PlainSettings> = Object.fromEntries(UNPLACED_SETTINGS.map((name) => [name, unlikeDefault(PLAIN_SETTINGS[name])]));
-const UNSET: Partial<PlainSettings> = Object.fromEntries(UNPLACED_SETTINGS.map((name) => [name, PLAIN_SETTINGS[name].byDefault]));
+const SET: Partial<PlainSettings> = Object.fromEntries(SHOWN_TOGETHER.map((name) => [name, unlikeDefault(PLAIN_SETTINGS[name])]));
+const UNSET: Partial<PlainSettings> = Object.fromEntries(SHOWN_TOGETHER.map((name) => [name, PLAIN_SETTINGS[name].byDefault]));
 
 /** Exporters as they are stored, changed and removed. */
 export const exporterLaws: Laws<WebhookBench> = {

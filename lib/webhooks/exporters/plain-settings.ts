@@ -140,7 +140,7 @@ export const PLAIN_SETTINGS: { readonly [Name in SettingName]: PlainSetting<Plai
 export const SETTING_NAMES: readonly SettingName[] = Object.keys(PLAIN_SETTINGS) as SettingName[];
 
 /** Those that the console's form and lists show apart from the others. */
-const PLACED: readonly SettingName[] = [
+const SHOWN_APART: readonly SettingName[] = [
     'collector',
     'name',
     'trust',
@@ -154,7 +154,7 @@ const PLACED: readonly SettingName[] = [
 ];
 
 /** The others, which stand together there. */
-export const UNPLACED_SETTINGS: readonly SettingName[] = SETTING_NAMES.filter((name) => !PLACED.includes(name));
+export const SHOWN_TOGETHER: readonly SettingName[] = SETTING_NAMES.filter((name) => !SHOWN_APART.includes(name));
 
 /** Something for each plain setting. */
 export function byPlainSetting<T>(make: (setting: PlainSetting, name: SettingName) => T): Readonly<Record<SettingName, T>> {

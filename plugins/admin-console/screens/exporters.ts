@@ -1,6 +1,6 @@
 import { ScanwireError } from '../../../lib/errors.ts';
 import type { Exporter } from '../../../lib/webhooks/exporters/exporter.ts';
-import { type SettingName, UNPLACED_SETTINGS } from '../../../lib/webhooks/exporters/plain-settings.ts';
+import { type SettingName, SHOWN_TOGETHER } from '../../../lib/webhooks/exporters/plain-settings.ts';
 import type { ReceiverWarning } from '../../../lib/webhooks/exporters/receiver-url.ts';
 import { generateSecret } from '../../../lib/webhooks/messages/signing-secret.ts';
 import type { Output } from '../operations.ts';
@@ -288,7 +288,7 @@ function factsOf(exporter: Exporter, texts: Texts): readonly (readonly [string, 
         [t.type, t.types[type]],
         ...plain('trust'),
         [t.headers, headerNames.join(', ')],
-        ...plain('kinds', 'filter', 'format', 'signatures', ...UNPLACED_SETTINGS),
+        ...plain('kinds', 'filter', 'format', 'signatures', ...SHOWN_TOGETHER),
         [t.authentication, authentication.map((part) => t.authentications[part].title).join(', ')],
         [t.owner, owner ?? ''],
     ];

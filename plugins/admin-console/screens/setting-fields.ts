@@ -6,7 +6,7 @@ import {
     type PlainSettings,
     plainText,
     type SettingName,
-    UNPLACED_SETTINGS,
+    SHOWN_TOGETHER,
 } from '../../../lib/webhooks/exporters/plain-settings.ts';
 import { FormFault, filled, type Texts } from './languages.ts';
 import type { Templates } from './renderer.ts';
@@ -117,7 +117,7 @@ const CONTROLS: Readonly<Record<PlainSetting['as'], string>> = {
     choices: 'choices',
 };
 
-/** What the controls of the settings show: of each by its name, and of those in a row that no form has a place for. */
+/** What the controls of the settings show: of each by its name, and in a row of those that are shown together. */
 export function settingControls(values: TypedSettings, texts: Texts): object {
     const words = choiceWords(texts);
     const labels = texts.exporters;
@@ -130,7 +130,7 @@ export function settingControls(values: TypedSettings, texts: Texts): object {
         label: labels[name],
         hint: hints[`${name}Hint`] ?? null,
     }));
-    return { settings, others: UNPLACED_SETTINGS.map((name) => settings[name]) };
+    return { settings, others: SHOWN_TOGETHER.map((name) => settings[name]) };
 }
 
 /** A setting of an exporter as its page lists it, with its label; the text is empty for what is unset. */

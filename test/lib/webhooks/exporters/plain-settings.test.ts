@@ -15,7 +15,7 @@ import {
     type PlainSettings,
     SETTING_NAMES,
     type SettingName,
-    UNPLACED_SETTINGS,
+    SHOWN_TOGETHER,
 } from '../../../../lib/webhooks/exporters/plain-settings.ts';
 import { texts } from '../../../../plugins/admin-console/screens/texts.ts';
 import { plugin as restApiV2 } from '../../../../plugins/rest-api-v2/index.ts';
@@ -83,7 +83,7 @@ t.test('the form takes each, a store keeps it, and the form, the page and the AP
         );
     }
     const { html } = await visitor.get(at);
-    for (const name of UNPLACED_SETTINGS) {
+    for (const name of SHOWN_TOGETHER) {
         t.match(html, `<dt>${texts.exporters[name]}</dt>`, `the page lists ${name}`);
     }
 

@@ -34,7 +34,7 @@ export interface Concurrency {
     readonly silentAfter?: number;
     /** Maximum number of runs at once, with those that are silent. */
     readonly runsWithSilent?: number;
-    /** Whether who comes when a run may begin shares it with all that come before the code that runs then has ended, not with nobody. */
+    /** Whether an item that may run at once waits for the end of the code that adds it, so that all that is added until then shares the run. */
     readonly sharesMoment?: boolean;
 }
 

@@ -6,9 +6,11 @@
  * - deployment: all processes that share one store and its settings; member: a process, as one of them (`deployment-settings.ts`)
  * - collector: a named pool of workers, for example those inside a customer's network; every exporter belongs to one, and only its workers send for
  *   the exporter (`sending/collector-workers.ts`)
- * - worker: a process with the role `worker`, which only sends; or what sends for one collector within a process (`sending/delivery-worker.ts`)
+ * - worker: a process with the role `worker`, which hands out, sends and sweeps as a host does, but takes the settings that a host has stored, and
+ *   removes no old rows; or what sends for one collector within a process (`sending/delivery-worker.ts`)
  * - vendor: the name under which messages are sent, as in `X-<vendor>-Event` (`messages/signature.ts`)
  * - receiver: the server that an exporter's URL leads to; trust: how far its certificate is checked (`setting-values.ts`)
+ * - operator: who runs the deployment, as opposed to an owner; the operators of a filter are `=`, `in` and the like (`events/filter.ts`)
  * - pages: those of the admin console (`plugins/admin-console`)
  *
  * What is sent:
@@ -19,8 +21,8 @@
  * - type (export type): which investigations an exporter may get (`setting-values.ts`)
  * - subscription: kinds and filter of an exporter, by which it chooses events (`events/subscription.ts`); an event is routed to all exporters that
  *   choose it
- * - subscriber: an exporter with an owner, kinds, a filter or a format, so that each event is decided for it by itself; all others get events by their
- *   type alone; recipient: an exporter that an event goes to, subscriber or not (`events/new-event.ts`)
+ * - subscriber: an exporter with an owner, kinds, a filter or a format, so that each event is decided for it alone; all others get events by their
+ *   type only; recipient: an exporter that an event goes to, subscriber or not (`events/new-event.ts`)
  * - revision: how often subscribers have changed; an event that was routed by an older revision is routed again
  * - format: the form of a body, for example `slack`; template: a format that a person has written; message: what a format has made of an
  *   event, or its own body, with the headers (`messages/formatted-message.ts`); signature form: how the signature is written (`messages/signature.ts`)
@@ -30,12 +32,13 @@
  * - taken: what a receiver has answered with a 2xx in time
  * - fault: the outcome `interrupted`, which says nothing of the receiver: the claim of the attempt ran out; its process stopped, died or had an
  *   unforeseen error; or meanwhile its exporter was removed, its event erased, or an earlier attempt of its delivery taken
- * - try: an attempt that counts in the retry schedule, which is any but an interrupted one; first try: a delivery that waits for its first try since it
- *   was accepted, or replayed by itself; retry: one that waits for a later try, or was replayed among many
+ * - try: an attempt that counts in the retry schedule, which is any but an interrupted one; first try (said of the delivery): one that waits for its
+ *   first try since it was accepted, or replayed singly; retry (said of the delivery): one that waits for a later try, or was replayed among many
  * - test: an event for one exporter alone, sent when that is changed, or when somebody asks for it
  * - single attempt: all that a delivery with a `test` gets, whatever comes of it
  * - ended: in a final state; active: `pending`, `queued` or `sending`. A `held` delivery is neither (`deliveries/delivery-states.ts`)
- * - held: accepted for an exporter that an outcome has stopped; sent once it is replayed
+ * - held: accepted for an exporter that an outcome has stopped; sent once it is replayed. The flag `holds` of a store is about this state; `hold` of
+ *   `afterExhausted` is not, but about order keys that wait (`setting-values.ts`)
  * - order key: what events have in common that an ordered exporter gets one after another; a delivery blocks its key while later ones wait for it
  * - exhausted: has had all tries of its schedule, or failed in a way that is not tried again
  * - poisoned: set aside, since its attempts seem to end the processes that make them
@@ -64,8 +67,8 @@
  *   has an exporter wait (`pausedAt`). An exporter of which either is true is paused
  * - generation: of the deployment, how often its settings have changed (`deployment-settings.ts`); of an exporter, a number that rises with every
  *   change that decides what is sent to its receiver, or whether
- * - sealed: encrypted for one exporter by the key ring; unsealed only to send or to show it; sealing context: a text that names what it was sealed
- *   for, without which it cannot be unsealed
+ * - sealed: encrypted for one exporter by the key ring; unseal, or open: decrypt; reseal, or seal anew: seal with the ring's current key what another
+ *   key has sealed; sealing context: a text that names what it was sealed for, without which it cannot be unsealed
  * - body memory: how many bytes of bodies a process may hold at once, which its byte budget shares among exporters; allowance: what of it an
  *   exporter may take now (`sending/byte-budget.ts`)
  */

@@ -97,7 +97,7 @@ export interface HeldClaim {
     readonly expiresAt: Date;
 }
 
-/** 0: a single attempt that is never retried, 1: first try since it was accepted, or replayed by itself, 2: retry, or replayed among many. */
+/** 0: a single attempt that is never retried, 1: first try since it was accepted, or replayed singly, 2: retry, or replayed among many. */
 export type Priority = 0 | 1 | 2;
 
 /** A delivery with its attempts; `collector` is the exporter's when it was accepted or cancelled, for the time after a removal. */

@@ -18,7 +18,7 @@ import { type Row, type Time, withDates } from '../database.ts';
 
 /**
  * How exporters fare. `$1` are their ids, `$2` is a JSON array of ages, `$3` how many are counted at most. A first try is due when it is
- * accepted, or replayed by itself, so that first tries of an age lie side by side in the index of waiting deliveries. For a retry the event has
+ * accepted, or replayed singly, so that first tries of an age lie side by side in the index of waiting deliveries. For a retry the event has
  * to be looked up, unless it belongs to a replay and has not been queued since.
  */
 const HEALTH = `

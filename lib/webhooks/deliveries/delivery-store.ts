@@ -67,7 +67,7 @@ export interface HandedOut {
 /** What a dispatch has done. */
 export interface DispatchResult {
     readonly handedOut: readonly HandedOut[];
-    /** Exporters for whose attempts due deliveries of exporters that run and are not paused wait: when one ends, some of these may be handed out. */
+    /** Exporters for which the end of an attempt may unblock due deliveries that were left, but not those of stopped or paused exporters. */
     readonly waitsFor: readonly string[];
 }
 

@@ -37,7 +37,7 @@ export const BREAKERS = ['closed', 'open', 'paused', 'recovering'] as const;
 export type Breaker = (typeof BREAKERS)[number];
 
 /**
- * Deliveries that wait for their time or for room. The age of a first try is the time since it was accepted, or replayed by itself; that of a retry is
+ * Deliveries that wait for their time or for room. The age of a first try is the time since it was accepted, or replayed singly; that of a retry is
  * the age of its event, or the time since it was replayed among many if it was not handed out since.
  */
 export interface Backlog {

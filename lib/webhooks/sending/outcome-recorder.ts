@@ -55,7 +55,8 @@ const LONG_WAIT = { part: 1 / 20, max: 100 } as const;
 
 /**
  * Milliseconds for which a quick success waits for others if it is the first try of its schedule but not the first attempt: the delivery was
- * replayed, or all attempts before were interrupted. That of a later try does not wait: in a slow start, more may be sent after it.
+ * replayed, or all attempts before were interrupted. Such a delivery is late already, so that nobody is harmed. The success of a later try does not
+ * wait: in a slow start, more may be sent after it.
  */
 const LATE_ANYWAY = 25;
 

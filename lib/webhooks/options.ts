@@ -84,8 +84,9 @@ export interface WebhooksOptions extends WebhookStores, WebhooksSettings {
     /** Told, as a sentence, of what is wrong but keeps nothing from working. By default the process emits a warning. */
     readonly onWarning?: (message: string) => void;
     /**
-     * Called with every event that this process has accepted, every outcome that it has recorded, and what became of exporters. What it throws
-     * goes to `onError`.
+     * Called with every event that was published in this process and accepted for the first time, but not with tests and notices; with every
+     * outcome that it has recorded in time, but not of deliveries that no worker can send; with deliveries that it has set aside as poisoned; and
+     * with what became of exporters. What it throws goes to `onError`.
      */
     readonly onEvent?: (event: WebhookEvent) => void | Promise<void>;
     /** `host` by default: `start` keeps the settings in the store. */

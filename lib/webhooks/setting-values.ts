@@ -35,7 +35,7 @@ export type SignatureForm = (typeof SIGNATURE_FORMS)[number];
 
 /**
  * What becomes of messages of an order key after one that is `exhausted` or `poisoned`: they go on (`skip`), or wait until somebody has
- * replayed that one, or erased its event (`hold`).
+ * replayed or discarded that one, or erased its event (`hold`).
  */
 export const AFTER_EXHAUSTED = ['skip', 'hold'] as const;
 

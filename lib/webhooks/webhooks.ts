@@ -316,8 +316,8 @@ function shortenable({ monotonic, onError }: Required<WebhooksOptions>, stop: (w
 }
 
 /**
- * Reports a clock that differs from the store's. Nothing here depends on the clock of this process, but its log is then hard to compare with
- * those of others.
+ * Reports a clock that differs from the store's. The clock of this process judges certificates, and `Retry-After` dates of answers without a
+ * `Date`; and its log is hard to compare with those of others.
  */
 function reportClockDifference(storeTime: Date, onError: (error: Error) => void): void {
     const difference = Date.now() - storeTime.getTime();

@@ -1,7 +1,8 @@
 import type { Delivery } from './delivery-store.ts';
 
 /**
- * - `pending`: waits for its time (`dueAt`) and for room in its exporter's window.
+ * - `pending`: waits for its time (`dueAt`), or for what else dispatch asks: room in its exporter's window, slots, a rate, its order key, a breaker
+ *   that lets it through, an exporter that runs and is not paused.
  * - `queued`: its job is, or is about to be, in the queue.
  * - `sending`: an attempt was claimed and its outcome has not been recorded.
  * - `delivered`, `exhausted` (is not tried again; kept for replay), `poisoned` (its attempts seem to end the processes that make them; kept for
@@ -25,7 +26,7 @@ export const DELIVERY_STATES = [
 /** One of {@link DELIVERY_STATES}. */
 export type DeliveryState = (typeof DELIVERY_STATES)[number];
 
-/** States of active deliveries: those that wait for a time or for room, or are on their way. A `held` one is not active, and has not ended either. */
+/** States of active deliveries: those that wait to be handed out, or are on their way. A `held` one is not active, and has not ended either. */
 export const ACTIVE_STATES = ['pending', 'queued', 'sending'] as const;
 
 /** Whether a delivery was handed out, or an attempt of it was claimed, and has no outcome yet. */

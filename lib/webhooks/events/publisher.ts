@@ -92,7 +92,7 @@ export interface Publisher {
 const MAX_EVENTS = 1_000;
 const MAX_BYTES = 16 * 1024 * 1024;
 
-/** Maximum number of events that share one statement. */
+/** Maximum number of events, each published by a call of its own, that share one statement. Those of one `publishAll` always share one. */
 const BATCH = 100;
 
 const ownerAndKeysSchema: Joi.ObjectSchema<{ owner?: string; idempotencyKey?: string; orderKey?: string }> = Joi.object({

@@ -24,7 +24,7 @@ export interface ChangedExporter {
     readonly warnings: readonly ReceiverWarning[];
 }
 
-/** An exporter that was created, with what only its creator gets to see. */
+/** An exporter that was created, with its signing secret. */
 export interface CreatedExporter {
     readonly exporter: Exporter;
     readonly secret: string;

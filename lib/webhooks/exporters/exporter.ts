@@ -162,7 +162,7 @@ export const configurableSchemas: { readonly [Setting in keyof Required<Exporter
     ...authenticationSchemas,
 };
 
-/** {@link NewExporterSettings} with their defaults; only secrets have none. */
+/** {@link NewExporterSettings} with their defaults; secrets and parts of the authentication have none. */
 export type CheckedExporterSettings = Required<Omit<NewExporterSettings, 'secret' | 'formatSecret' | AuthenticationPart>> &
     Pick<NewExporterSettings, 'secret' | 'formatSecret' | AuthenticationPart>;
 

@@ -10,7 +10,10 @@ import type { StoredExporter } from './exporter.ts';
 /** What a `test` event came to. */
 export interface TestResult {
     readonly deliveryId: string;
-    /** Null when there was no outcome in time: no worker of its collector took it, or this process is being stopped. */
+    /**
+     * Null when there was no outcome in time: it was not waited for, or only for a moment, as by `stop`; no worker of its collector took it;
+     * or this process is being stopped.
+     */
     readonly attempt: AnsweredAttempt | null;
 }
 

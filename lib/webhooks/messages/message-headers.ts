@@ -11,8 +11,9 @@ export type HeaderPairs = readonly (readonly [name: string, value: string])[];
 export type HeaderChanges = readonly (readonly [name: string, value: string | null])[];
 
 /**
- * All headers of a message in order, but those that the sender adds for the connection (`Host`, `Connection`,
- * `Accept-Encoding: identity`, `Content-Length`). The exporter's additional ones come last and cannot stand in for ours.
+ * The headers of a message in order, but those that are added when it is sent: by the sender for the connection (`Host`, `Connection`,
+ * `Accept-Encoding: identity`, `Content-Length`), and after all others `traceparent` and `Authorization`, where they go out. The exporter's
+ * additional ones come last here and cannot stand in for ours.
  *
  * @param kind The event kind, for example `test`.
  * @param format What the body is, and the headers that belong to it.

@@ -44,11 +44,11 @@ export const FINDING_WORDS: { readonly [Code in FindingCode]: FindingWords } = {
     clock_behind: words('The clock of this process is % s behind that of the store'),
     clock_far_ahead: words(
         'The clock of this process is % s ahead of that of the store',
-        'Let both machines take their time from NTP: nothing depends on it but reading logs side by side',
+        'Let both machines take their time from NTP: this process checks certificates, and dates its log, by its own clock',
     ),
     clock_far_behind: words(
         'The clock of this process is % s behind that of the store',
-        'Let both machines take their time from NTP: nothing depends on it but reading logs side by side',
+        'Let both machines take their time from NTP: this process checks certificates, and dates its log, by its own clock',
     ),
     keys_open: words('The key ring opens what is sealed for exporters'),
     keys_missing: words('%', 'Start with the key ring that sealed it; a key that is replaced stays in the ring beside the new one'),

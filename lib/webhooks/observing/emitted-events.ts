@@ -5,7 +5,8 @@ import type { WebhooksContext } from '../webhooks-context.ts';
 /**
  * Emitted by the process that has recorded the outcome of an attempt. A `failed` delivery is tried again, an `exhausted` one is not. `poisoned`
  * is emitted by the process that has set the delivery aside, after attempts whose processes ended. Nothing is emitted for an outcome that came
- * too late, and nothing is emitted twice. An emitted event may be missed, if a process ends in between; the rows have everything.
+ * too late, nor for a delivery that ends because no worker can send it, and nothing is emitted twice. An emitted event may be missed, if a process
+ * ends in between; the rows have everything.
  */
 export interface DeliveryEvent extends Pick<Outcome, 'code' | 'status' | 'detail' | 'certificate'> {
     readonly type: (typeof DELIVERY_EVENTS)[number];

@@ -53,7 +53,7 @@ const optionsSchema: Joi.ObjectSchema<MetricsOptions> = Joi.object<MetricsOption
 
 /** Seconds. An attempt ends after 15 by default and after 30 at most. */
 const DURATIONS = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15, 20, 30];
-/** Seconds, from what is quick to the last retry, which comes after three days. */
+/** Seconds, from what is quick to three days, which is about when the last retry of the default schedule comes. */
 const LATENCIES = [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 15, 60, 300, 1800, 7200, 28_800, 86_400, 259_200];
 
 const EXPORTER_STATES: readonly ('stopped' | Breaker)[] = [...BREAKERS, 'stopped'];

@@ -16,7 +16,7 @@ export interface AttemptPace {
  */
 const TOGETHER = { max: 8, apart: 5 } as const;
 
-/** Maximum number of exporters that are remembered as failing. Beyond it, the one that failed first is forgotten. */
+/** Maximum number of exporters that are remembered as failing. Beyond it, the one whose latest failure is the oldest is forgotten. */
 const MAX_FAILING = 1_000;
 
 /** The pace of a process, in which no exporter has failed yet. */

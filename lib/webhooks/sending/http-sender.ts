@@ -28,7 +28,10 @@ export interface Message {
     readonly owner?: string | null;
     readonly url: string;
     readonly trust: Trust;
-    /** All headers in order, but `Host`, `Connection`, `Accept-Encoding` and `Content-Length`, which are the sender's. */
+    /**
+     * The headers in order, but those that the sender adds: `Host`, `Connection`, `Accept-Encoding`, `Content-Length`, and the `Authorization` of
+     * `authentication`.
+     */
     readonly headers: HeaderPairs;
     /** How the exporter authenticates itself. If any part of it cannot be used, nothing is sent. */
     readonly authentication?: Authentication | null;

@@ -42,7 +42,7 @@ interface CachedEvent {
 /** An event that nobody takes out is dropped after this many milliseconds, or up to twice as many. A delivery that waits for longer is read from the store. */
 export const CACHED_FOR = 2_500;
 
-/** Exporters whose settings are cached; beyond them, those that were added first are forgotten. */
+/** Maximum number of exporters whose settings are cached. Beyond it, those that were read longest ago are forgotten. */
 const MAX_EXPORTERS = 1_000;
 
 /** How long a body is while it is sent. */

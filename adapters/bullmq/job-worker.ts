@@ -22,6 +22,8 @@ export class JobWorker extends Worker<unknown, void, string, IQueueBackend> {
     readonly #limit = this.concurrency;
     #begun = 0;
     #nextLook: NodeJS.Timeout | undefined;
+    /** Whether the last look failed. While the server is away all do, four times a second. */
+    #lookFailed = false;
     /** Looks, and jobs fetched by them, that have not ended. BullMQ's loop knows nothing of them. */
     readonly #beside = new Set<Promise<unknown>>();
 
@@ -47,24 +49,37 @@ export class JobWorker extends Worker<unknown, void, string, IQueueBackend> {
         return !this.hands.mayFetch() || this.#begun >= this.#limit;
     }
 
-    /** Fetches the tests that are next. Where another worker is quicker, it gets what comes after that test: one job, and it looks no further. */
+    /** Of failures that follow one another only the first is reported. */
     async #look(): Promise<void> {
         try {
-            while (this.#mayLook() && isTest(await this.firstWaiting())) {
-                const token = `${this.id}:test`;
-                const job = await this.getNextJob(token, { block: false });
-                if (job === undefined) {
-                    break;
-                }
-
-                this.#goOnBeside(super.processJob(job, token, () => false));
-                if (!isTest(job.id)) {
-                    break;
-                }
+            if (this.#mayLook()) {
+                await this.#fetchTests();
+                this.#lookFailed = false;
+            }
+        } catch (error) {
+            if (!this.#lookFailed) {
+                this.#lookFailed = true;
+                throw error;
             }
         } finally {
             this.#nextLook = undefined;
             this.limitFetching();
+        }
+    }
+
+    /** Fetches those that are next. Where another worker is quicker, it gets what comes after that test: one job, and it looks no further. */
+    async #fetchTests(): Promise<void> {
+        while (this.#mayLook() && isTest(await this.firstWaiting())) {
+            const token = `${this.id}:test`;
+            const job = await this.getNextJob(token, { block: false });
+            if (job === undefined) {
+                break;
+            }
+
+            this.#goOnBeside(super.processJob(job, token, () => false));
+            if (!isTest(job.id)) {
+                break;
+            }
         }
     }
 

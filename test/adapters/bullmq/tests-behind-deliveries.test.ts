@@ -206,3 +206,20 @@ t.test('where another worker is quicker, one delivery at most is fetched a look'
         [0, 1, 2],
     );
 });
+
+t.test('of looks that fail one after the other only the first is reported', async (t) => {
+    let looks = 0;
+    const both = await looking(t, async () => {
+        looks += 1;
+        if (looks !== 4) {
+            throw new Error(`Connection terminated at look ${looks}`);
+        }
+        return 'delivery';
+    });
+    const { errors } = await full(t, both);
+    await until(() => looks === 7, 2 * SOON);
+    t.strictSame(
+        errors.map(({ message }) => message),
+        ['Connection terminated at look 1', 'Connection terminated at look 5'],
+    );
+});

@@ -50,6 +50,19 @@ export const idempotencyLaws: Laws<WebhookBench> = {
         assert.equal(accepted?.deliveries.length, 1, 'the other key is still free');
     },
 
+    async 'keeps no key of an event that was there before without it'(bench) {
+        await bench.addExporter();
+        const stored = sampleEvent();
+        await bench.deliveries.accept([forAll(stored)]);
+        for (const others of [[], [forAll(sampleEvent())]]) {
+            const key = { ...KEY, key: `beside ${others.length}` };
+            await assert.rejects(bench.deliveries.accept([keyed(key, { event: stored }), ...others]), { code: 'CONFLICT' });
+            const accepted = only(await bench.deliveries.accept([keyed(key)]));
+            assert.notEqual(accepted.eventId, stored.id);
+            assert.equal(accepted.deliveries.length, 1);
+        }
+    },
+
     async 'accepts one of many under the same key'(bench) {
         await bench.addExporter();
         const all = (await inParallel(10, () => bench.deliveries.accept([keyed()]))).flat();

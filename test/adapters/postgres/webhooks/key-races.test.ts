@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto';
+import type { PoolClient } from 'pg';
 import t from 'tap';
 import { only, present, until } from '../../../../adapters/contract/assertions.ts';
-import { sampleEvent, WebhookBench } from '../../../../adapters/contract/webhooks/fixture.ts';
+import { forAll, sampleEvent, WebhookBench } from '../../../../adapters/contract/webhooks/fixture.ts';
 import type { NewEvent } from '../../../../lib/webhooks/events/new-event.ts';
 import { migratedPool } from '../../../support/migrated-database.ts';
 import { emptyWebhookStores } from './empty-webhook-stores.ts';
@@ -85,27 +86,96 @@ create function public.wait_for_gate() returns trigger language plpgsql as
     $$ begin perform pg_advisory_lock(83); perform pg_advisory_unlock(83); return null; end $$;
 create trigger waiting after insert on scanwire.idempotency_keys for each statement execute function public.wait_for_gate()`;
 
+/** What comes of an acceptance that has met a key of before, while another transaction does something to the same key and ends. */
+async function acceptedMeanwhile<T>(accept: () => Promise<T>, other: (client: PoolClient) => Promise<unknown>): Promise<T> {
+    await pool.query(WAITING);
+    const client = await pool.connect();
+    try {
+        await client.query('begin');
+        await client.query('select pg_advisory_lock(83)');
+        const accepting = accept();
+        accepting.catch(() => {});
+        await untilWaits('advisory');
+        await other(client);
+        await client.query('select pg_advisory_unlock(83)');
+        await untilWaits('transactionid');
+        await client.query('commit');
+        return await accepting;
+    } finally {
+        client.release(true);
+        await pool.query('drop trigger waiting on scanwire.idempotency_keys; drop function public.wait_for_gate()');
+    }
+}
+
+const OUTDATED = { code: 'CONFLICT', field: 'revision' };
+
+/** What becomes of whoever has the key first, in a transaction that stores no event. */
+const LOSES: Readonly<Record<string, (client: PoolClient, bench: WebhookBench, first: readonly NewEvent[]) => Promise<unknown>>> = {
+    'was refused': async (client, bench, first) => {
+        await t.rejects(bench.deliveries.accept(first, { tx: client, revision: -1 }), OUTDATED);
+    },
+    'left it behind, too': (client) => client.query('update scanwire.idempotency_keys set event_id = $1', [randomUUID()]),
+    'removed it': (client) => client.query('delete from scanwire.idempotency_keys'),
+};
+
 for (const [name, listOf] of Object.entries(LISTS)) {
     t.test(`a key whose event is gone is taken over once, by ${name}`, async (t) => {
         const own = await emptyBench();
         await own.addExporter();
         await leaveBehind(pool);
-        await pool.query(WAITING);
         const first = listOf(keyed());
-        const client = await pool.connect();
-        await client.query('begin');
-        await client.query('select pg_advisory_lock(83)');
-        const accepting = own.deliveries.accept(listOf(keyed()));
-        await untilWaits('advisory');
-        await own.deliveries.accept(first, { tx: client });
-        await client.query('select pg_advisory_unlock(83)');
-        await untilWaits('transactionid');
-        await client.query('commit');
-        client.release();
-        const [repeated] = await accepting;
+        const [repeated] = await acceptedMeanwhile(
+            () => own.deliveries.accept(listOf(keyed())),
+            (client) => own.deliveries.accept(first, { tx: client }),
+        );
         t.equal(present(repeated).eventId, first[0]?.event.id);
         t.equal(present(repeated).deliveries.length, 1);
-        await pool.query('drop trigger waiting on scanwire.idempotency_keys; drop function public.wait_for_gate()');
+    });
+
+    for (const [how, loses] of Object.entries(LOSES)) {
+        t.test(`a key is of whoever waited for another that ${how}, by ${name}`, async (t) => {
+            const own = await emptyBench();
+            await own.addExporter();
+            await leaveBehind(pool);
+            const waiting = listOf(keyed());
+            const [accepted] = await acceptedMeanwhile(
+                () => own.deliveries.accept(waiting),
+                (client) => loses(client, own, listOf(keyed())),
+            );
+            t.equal(present(accepted).eventId, waiting[0]?.event.id);
+            t.equal(present(accepted).deliveries.length, 1);
+            t.strictSame(await own.deliveries.accept([keyed()]), [{ ...accepted, handedOut: [] }], 'and stays so');
+        });
+
+        t.test(`a transaction whose snapshot stays fails behind another that ${how}, by ${name}`, async (t) => {
+            const own = await emptyBench();
+            await own.addExporter();
+            await leaveBehind(pool);
+            const tx = await pool.connect();
+            await tx.query('begin isolation level repeatable read');
+            const accepting = acceptedMeanwhile(
+                () => own.deliveries.accept(listOf(keyed()), { tx }),
+                (client) => loses(client, own, listOf(keyed())),
+            );
+            await t.rejects(accepting, { code: '40001' });
+            await tx.query('rollback');
+            tx.release();
+        });
+    }
+
+    t.test(`a refusal keeps no key, by ${name}`, async (t) => {
+        const own = await emptyBench();
+        await own.addExporter();
+        const stored = sampleEvent();
+        await own.deliveries.accept([{ ...forAll(stored), idempotency: { key: 'of another', digest: 'x' } }]);
+        const before = await eventsOfKeys();
+        await t.rejects(own.deliveries.accept(listOf(keyed()), { revision: -1 }), OUTDATED);
+        t.strictSame(await eventsOfKeys(), before, 'outdated');
+        await t.rejects(own.deliveries.accept(listOf(keyed({ event: stored }))), { code: 'CONFLICT' });
+        t.strictSame(await eventsOfKeys(), before, 'an event that there is');
+        await leaveBehind(pool);
+        await t.rejects(own.deliveries.accept(listOf(keyed()), { revision: -1 }), OUTDATED);
+        t.strictSame(await eventsOfKeys(), before, 'taken over');
     });
 }
 

@@ -111,6 +111,8 @@ async function chosenWay(deliveries: DeliveryStore, exporters: ExporterStore, st
         two.flatMap(({ handedOut }) => handedOut.map((one) => success(holderOf(one), { begunAt }))),
         BREAKER,
     );
+    const again = others.map((one) => ({ ...one, event: sampleEvent() }));
+    await step('repeat two', () => deliveries.accept(again, { handOut: HAND_OUT }));
 }
 
 async function acceptOne(

@@ -32,6 +32,25 @@ const MUTANTS: Mutants = {
     'stores nothing when a key stands for another event': (_, deliveries) => ({
         deliveries: rewriting(deliveries, (one) => withKey(one, (key) => ({ ...key, digest: '' }))),
     }),
+    'keeps no key of an event that was there before without it': (_, deliveries) => {
+        const refused = new Map<string | undefined, string>();
+        return {
+            deliveries: {
+                async accept(newEvents, options) {
+                    const { event, idempotency } = newEvents[0] as NewEvent;
+                    const eventId = refused.get(idempotency?.key);
+                    try {
+                        return eventId === undefined
+                            ? await deliveries.accept(newEvents, options)
+                            : [{ eventId, deliveries: [], handedOut: [] }];
+                    } catch (error) {
+                        refused.set(idempotency?.key, event.id);
+                        throw error;
+                    }
+                },
+            },
+        };
+    },
     'accepts one of many under the same key': (_, deliveries) => {
         let calls = 0;
         return {

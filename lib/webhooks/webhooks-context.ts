@@ -23,7 +23,7 @@ export interface WebhooksContext extends Required<Omit<WebhooksOptions, 'vendor'
     /** How long a claim holds, in milliseconds; longer than an attempt can take. */
     readonly claimDuration: number;
     readonly breakerRules: BreakerRules;
-    readonly dispatcher: Pick<Dispatcher, 'wake' | 'replay' | 'attemptEnded' | 'handOutOptions' | 'add'>;
+    readonly dispatcher: Pick<Dispatcher, 'wake' | 'wakeFor' | 'replay' | 'attemptEnded' | 'handOutOptions' | 'add'>;
     readonly session: ClaimingSession;
     readonly reservations: Reservations;
     /** The byte budget of this process, for the bodies that are sent, or cached to be. */

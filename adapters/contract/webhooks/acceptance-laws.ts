@@ -39,7 +39,8 @@ export const acceptanceLaws: Laws<WebhookBench> = {
 
     async 'accepts an event that nobody receives'(bench) {
         const event = sampleEvent();
-        assert.deepEqual(await bench.deliveries.accept([forAll(event)]), [{ eventId: event.id, deliveries: [], handedOut: [] }]);
+        const { leftFor = [], ...accepted } = only(await bench.deliveries.accept([forAll(event)]));
+        assert.deepEqual({ ...accepted, leftFor }, { eventId: event.id, deliveries: [], handedOut: [], leftFor: [] });
         await assert.rejects(bench.deliveries.accept([forAll(event)]), { code: 'CONFLICT' });
     },
 
@@ -99,6 +100,15 @@ export const acceptanceLaws: Laws<WebhookBench> = {
         const codes = results.flatMap((result) => (result.status === 'rejected' ? [result.reason.code] : []));
         assert.deepEqual(codes, Array(9).fill('CONFLICT'));
         assert.equal((await bench.listed()).length, 1);
+    },
+
+    async 'names the exporters that have no room, if any'(bench) {
+        const { id } = await bench.addExporter();
+        const handOut = { window: 1, breakerAfter: 3, beginWithin: 10_000 };
+        const accept = async () => only(await bench.deliveries.accept([forAll(sampleEvent())], { handOut }));
+        const [first, second] = [await accept(), await accept()];
+        assert.deepEqual([first.handedOut.length, second.handedOut.length], [1, 0]);
+        assert.deepEqual([first.leftFor ?? [], second.leftFor ?? [id]], [[], [id]]);
     },
 
     async 'keeps bodies exactly'(bench) {

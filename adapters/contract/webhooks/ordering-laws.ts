@@ -203,7 +203,7 @@ export const orderedKeyLaws: Laws<WebhookBench> = {
         const once = { ...keyed('a'), idempotency };
         const [accepted] = await bench.deliveries.accept([once]);
         const [again, other] = await bench.deliveries.accept([{ ...keyed('a'), idempotency }, keyed('a')], { handOut: HAND_OUT });
-        assert.deepEqual(again, { ...accepted, handedOut: [] });
+        assert.deepEqual([again?.eventId, again?.deliveries, again?.handedOut], [accepted?.eventId, accepted?.deliveries, []]);
         assert.deepEqual(other?.handedOut, []);
         assert.deepEqual(await deliverAll(bench), [accepted?.deliveries, other?.deliveries]);
     },

@@ -36,7 +36,7 @@ export function accept(
     return newEvents.map((newEvent, index) => {
         const known = repeated[index];
         if (known != null) {
-            return { eventId: known.eventId, deliveries: known.deliveries, handedOut: [] };
+            return { eventId: known.eventId, deliveries: known.deliveries, handedOut: [], leftFor: [] };
         }
 
         const event = { ...structuredClone(newEvent.event), createdAt: state.clock() };
@@ -51,11 +51,9 @@ export function accept(
         if (key !== null) {
             state.keys.set(key, { eventId: event.id, deliveries, digest: newEvent.idempotency?.digest as string });
         }
-        return {
-            eventId: event.id,
-            deliveries,
-            handedOut: handOut === undefined || singleAttempt ? [] : handedOutAtOnce(state, rows, handOut),
-        };
+        const handedOut = handOut === undefined || singleAttempt ? [] : handedOutAtOnce(state, rows, handOut);
+        const leftFor = rows.filter(({ state: now }) => now === 'pending').map(({ exporterId }) => exporterId);
+        return { eventId: event.id, deliveries, handedOut, leftFor };
     });
 }
 

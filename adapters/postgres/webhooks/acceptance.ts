@@ -81,7 +81,8 @@ interface SingleRow extends Omit<AcceptedRow, 'eventId' | 'deliveries'>, Accepte
 
 interface AcceptedDelivery {
     readonly id: string;
-    readonly exporterId: string;
+    /** Absent, as all that follows but the token, where the event was accepted before. */
+    readonly exporterId?: string;
     readonly collector: string;
     /** Null when the delivery was not handed out; the fields that follow then mean nothing. */
     readonly token: string | null;
@@ -127,6 +128,7 @@ export async function accept(
         eventId,
         deliveries: deliveries.map(({ id }) => id),
         handedOut: deliveries.filter(({ token }) => token !== null).map(handedOutAtOnce),
+        leftFor: deliveries.filter(({ token }) => token === null).flatMap(({ exporterId = [] }) => exporterId),
     }));
 }
 
@@ -188,7 +190,15 @@ function sharedTypes([first, ...others]: readonly EventParameter[]): readonly st
     return others.every((other) => String(other.types) === String(types)) ? types : null;
 }
 
-function handedOutAtOnce({ id: deliveryId, exporterId, collector, token, beginBy, generation, settings }: AcceptedDelivery): HandedOut {
+function handedOutAtOnce({
+    id: deliveryId,
+    exporterId = '',
+    collector,
+    token,
+    beginBy,
+    generation,
+    settings,
+}: AcceptedDelivery): HandedOut {
     return dispatchedFromRow({
         deliveryId,
         exporterId,

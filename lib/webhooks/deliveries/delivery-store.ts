@@ -49,6 +49,11 @@ export interface Attempt {
 /** An event that was accepted, with those of its deliveries that were handed out at once. */
 export interface Acceptance extends AcceptedEvent {
     readonly handedOut: readonly HandedOut[];
+    /**
+     * Exporters of those deliveries of a new event that wait in their rows. With it, those for which there was no room are looked for less often; without
+     * it, each time at once.
+     */
+    readonly leftFor?: readonly string[];
 }
 
 /** A delivery that was just marked `queued`. */

@@ -7,11 +7,12 @@ export interface AcceptanceLimit {
      * Runs an acceptance.
      *
      * @param accept Gets the options for handing out at once; undefined where what it accepts has to wait in its rows.
-     * @param leaves Told the result of `accept`: whether some of the accepted deliveries were not handed out, and wait in their rows for dispatch.
+     * @param leaves Told the result of `accept`: the exporters for which there was no room, so that accepted deliveries wait in their rows for dispatch;
+     *     true where deliveries wait, and it is not known for which exporters.
      */
     run<Result>(
         accept: (handOut: Required<HandOutOptions> | undefined) => Promise<Result>,
-        leaves: (result: Result) => boolean,
+        leaves: (result: Result) => readonly string[] | true,
     ): Promise<Result>;
 }
 
@@ -25,18 +26,32 @@ export const ACCEPTANCES_AT_ONCE = 2;
  * The limit of a process, over all ways to accept. An acceptance beyond the limit does not wait, since those before it may be waiting for
  * somebody else's key or for a dead connection. What it accepts is left to dispatch.
  */
-export function acceptanceLimit({ handOutOptions, wake }: Pick<Dispatcher, 'handOutOptions' | 'wake'>): AcceptanceLimit {
+export function acceptanceLimit({
+    handOutOptions,
+    wake,
+    wakeFor,
+}: Pick<Dispatcher, 'handOutOptions' | 'wake' | 'wakeFor'>): AcceptanceLimit {
     let handingOut = 0;
+    /** Whether there may be room for something that was left. */
     let isLeft = false;
+    /** Exporters for which there was no room when something was left. */
+    const leftFor = new Set<string>();
 
     /**
      * Nor does dispatch see what acceptances are handing out; it would exceed the window as well. So it is not woken while two of them hand out.
      * What was left it finds at its next poll at the latest.
      */
     function wakeInTime(): void {
-        if (isLeft && handingOut < ACCEPTANCES_AT_ONCE) {
+        if (handingOut === ACCEPTANCES_AT_ONCE) {
+            return;
+        }
+        const exporterIds = [...leftFor];
+        leftFor.clear();
+        if (isLeft) {
             isLeft = false;
             wake();
+        } else if (exporterIds.length > 0) {
+            wakeFor(exporterIds);
         }
     }
 
@@ -47,7 +62,11 @@ export function acceptanceLimit({ handOutOptions, wake }: Pick<Dispatcher, 'hand
             handingOut += counted;
             try {
                 const result = await accept(handOut);
-                isLeft ||= leaves(result);
+                const left = leaves(result);
+                isLeft ||= left === true || (left.length > 0 && handOut === undefined);
+                for (const exporterId of left === true ? [] : left) {
+                    leftFor.add(exporterId);
+                }
                 return result;
             } finally {
                 handingOut -= counted;

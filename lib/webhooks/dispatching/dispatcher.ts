@@ -5,6 +5,7 @@ import { unsentOutcome } from '../outcomes/outcome.ts';
 import type { ReadAhead } from '../sending/read-ahead.ts';
 import type { WebhooksContext } from '../webhooks-context.ts';
 import type { DeliveryJob } from './delivery-queue.ts';
+import { type LeftDeliveries, leftDeliveries, sooner } from './left-deliveries.ts';
 import { type HandedOutAfterStep, replaySteps } from './replay-steps.ts';
 import { type HandOutOptions, RESERVATION_TIMES } from './reservations.ts';
 import { adding } from './turns.ts';
@@ -17,6 +18,8 @@ export interface Dispatcher {
     start(): void;
     /** Something became due: looks for it now. */
     wake(): void;
+    /** Deliveries for these exporters were accepted for which there was no room: looks for them, later where the last looks were in vain. */
+    wakeFor(exporterIds: readonly string[]): void;
     /** Something that was lost may be free to be handed out once more: sweeps now. */
     sweep(): void;
     /** A replay was begun: looks for it now. */
@@ -55,16 +58,10 @@ const BATCH = 500;
  */
 const SPREAD = { apart: 4, within: 600, turnEvery: 20 } as const;
 
-/**
- * Dispatch fills the place of an attempt that has ended. The queue cannot: its entries are done once their deliveries have begun, so that a slow one
- * holds up no other. For how long dispatch may leave the place empty: this part of the time that the attempt took, at most `max` milliseconds.
- * Attempts that took long often end together, by their time limit, and one hand-out for all costs hardly more than one for each.
- */
-const PLACE_EMPTY = { part: 1 / 40, max: 50 } as const;
-
 /** A dispatcher that is stopped. What fails is reported and tried again at the next poll. */
 export function dispatcher(context: DispatcherContext): Dispatcher {
-    const { start, handOut, sweepNext, replayNext, add, added, isBehind, noteAttemptEnd } = handingOut(context);
+    const left = leftDeliveries(context.monotonic);
+    const { start, handOut, sweepNext, replayNext, add, added, isBehind } = handingOut(context, left);
     const { window, rate, breakerAfter, monotonic, onError } = context;
     let running: Promise<void> | null = null;
     let woken = false;
@@ -110,6 +107,15 @@ export function dispatcher(context: DispatcherContext): Dispatcher {
         });
     }
 
+    /** @param milliseconds As of {@link wakeWithin}. */
+    function wakeSoon(milliseconds: number | null): void {
+        if (milliseconds === 0) {
+            wake();
+        } else {
+            wakeWithin(milliseconds);
+        }
+    }
+
     return {
         wake,
 
@@ -123,14 +129,9 @@ export function dispatcher(context: DispatcherContext): Dispatcher {
             wake();
         },
 
-        attemptEnded(exporterId, took) {
-            const within = noteAttemptEnd(exporterId, took);
-            if (within === 0) {
-                wake();
-            } else {
-                wakeWithin(within);
-            }
-        },
+        wakeFor: (exporterIds) => wakeSoon(left.noteLeft(exporterIds)),
+
+        attemptEnded: (exporterId, took) => wakeSoon(left.noteAttemptEnd(exporterId, took)),
 
         // `accept` cannot count against a rate: where there is one, only `dispatch` hands out.
         handOutOptions: () =>
@@ -176,21 +177,15 @@ interface HandingOut {
     added(): Promise<void>;
     /** Whether jobs wait for the queue. */
     isBehind(): boolean;
-    /**
-     * Notes that an attempt for this exporter has ended after `took` milliseconds. @returns Within how many milliseconds to hand out what that
-     * may unblock; null for nothing. A dispatch that is under way looks again by itself.
-     */
-    noteAttemptEnd(exporterId: string, took: number): number | null;
 }
 
 /** Sweeps when it is time, and puts what is lost or due into the queue. */
-function handingOut(context: DispatcherContext): HandingOut {
+function handingOut(context: DispatcherContext, left: LeftDeliveries): HandingOut {
     const { deliveries, queue, monotonic, window, rate, breakerAfter, readAhead, onError, onWarning } = context;
     let nextSweep = Number.NEGATIVE_INFINITY;
     let graceEnds = Number.POSITIVE_INFINITY;
     /** Jobs of deliveries that are marked `queued` in their rows, but are not in the queue yet. */
     let unqueued: readonly DeliveryJob[] = [];
-    const { dispatchBegins, dispatchEnds, noteAttemptEnd } = awaitedAttempts();
     const { add, addInTurns, added } = adding(enqueue, onError);
     const replays = replaySteps(context, addInTurns);
     const options = { window, breakerAfter, beginWithin: RESERVATION_TIMES.beginWithin, limit: BATCH, ...(rate !== null && { rate }) };
@@ -222,9 +217,10 @@ function handingOut(context: DispatcherContext): HandingOut {
         let atOnce = 0;
         let again: number | null;
         do {
-            dispatchBegins();
-            const { handedOut, waitsFor } = await fromStore(deliveries.dispatch(options));
-            again = sooner(dispatchEnds(waitsFor), handedOut.length === BATCH ? 0 : null);
+            left.dispatchBegins();
+            const result = await fromStore(deliveries.dispatch(options));
+            const { handedOut } = result;
+            again = sooner(left.dispatchEnds(result), handedOut.length === BATCH ? 0 : null);
             const now = handedOut.filter(({ attempt }) => !laterInTurns || attempt === 1);
             later.push(...handedOut.filter((one) => !now.includes(one)));
             atOnce += now.length;
@@ -254,7 +250,6 @@ function handingOut(context: DispatcherContext): HandingOut {
         add,
         added,
         isBehind: () => unqueued.length > 0,
-        noteAttemptEnd,
 
         start() {
             graceEnds = monotonic() + GRACE;
@@ -291,37 +286,6 @@ async function hasLostJobs({ queue, onError }: DispatcherContext): Promise<boole
         onError(error as Error);
         return false;
     }
-}
-
-/** Remembers for which exporters the end of an attempt may unblock deliveries that the last dispatch had to leave. */
-function awaitedAttempts() {
-    let awaited: ReadonlySet<string> = new Set();
-    /** Exporters with attempts whose end the last dispatch may not have seen, and within how many milliseconds to look again. */
-    const unseen = new Map<string, number>();
-    return {
-        /** A dispatch begins. */
-        dispatchBegins(): void {
-            unseen.clear();
-        },
-
-        /** A dispatch has left what waits for these exporters. @returns Within how many milliseconds to look again; null if none has ended. */
-        dispatchEnds(waitsFor: readonly string[]): number | null {
-            awaited = new Set(waitsFor);
-            return waitsFor.map((exporterId) => unseen.get(exporterId) ?? null).reduce(sooner, null);
-        },
-
-        /** @returns Within how many milliseconds to look; null when the last dispatch has left nothing that waits for attempts of this exporter. */
-        noteAttemptEnd(exporterId: string, took: number): number | null {
-            const within = Math.min(PLACE_EMPTY.max, Math.floor(took * PLACE_EMPTY.part));
-            unseen.set(exporterId, Math.min(within, unseen.get(exporterId) ?? within));
-            return awaited.has(exporterId) ? within : null;
-        },
-    };
-}
-
-/** The earlier of two times; null stands for never. */
-function sooner(one: number | null, other: number | null): number | null {
-    return one === null || other === null ? (one ?? other) : Math.min(one, other);
 }
 
 /** Ends, with a reason, deliveries whose collector has an impossible name: SQL may have written it, past all checks. Others need not wait for them. */

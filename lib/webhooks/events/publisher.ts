@@ -116,8 +116,7 @@ export function publisher(context: WebhooksContext): Publisher {
     async function accept(newEvents: readonly NewEvent[], revision: { readonly revision?: number }): Promise<readonly Acceptance[]> {
         const accepted = await limit.run(
             (handOut) => deliveries.accept(newEvents, handOut === undefined ? revision : { handOut, ...revision }),
-            // whether deliveries were left to dispatch
-            (accepted) => accepted.some(({ deliveries, handedOut }) => handedOut.length < deliveries.length),
+            leftToDispatch,
         );
         const createdAt = reservations.now();
         if (createdAt !== null && session.offers()) {
@@ -184,6 +183,12 @@ export function publisher(context: WebhooksContext): Publisher {
             return accepted.map((one, index) => published(all[index] as UnroutedEvent, one, tx !== undefined));
         },
     };
+}
+
+/** The exporters whose deliveries were left to dispatch; true where the store does not say whose. */
+function leftToDispatch(accepted: readonly Acceptance[]): readonly string[] | true {
+    const left = accepted.filter(({ deliveries, handedOut }) => handedOut.length < deliveries.length);
+    return left.some(({ leftFor }) => leftFor === undefined) || left.flatMap(({ leftFor = [] }) => leftFor);
 }
 
 /**

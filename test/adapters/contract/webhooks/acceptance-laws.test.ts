@@ -42,6 +42,11 @@ const MUTANTS: Mutants = {
             },
         },
     }),
+    'names the exporters that have no room, if any': (_, deliveries) => ({
+        deliveries: {
+            accept: async (...given) => (await deliveries.accept(...given)).map((one) => ({ ...one, leftFor: [] })),
+        },
+    }),
     'keeps bodies exactly': (_, deliveries) => ({
         deliveries: {
             ...rewriting(deliveries, (one) => {

@@ -55,6 +55,7 @@ import { placesBesideRetries } from './0080-places-beside-retries.ts';
 import { replaysListed } from './0081-replays-listed.ts';
 import { pausesAndRemovals } from './0082-pauses-and-removals.ts';
 import { chosenSingly } from './0083-chosen-singly.ts';
+import { erasuresCounted } from './0084-erasures-counted.ts';
 import { keysGivenBack } from './0085-keys-given-back.ts';
 
 /** All steps in order. A new one goes to the end. */
@@ -115,5 +116,6 @@ export const migrations: readonly Migration[] = [
     ...replaysListed,
     pausesAndRemovals,
     chosenSingly,
+    erasuresCounted,
     keysGivenBack,
 ];

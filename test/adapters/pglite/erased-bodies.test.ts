@@ -1,8 +1,9 @@
 import { buffer } from 'node:stream/consumers';
-import t from 'tap';
+import t, { type Test } from 'tap';
 import { sampleEvent, sampleExporter } from '../../../adapters/contract/webhooks/fixture.ts';
-import { openEmbeddedDatabase } from '../../../adapters/pglite/index.ts';
+import { type EmbeddedDatabase, openEmbeddedDatabase } from '../../../adapters/pglite/index.ts';
 import { migrate, postgresWebhooks } from '../../../adapters/postgres/index.ts';
+import { migrations } from '../../../adapters/postgres/migrations/index.ts';
 
 t.test('leaves nothing of an erased body, nor of what was made of it and answered to it, in a copy of the database', async (t) => {
     const database = await openEmbeddedDatabase({ folder: `${t.testdir()}/data` });
@@ -37,25 +38,83 @@ t.test('leaves nothing of an erased body, nor of what was made of it and answere
     }
 });
 
-t.test('gives no copy that may hold a body which was erased while it was made', async (t) => {
-    const database = await openEmbeddedDatabase({ folder: `${t.testdir()}/data` });
-    t.teardown(() => database.end());
+t.test('leaves nothing of an erased body whose row was removed since', async (t) => {
+    const { database, deliveries, publish } = await opened(t);
     await migrate(database);
-    const { deliveries } = postgresWebhooks({ pool: database });
-    const event = sampleEvent({ body: JSON.stringify({ title: 'a secret that was erased' }) });
-    await deliveries.accept([{ event, recipients: { types: [], subscribers: [] } }]);
-    const copy = async (): Promise<void> => {
-        let chunks = 0;
-        for await (const _ of database.dump()) {
-            chunks += 1;
-            if (chunks === 10) {
-                await deliveries.erase(event.id);
-            }
-        }
-    };
-    await t.rejects(copy(), { code: 'CONFLICT', message: /^A body was erased while the embedded database was copied/ });
-    t.notOk((await buffer(database.dump())).includes('a secret that was erased'), 'the next one has nothing of it');
+    const id = await publish('a secret that was erased');
+    t.ok((await buffer(database.dump())).includes('a secret that was erased'), 'it is there before');
+    await deliveries.erase(id);
+    await database.query('delete from scanwire.events');
+    t.notOk((await buffer(database.dump())).includes('a secret that was erased'));
+    t.same(await counted(database), ['0'], 'the next copy rewrites nothing');
 });
+
+t.test('leaves nothing of an erased body that an analysis has noted', async (t) => {
+    const { database, deliveries, publish } = await opened(t);
+    await migrate(database);
+    const id = await publish('a secret that was erased');
+    await publish('a body that was kept');
+    await database.query('analyze scanwire.events');
+    const { rows } = await database.query<{ noted: string }>(
+        `select histogram_bounds::text as noted from pg_stats where tablename = 'events' and attname = 'body'`,
+    );
+    t.match(rows[0]?.noted, /a secret that was erased/);
+    await deliveries.erase(id);
+    const copy = await buffer(database.dump());
+    t.notOk(copy.includes('a secret that was erased'));
+    t.ok(copy.includes('a body that was kept'));
+});
+
+t.test('takes a database that a version before has used for one of which bodies were erased', async (t) => {
+    const upTo = migrations.findIndex(({ id }) => id === '0084-erasures-counted');
+    const { database, deliveries, publish } = await opened(t);
+    await migrate(database, { steps: migrations.slice(0, upTo) });
+    for (const [title, act] of [
+        ['a secret that was erased', async () => {}],
+        ['a secret that was erased before the migration', async () => void (await migrate(database))],
+    ] as const) {
+        const id = await publish(title);
+        await deliveries.erase(id);
+        await database.query('delete from scanwire.events');
+        await act();
+        t.notOk((await buffer(database.dump())).includes(title), title);
+    }
+    t.same(await counted(database), ['0']);
+});
+
+t.test('takes a new database for one of which nothing was erased', async (t) => {
+    const { database } = await opened(t);
+    await migrate(database);
+    t.same(await counted(database), ['0']);
+});
+
+for (const [when, isThen] of [
+    ['while it was made', (name: string) => name === 'global'],
+    ['at its end', (name: string) => name.startsWith('pg_wal/0')],
+] as const) {
+    t.test(`gives no copy that may hold a body which was erased ${when}`, async (t) => {
+        const { database, deliveries, publish } = await opened(t);
+        await migrate(database);
+        const id = await publish('a secret that was erased');
+        const chunks: Uint8Array[] = [];
+        let isErased = false;
+        const copy = async (): Promise<void> => {
+            for await (const chunk of database.dump()) {
+                chunks.push(chunk);
+                const name = Buffer.from(chunk.subarray(0, 100)).toString('latin1').replace(/\0.*$/s, '');
+                if (!isErased && isThen(name)) {
+                    isErased = true;
+                    await deliveries.erase(id);
+                    await database.query('delete from scanwire.events');
+                }
+            }
+        };
+        await t.rejects(copy(), { code: 'CONFLICT', message: /^A body was erased while the embedded database was copied/ });
+        t.ok(isErased);
+        t.notOk(Buffer.concat(chunks).includes('backup_label\0'), 'it has no end');
+        t.notOk((await buffer(database.dump())).includes('a secret that was erased'), 'the next one has nothing of it');
+    });
+}
 
 t.test('copies a database in which nothing was migrated', async (t) => {
     const database = await openEmbeddedDatabase({ folder: `${t.testdir()}/data` });
@@ -68,3 +127,20 @@ t.test('copies a database in which nothing was migrated', async (t) => {
         'one that is closed is copied no more',
     );
 });
+
+async function opened(t: Test) {
+    const database = await openEmbeddedDatabase({ folder: `${t.testdir()}/data` });
+    t.teardown(() => database.end());
+    const { deliveries } = postgresWebhooks({ pool: database });
+    const publish = async (title: string): Promise<string> => {
+        const event = sampleEvent({ body: JSON.stringify({ title }) });
+        await deliveries.accept([{ event, recipients: { types: [], subscribers: [] } }]);
+        return event.id;
+    };
+    return { database, deliveries, publish };
+}
+
+async function counted(database: EmbeddedDatabase): Promise<readonly string[]> {
+    const { rows } = await database.query<{ count: string }>('select last_value::text as count from scanwire.erased_bodies');
+    return rows.map(({ count }) => count);
+}

@@ -22,6 +22,11 @@ const OCTAL = /^[0-7]+ ?$/;
 /** Where a header has the sum of its bytes, and in how many. */
 const SUM = { at: 148, length: 8 };
 
+/** Whether an entry of this name can be written here, and is taken by {@link unpackTar}. */
+export function isEntryName(name: string): boolean {
+    return name.length <= MAX_NAME && PLAIN_NAME.test(name);
+}
+
 /** What is unpacked; an archive may have both only. */
 export type EntryKind = 'file' | 'folder';
 

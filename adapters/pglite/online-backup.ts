@@ -1,7 +1,7 @@
 import { type FileHandle, open, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ScanwireError } from '../../lib/errors.ts';
-import { TAR_END, tarEntry, tarFolder, tarHeader, tarPadding } from '../../lib/tar.ts';
+import { isEntryName, TAR_END, tarEntry, tarFolder, tarHeader, tarPadding } from '../../lib/tar.ts';
 import type { Executor } from '../../lib/transaction.ts';
 
 /*
@@ -53,12 +53,13 @@ const WAL = 'pg_wal';
 const CHUNK = 65_536;
 
 /** The database as a tar file, of all that was committed when it ends. Others go on meanwhile, but for a checkpoint at its begin. */
-export async function* onlineBackup({ database, files, prefix, ended }: OnlineBackupOptions): AsyncGenerator<Uint8Array, void, undefined> {
+export async function* onlineBackup(options: OnlineBackupOptions): AsyncGenerator<Uint8Array, void, undefined> {
+    const { database, files, prefix, ended } = options;
     const named = (name: string): string => (prefix === undefined ? name : `${prefix}/${name}`);
     await database.query(`select pg_catalog.pg_backup_start('scanwire', fast := true)`);
     let stopped = false;
     try {
-        for await (const { name, isFolder } of entriesOf(files)) {
+        for await (const { name, isFolder } of entriesOf(files, (name) => isOfDatabase(name) && isEntryName(named(name)))) {
             yield* isFolder ? [tarFolder(named(name))] : copyOf(await opened(join(files, name)), named(name), ended);
         }
         yield* copyOf(await open(join(files, CONTROL)), named(CONTROL), ended);
@@ -66,9 +67,13 @@ export async function* onlineBackup({ database, files, prefix, ended }: OnlineBa
         const { rows } = await database.query<Stopped>(STOP);
         stopped = true;
         const { label, first, last } = rows[0] as Stopped;
-        for (const segment of segmentsOf(await readdir(join(files, WAL)), first, last)) {
-            yield* copyOf(await open(join(files, WAL, segment)), named(`${WAL}/${segment}`), ended);
+        const needed = async () => segmentsOf(await readdir(join(files, WAL)), first, last);
+        for (const segment of await needed()) {
+            const file = (await opened(join(files, WAL, segment))) ?? logIsGone();
+            yield* copyOf(file, named(`${WAL}/${segment}`), ended);
         }
+        // What a checkpoint took away while it was read, to be written anew, has another name by now.
+        await needed();
         yield* tarEntry(named('backup_label'), Buffer.from(label));
         yield TAR_END;
     } finally {
@@ -92,35 +97,45 @@ const STOP = `select
     pg_catalog.pg_walfile_name(s.lsn) as last
 from pg_catalog.pg_backup_stop(wait_for_archive := false) s`;
 
-/** Folders before what is in them; the paths from the data directory on. */
-async function* entriesOf(files: string, folder = ''): AsyncGenerator<{ readonly name: string; readonly isFolder: boolean }> {
+interface Copied {
+    /** The path from the data directory on. */
+    readonly name: string;
+    readonly isFolder: boolean;
+}
+
+/** Folders before what is in them. What others have put there, a program that copies folders for example, is left out where no reader of a copy takes it. */
+async function* entriesOf(files: string, belongs: (name: string) => boolean, folder = ''): AsyncGenerator<Copied> {
     const entries = await readdir(join(files, folder), { withFileTypes: true }).catch((error: NodeJS.ErrnoException) => {
         return unlessGone(error, folder !== '') ?? [];
     });
     for (const entry of entries.filter(({ name }) => !OF_THE_PROCESS.test(name))) {
         const name = folder === '' ? entry.name : `${folder}/${entry.name}`;
-        if (!isOfDatabase(name)) {
+        if (!belongs(name)) {
             continue;
         }
         if (entry.isDirectory()) {
             yield { name, isFolder: true };
-            yield* LEFT_OUT.has(name) ? [] : entriesOf(files, name);
+            yield* LEFT_OUT.has(name) ? [] : entriesOf(files, belongs, name);
         } else if (entry.isFile() && name !== CONTROL) {
             yield { name, isFolder: false };
         }
     }
 }
 
+/** The name of a file of the log, beside which others may lie. */
+const SEGMENT = /^[0-9A-F]{24}$/;
+
 /** The files of the log from the first to the last. @throws ScanwireError `UNAVAILABLE` when one of them is gone. */
 function segmentsOf(names: readonly string[], first: string, last: string): readonly string[] {
-    const segments = names.filter((name) => name >= first && name <= last).sort();
+    const segments = names.filter((name) => SEGMENT.test(name) && name >= first && name <= last).sort();
     if (segments.length !== positionOf(last) - positionOf(first) + 1) {
-        throw new ScanwireError(
-            'UNAVAILABLE',
-            'A checkpoint has taken away log that the copy of the embedded database needs: make it again',
-        );
+        logIsGone();
     }
     return segments;
+}
+
+function logIsGone(): never {
+    throw new ScanwireError('UNAVAILABLE', 'A checkpoint has taken away log that the copy of the embedded database needs: make it again');
 }
 
 /** Of a file of the log: after eight digits of the timeline, eight count what holds 256 files, and eight files in it. */

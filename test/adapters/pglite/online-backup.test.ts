@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import t, { type Test } from 'tap';
@@ -88,6 +88,57 @@ t.test('copies a copy, and nothing that PostgreSQL has no use for', async (t) =>
     const second = await buffer(copied.dump());
     t.notOk(/backup_label\.old|DS_Store|a secret of before/.test(second.toString('latin1')));
 });
+
+t.test('copies nothing that restoring refuses', async (t) => {
+    const database = await filled(t);
+    const files = join(t.testdirName, 'data/database');
+    mkdirSync(join(files, 'base/5 (copy)'));
+    for (const name of ['base/5 (copy)/1', 'base/5/1 (copy)', 'base/5/1 é', 'base/5/1 表', `base/5/1${'0'.repeat(90)}`]) {
+        writeFileSync(join(files, name), 'a file of somebody else');
+    }
+    const [segment = ''] = readdirSync(join(files, 'pg_wal')).filter((name) => /^0+1/.test(name));
+    writeFileSync(join(files, 'pg_wal', `${segment} (copy)`), 'a file of somebody else');
+
+    const copy = await buffer(database.dump({ prefix: 'restored' }));
+    t.notOk(copy.includes('a file of somebody else'));
+    const into = join(t.testdirName, 'into');
+    await unpackTar([copy], into);
+    t.ok(existsSync(join(into, 'restored/PG_VERSION')));
+});
+
+for (const [which, segments] of [
+    ['while it is read', 1],
+    ['before it is read', 2],
+] as const) {
+    t.test(`is no copy when log was taken away ${which}`, async (t) => {
+        const database = await filled(t);
+        let copied = '';
+        const goOn = async (): Promise<void> => {
+            await database.query(`update copied set text = text || 'x'`);
+            await database.query('select pg_switch_wal()');
+        };
+        const copy = async (): Promise<void> => {
+            let isTaken = false;
+            for await (const chunk of database.dump()) {
+                const name = Buffer.from(chunk.subarray(0, 100)).toString('latin1').replace(/\0.*$/s, '');
+                if (copied === '' && segments === 2) {
+                    await goOn();
+                }
+                copied += `${name}\n`;
+                if (!isTaken && /^pg_wal\/0/.test(name)) {
+                    isTaken = true;
+                    for (let round = 0; round < 4; round += 1) {
+                        await goOn();
+                    }
+                    await database.query('checkpoint');
+                }
+            }
+        };
+        await t.rejects(copy(), { code: 'UNAVAILABLE', message: /^A checkpoint has taken away log/ });
+        t.equal(copied.match(/^pg_wal\/0/gm)?.length, 1);
+        t.notMatch(copied, 'backup_label', 'it has no end');
+    });
+}
 
 t.test('is no copy when log that it needs was taken away', async (t) => {
     const database = await filled(t);

@@ -7,12 +7,11 @@ import { codeNote, ScanwireError } from '../../lib/errors.ts';
 import { checked } from '../../lib/schema-validation.ts';
 import type { Executor } from '../../lib/transaction.ts';
 import { ENDED_PROCESS } from '../../lib/webhooks/dispatching/worker-session.ts';
-import { startDatabaseThread } from './database-thread.ts';
+import { type DatabaseThread, startDatabaseThread } from './database-thread.ts';
+import { type DumpOptions, dumps } from './dumps.ts';
 import { type EmbeddedDatabase, embeddedPool } from './embedded-pool.ts';
-import { assertNothingErased, leaveNoErasedBodies } from './erased-bodies.ts';
 import { lockFolder } from './folder-lock.ts';
 import { maintain } from './maintenance.ts';
-import { onlineBackup } from './online-backup.ts';
 import { findTemplate, unpackTemplate } from './template.ts';
 
 /** Where the embedded database is. */
@@ -31,22 +30,18 @@ const schema: Joi.ObjectSchema<EmbeddedDatabaseOptions> = Joi.object({
 /** The data directory in the folder. */
 const DATABASE = 'database';
 
-/** How a database is copied. */
-export interface DumpOptions {
-    /** The folder that names in the tar file begin with; none unless it is given. */
-    readonly prefix?: string;
-}
-
 /** A database in a folder. */
 export interface EmbeddedFolder extends EmbeddedDatabase {
     /**
      * What is committed when it ends, as a tar file of the data directory, while others go on. PostgreSQL mends the copy when it is first opened, as
      * after a crash.
      *
-     * The database is cleared up only after the end, so whoever reads it must go on reading, or end it by `return()`.
+     * The database is cleared up only after the end, so whoever reads it must go on reading, or end it by `return()`: where nothing is taken for ten
+     * minutes it is given up. What was read of a copy that rejects is none.
      *
      * @throws ScanwireError `CONFLICT` while another copy is made, or when a body was erased meanwhile; `UNAVAILABLE` when the database is closed before
-     *     the end, or a checkpoint of the application's own took log away that the copy needs.
+     *     the end, a checkpoint of the application's own took log away that the copy needs, or it was given up; `INVALID_INPUT` for a prefix that no
+     *     entry can have.
      */
     dump(options?: DumpOptions): AsyncIterable<Uint8Array>;
 }
@@ -97,53 +92,37 @@ export async function openEmbeddedDatabase(options: EmbeddedDatabaseOptions): Pr
     try {
         const thread = await startDatabaseThread({ dataDir: await dataFolder(root), template: null });
         void thread.ended.then(unlock);
-        const database = await embeddedPool(thread);
-        await endFormerHolders(database);
-        const { end } = database;
-        // Where the schema knows of no leases yet, nothing is imported.
-        const atWork = () =>
-            database.query(IMPORTING).then(
-                ({ rows }) => rows.length > 0,
-                () => false,
-            );
-        const maintenance = await maintain({ database, requests: thread.requests, ticker, atWork });
-        const stopFollowing = ticker(thread.followClock, FOLLOW_EVERY);
-        let isCopied = false;
-        let ended = false;
-
-        async function* dump({ prefix }: DumpOptions = {}): AsyncGenerator<Uint8Array, void, undefined> {
-            if (isCopied) {
-                throw new ScanwireError('CONFLICT', 'The embedded database is being copied already: one copy after the other');
-            }
-
-            isCopied = true;
-            let resume: (() => void) | null = null;
-            try {
-                const since = await leaveNoErasedBodies(database);
-                // A checkpoint would take away the log that the copy needs.
-                resume = await maintenance.pause();
-                yield* onlineBackup({ database, files: join(root, DATABASE), ended: () => ended, ...(prefix !== undefined && { prefix }) });
-                await assertNothingErased(database, since);
-            } finally {
-                resume?.();
-                isCopied = false;
-            }
-        }
-
-        return Object.assign(database, {
-            dump,
-
-            async end() {
-                ended = true;
-                stopFollowing();
-                await maintenance.end();
-                await end();
-            },
-        });
+        return await opened(thread, root, ticker);
     } catch (error) {
         unlock();
         throw error;
     }
+}
+
+async function opened(thread: DatabaseThread, root: string, ticker: Ticker): Promise<EmbeddedFolder> {
+    const database = await embeddedPool(thread);
+    await endFormerHolders(database);
+    const { end } = database;
+    // Where the schema knows of no leases yet, nothing is imported.
+    const atWork = () =>
+        database.query(IMPORTING).then(
+            ({ rows }) => rows.length > 0,
+            () => false,
+        );
+    const maintenance = await maintain({ database, requests: thread.requests, ticker, atWork });
+    const stopFollowing = ticker(thread.followClock, FOLLOW_EVERY);
+    let ended = false;
+
+    return Object.assign(database, {
+        dump: dumps({ database, files: join(root, DATABASE), maintenance, ticker, ended: () => ended }),
+
+        async end() {
+            ended = true;
+            stopFollowing();
+            await maintenance.end();
+            await end();
+        },
+    });
 }
 
 /** Does something that needs the folder; what the file system says to it is what is wrong with the option. */

@@ -1,7 +1,7 @@
 export type { Ticker } from '../../lib/clock.ts';
 export { ScanwireError, type ScanwireErrorCode } from '../../lib/errors.ts';
+export type { DumpOptions } from './dumps.ts';
 export {
-    type DumpOptions,
     type EmbeddedDatabaseOptions,
     type EmbeddedFolder,
     openEmbeddedDatabase,

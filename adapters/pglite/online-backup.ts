@@ -19,6 +19,8 @@ export interface OnlineBackupOptions {
     readonly prefix?: string;
     /** Whether the database is being closed: nothing is copied any further. */
     ended(): boolean;
+    /** Asked when all is copied, and before the copy is complete: rejects when it must not be used. */
+    judge(): Promise<void>;
 }
 
 /** What PostgreSQL has at the top of its data directory, and of a copy of one. */
@@ -54,7 +56,7 @@ const CHUNK = 65_536;
 
 /** The database as a tar file, of all that was committed when it ends. Others go on meanwhile, but for a checkpoint at its begin. */
 export async function* onlineBackup(options: OnlineBackupOptions): AsyncGenerator<Uint8Array, void, undefined> {
-    const { database, files, prefix, ended } = options;
+    const { database, files, prefix, ended, judge } = options;
     const named = (name: string): string => (prefix === undefined ? name : `${prefix}/${name}`);
     await database.query(`select pg_catalog.pg_backup_start('scanwire', fast := true)`);
     let stopped = false;
@@ -74,6 +76,7 @@ export async function* onlineBackup(options: OnlineBackupOptions): AsyncGenerato
         }
         // What a checkpoint took away while it was read, to be written anew, has another name by now.
         await needed();
+        await judge();
         yield* tarEntry(named('backup_label'), Buffer.from(label));
         yield TAR_END;
     } finally {

@@ -2,6 +2,7 @@ import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import t, { type Test } from 'tap';
+import { until } from '../../../adapters/contract/assertions.ts';
 import { openEmbeddedDatabase } from '../../../adapters/pglite/index.ts';
 import { unpackTar } from '../../../lib/tar.ts';
 
@@ -104,6 +105,52 @@ t.test('copies nothing that restoring refuses', async (t) => {
     const into = join(t.testdirName, 'into');
     await unpackTar([copy], into);
     t.ok(existsSync(join(into, 'restored/PG_VERSION')));
+});
+
+t.test('refuses a prefix with which names are none', async (t) => {
+    const database = await filled(t);
+    for (const prefix of ['', '../data', 'my data', 'x'.repeat(41)]) {
+        await t.rejects(buffer(database.dump({ prefix })), { code: 'INVALID_INPUT', field: 'prefix' }, prefix);
+    }
+});
+
+t.test('gives up a copy of which nothing is read for ten minutes', async (t) => {
+    const tasks = new Set<() => void>();
+    const folder = join(t.testdir(), 'data');
+    const ticker = (task: () => void) => {
+        tasks.add(task);
+        return () => tasks.delete(task);
+    };
+    const database = await openEmbeddedDatabase({ folder, ticker });
+    t.teardown(() => database.end());
+    const others = new Set(tasks);
+    const copy = database.dump()[Symbol.asyncIterator]();
+    await copy.next();
+    const pass = (minutes: number): void => {
+        const looks = [...tasks].filter((task) => !others.has(task));
+        t.equal(looks.length, 1);
+        Array.from({ length: minutes }, () => looks[0]?.());
+    };
+
+    pass(9);
+    t.match(await copy.next(), { done: false });
+    pass(9);
+    t.match(await copy.next(), { done: false });
+    pass(10);
+    await until(async () => {
+        const next = database.dump()[Symbol.asyncIterator]();
+        const isBegun = await next.next().then(
+            () => true,
+            () => false,
+        );
+        await next.return?.();
+        return isBegun;
+    });
+    await t.rejects(copy.next(), {
+        code: 'UNAVAILABLE',
+        message: 'The copy of the embedded database was given up: nothing of it was taken for 10 minutes',
+    });
+    t.strictSame(tasks, others, 'nobody looks any more');
 });
 
 for (const [which, segments] of [

@@ -92,7 +92,13 @@ export async function openEmbeddedDatabase(options: EmbeddedDatabaseOptions): Pr
     try {
         const thread = await startDatabaseThread({ dataDir: await dataFolder(root), template: null });
         void thread.ended.then(unlock);
-        return await opened(thread, root, ticker);
+        try {
+            return await opened(thread, root, ticker);
+        } catch (error) {
+            // The folder is given back when nothing has its files open any more.
+            await thread.close();
+            throw error;
+        }
     } catch (error) {
         unlock();
         throw error;

@@ -284,6 +284,23 @@ t.test('a folder', async (t) => {
         await database.end();
     });
 
+    t.test('that cannot be used is given back when the database is closed again', async (t) => {
+        const unusable = join(t.testdir(), 'data');
+        const before = await openEmbeddedDatabase({ folder: unusable });
+        await before.query('create schema scanwire');
+        await before.query('create table scanwire.workspaces (import_id integer, import_until integer)');
+        await before.end();
+        let isClosed = false;
+        process.once('worker', (thread) => {
+            thread.once('exit', () => {
+                isClosed = true;
+            });
+        });
+        await t.rejects(openEmbeddedDatabase({ folder: unusable }), { code: '22P02' });
+        t.ok(isClosed);
+        t.notOk(existsSync(join(unusable, 'database.lock')));
+    });
+
     t.test('that holds no database is refused, and can be opened when it is mended', async (t) => {
         const broken = t.testdir({ database: { PG_VERSION: '7\n' } });
         await t.rejects(openEmbeddedDatabase({ folder: broken }), { code: 'MISCONFIGURED', message: /Cannot open the embedded database/ });

@@ -1,6 +1,6 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { once } from 'node:events';
-import { readFileSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { Server as HapiServer, type Server } from '@hapi/hapi';
@@ -218,6 +218,8 @@ t.test('postgres, embedded-database', async (t) => {
         gives: ['database', 'copy'],
     });
     await t.rejects(embedded.database.query('select 1'), 'it has ended');
+    await t.rejects(embedded.copy(embedded.database, join(folder, 'none.tar')), { code: 'UNAVAILABLE' });
+    t.notOk(existsSync(join(folder, 'none.tar')), 'nothing is left of a copy that is none');
     const again = await openEmbeddedDatabase({ folder: join(folder, 'data') });
     await embedded.copy(again, join(folder, 'database.tar')).finally(() => again.end());
     t.ok(statSync(join(folder, 'database.tar')).size > 1_000_000);

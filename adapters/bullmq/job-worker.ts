@@ -40,7 +40,9 @@ export class JobWorker extends Worker<unknown, void, string, IQueueBackend> {
 
     limitFetching(): void {
         this.concurrency = Math.max(1, Math.min(this.#limit, this.hands.mayFetch() ? this.#begun + 1 : this.#begun));
-        if (this.#nextLook === undefined && this.closing === undefined && this.#isFull()) {
+        if (!this.#isFull()) {
+            this.#lookFailed = false;
+        } else if (this.#nextLook === undefined && this.closing === undefined) {
             this.#nextLook = setTimeout(() => this.#goOnBeside(this.#look()), LOOK_INTERVAL);
         }
     }
@@ -49,7 +51,7 @@ export class JobWorker extends Worker<unknown, void, string, IQueueBackend> {
         return !this.hands.mayFetch() || this.#begun >= this.#limit;
     }
 
-    /** Of failures that follow one another only the first is reported. */
+    /** Of failures that follow one another, while the worker stays full, only the first is reported. */
     async #look(): Promise<void> {
         try {
             if (this.#mayLook()) {

@@ -26,7 +26,7 @@ export interface DumpParts {
 
 type Copy = AsyncGenerator<Uint8Array, void, undefined>;
 
-/** With it names of the database, of at most half as many characters, fit into an entry. */
+/** With it names of the database, of which none has 60 characters, fit into an entry. */
 const MAX_PREFIX = 40;
 
 /** Copies of a database, one after the other: what `dump` of a database in a folder is. */
@@ -71,6 +71,7 @@ async function* whileRead(copy: Copy, ticker: Ticker): Copy {
     const stop = ticker(() => {
         looks += isLeft ? 1 : 0;
         if (looks >= MAX_LOOKS) {
+            stop();
             ended ??= copy.return().catch(() => {});
         }
     }, LOOK_EVERY);

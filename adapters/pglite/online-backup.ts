@@ -1,5 +1,5 @@
 import { type FileHandle, open, readdir } from 'node:fs/promises';
-import { join } from 'node:path';
+import { join, posix } from 'node:path';
 import { ScanwireError } from '../../lib/errors.ts';
 import { isEntryName, TAR_END, tarEntry, tarFolder, tarHeader, tarPadding } from '../../lib/tar.ts';
 import type { Executor } from '../../lib/transaction.ts';
@@ -48,6 +48,15 @@ const LEFT_OUT: ReadonlySet<string> = new Set([
 /** Of the process, of temporary tables and files, and of an earlier copy: nobody reads it again. */
 const OF_THE_PROCESS = /^(?:postmaster\.|pg_internal\.init|pgsql_tmp|t\d+_\d|backup_label|tablespace_map)/;
 
+/** What PostgreSQL has in the folders of its tables: a file of a table by its number, its forks and further parts, and few others. */
+const OF_TABLES = /^(?:base(?:\/\d+)?|global)$/;
+const FILES_OF_TABLES = /^(?:\d+(?:_(?:fsm|vm|init))?(?:\.\d+)?|PG_VERSION|pg_filenode\.map|pg_control)$/;
+
+/** Whether a copy takes an entry of this name, from the data directory on. */
+function isCopied(name: string): boolean {
+    return isOfDatabase(name) && (!OF_TABLES.test(posix.dirname(name)) || FILES_OF_TABLES.test(posix.basename(name)));
+}
+
 /** Says where recovery begins, so nothing may be copied behind it but the log. */
 const CONTROL = 'global/pg_control';
 
@@ -61,7 +70,7 @@ export async function* onlineBackup(options: OnlineBackupOptions): AsyncGenerato
     await database.query(`select pg_catalog.pg_backup_start('scanwire', fast := true)`);
     let stopped = false;
     try {
-        for await (const { name, isFolder } of entriesOf(files, (name) => isOfDatabase(name) && isEntryName(named(name)))) {
+        for await (const { name, isFolder } of entriesOf(files, (name) => isCopied(name) && isEntryName(named(name)))) {
             yield* isFolder ? [tarFolder(named(name))] : copyOf(await opened(join(files, name)), named(name), ended);
         }
         yield* copyOf(await open(join(files, CONTROL)), named(CONTROL), ended);

@@ -21,6 +21,9 @@ export const idempotencyLaws: Laws<WebhookBench> = {
         const [other, again] = await bench.deliveries.accept([forAll(sampleEvent()), keyed()]);
         assert.equal(other?.deliveries.length, 3);
         assert.deepEqual([again?.eventId, again?.deliveries, again?.handedOut], [first.eventId, first.deliveries, []]);
+        assert.deepEqual(again?.leftFor ?? [], [], 'nothing of it is left');
+        const alone = only(await bench.deliveries.accept([keyed()]));
+        assert.deepEqual(alone.leftFor ?? [], []);
         assert.equal((await bench.listed()).length, 5);
     },
 

@@ -4,7 +4,7 @@ import { rewritten } from './0078-looked-up-by-key.ts';
 /**
  * Whoever waits for another that takes over the same key may find that nothing came of it: the other was refused, or the key has been removed. A list then took
  * the event of the other for stored, and answered with it. So it takes its keys until each of them is its own or leads to an event that is stored. With a fixed
- * snapshot nothing is looked at again: there, what another has changed is a serialisation failure.
+ * snapshot, what another has changed is a serialisation failure, and what another has removed is free.
  */
 const TAKEN_UNTIL_CLEAR = [
     [
@@ -63,6 +63,21 @@ const TAKEN_UNTIL_CLEAR = [
         select keys_at || array(select t.place from taken t), (select count(*) from free) - (select count(*) from taken) into keys_at, lost;
         exit when lost = 0;
     end loop;
+`,
+    ],
+    // What was removed since a fixed snapshot is still seen, beside the row that took its place.
+    [
+        '    repeated as materialized (\n',
+        `    own_keys as materialized (
+        select k.owner, k.key from scanwire.idempotency_keys k where k.ctid = any (keys_at)
+    ),
+    repeated as materialized (
+`,
+    ],
+    [
+        'and k.key = a.key and k.event_id <> a.id\n',
+        `and k.key = a.key and k.event_id <> a.id
+        where not exists (select from own_keys o where o.owner = coalesce(a.owner, '') and o.key = a.key)
 `,
     ],
     [

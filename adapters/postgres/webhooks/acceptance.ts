@@ -81,8 +81,8 @@ interface SingleRow extends Omit<AcceptedRow, 'eventId' | 'deliveries'>, Accepte
 
 interface AcceptedDelivery {
     readonly id: string;
-    /** Absent, as all that follows but the token, where the event was accepted before. */
-    readonly exporterId?: string;
+    /** Null or absent, as all that follows but the token, where the event was accepted before. */
+    readonly exporterId?: string | null;
     readonly collector: string;
     /** Null when the delivery was not handed out; the fields that follow then mean nothing. */
     readonly token: string | null;
@@ -128,7 +128,7 @@ export async function accept(
         eventId,
         deliveries: deliveries.map(({ id }) => id),
         handedOut: deliveries.filter(({ token }) => token !== null).map(handedOutAtOnce),
-        leftFor: deliveries.filter(({ token }) => token === null).flatMap(({ exporterId = [] }) => exporterId),
+        leftFor: deliveries.filter(({ token }) => token === null).flatMap(({ exporterId }) => exporterId ?? []),
     }));
 }
 
@@ -201,7 +201,7 @@ function handedOutAtOnce({
 }: AcceptedDelivery): HandedOut {
     return dispatchedFromRow({
         deliveryId,
-        exporterId,
+        exporterId: exporterId as string,
         collector,
         attempt: 1,
         singleAttempt: false,

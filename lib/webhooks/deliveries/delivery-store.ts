@@ -50,8 +50,8 @@ export interface Attempt {
 export interface Acceptance extends AcceptedEvent {
     readonly handedOut: readonly HandedOut[];
     /**
-     * Exporters of those deliveries of a new event that wait in their rows. With it, those for which there was no room are looked for less often; without
-     * it, each time at once.
+     * Exporters of those deliveries of a new event that were not handed out, with or without those whose deliveries are `held`. Where it is given, those
+     * for which there was no room are looked for less often; else each time at once.
      */
     readonly leftFor?: readonly string[];
 }

@@ -25,9 +25,9 @@ const PLACE_EMPTY = { part: 1 / 40, max: 50 } as const;
 /**
  * Milliseconds before dispatch looks once more for what acceptance has left for an exporter, when the last look was in vain: `first`, doubled with each look
  * that is, up to `max`. An exporter whose receiver is down may get hundreds of events a second, and each look costs as much as several deliveries.
- * Nothing waits for these looks: an attempt that ends makes room, which is looked for at once, and so does time, which the poll sees.
+ * An attempt of this process that ends makes room, which is looked for at once. What waits until `max` is over is room that another process has made.
  */
-const IN_VAIN = { first: 25, max: 400 } as const;
+const IN_VAIN = { first: 25, max: 200 } as const;
 
 /** What a process knows of them. */
 export function leftDeliveries(monotonic: () => number): LeftDeliveries {

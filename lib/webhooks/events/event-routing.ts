@@ -43,9 +43,10 @@ export interface EventRouting {
      *
      * @param accept Stores the events for these recipients, or stores nothing.
      * @param tx The transaction in which it does so.
-     * @throws ScanwireError as {@link isMissingFormat} knows it, in a worker without the format of an exporter that chooses one of them.
      */
     route<Result>(events: readonly UnroutedEvent[], accept: Accept<Result>, tx?: Executor): Promise<Result>;
+    /** Whether this process has the formats of all exporters that choose the event; a worker has not been given those of the application. */
+    hasFormatsFor(event: UnroutedEvent): Promise<boolean>;
 }
 
 /** A subscriber, ready to be asked about an event. */
@@ -64,10 +65,7 @@ interface KnownSubscribers {
     now(): Date;
 }
 
-type Context = Pick<
-    WebhooksContext,
-    'exporters' | 'reservations' | 'monotonic' | 'formats' | 'vendor' | 'maxBodyBytes' | 'role' | 'onError'
->;
+type Context = Pick<WebhooksContext, 'exporters' | 'reservations' | 'monotonic' | 'formats' | 'vendor' | 'maxBodyBytes' | 'onError'>;
 
 /** How often events are routed before giving up: subscribers may change between routing and acceptance, but hardly ever so many times in a row. */
 const MAX_ROUTINGS = 5;
@@ -129,10 +127,7 @@ export function eventRouting(context: Context): EventRouting {
     function chosenSubscribers(unrouted: UnroutedEvent, subscribers: readonly PreparedSubscriber[], at: Date): readonly ChosenSubscriber[] {
         const event = formatInput(unrouted, at);
         const made = new Map<MessageMaker, FormattedMessage | null>();
-        const chosen = subscribers.filter(({ exporter, wants }) => {
-            return refusal(exporter, unrouted) === null && wants(event);
-        });
-        return chosen.map(({ exporter: { id }, make }) => {
+        return choosing(unrouted, event, subscribers).map(({ exporter: { id }, make }) => {
             const message = made.get(make) ?? make(event);
             made.set(make, message);
             return { exporterId: id, message };
@@ -160,7 +155,20 @@ export function eventRouting(context: Context): EventRouting {
         return route(events, accept, tx, routings + 1);
     };
 
-    return { route: (events, accept, tx) => route(events, accept, tx) };
+    return {
+        route: (events, accept, tx) => route(events, accept, tx),
+
+        async hasFormatsFor(event) {
+            const { subscribers, now } = await current();
+            const chosen = choosing(event, formatInput(event, now()), subscribers);
+            return chosen.every(({ exporter: { format } }) => context.formats.has(format));
+        },
+    };
+}
+
+/** The subscribers that choose an event. */
+function choosing(unrouted: UnroutedEvent, event: FormatEvent, subscribers: readonly PreparedSubscriber[]): readonly PreparedSubscriber[] {
+    return subscribers.filter(({ exporter, wants }) => refusal(exporter, unrouted) === null && wants(event));
 }
 
 /** Whether events were not accepted because subscribers have changed since the events were routed. */

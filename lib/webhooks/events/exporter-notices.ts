@@ -1,6 +1,5 @@
 import { ScanwireError } from '../../errors.ts';
 import type { RecordedOutcome } from '../deliveries/delivery-store.ts';
-import { isMissingFormat } from '../messages/formatted-message.ts';
 import type { Outcome } from '../outcomes/outcome.ts';
 import type { WebhooksContext } from '../webhooks-context.ts';
 import { eventBody } from './event-body.ts';
@@ -45,7 +44,10 @@ const MIN_INTERVAL = 500;
 /** Notices of one reading. */
 const BATCH = 100;
 
-type NoticesContext = Pick<WebhooksContext, 'exporters' | 'deliveries' | 'routing' | 'dispatcher' | 'stopAfter' | 'onError' | 'onEvent'>;
+type NoticesContext = Pick<
+    WebhooksContext,
+    'exporters' | 'deliveries' | 'routing' | 'dispatcher' | 'stopAfter' | 'role' | 'onError' | 'onEvent'
+>;
 
 /** The notices of a store, none in one that makes none. What fails is reported and tried again at the next poll. */
 export function noticesOf(context: NoticesContext): Notices {
@@ -63,17 +65,19 @@ export function noticesOf(context: NoticesContext): Notices {
     }
 
     async function publishAll(): Promise<void> {
-        let results: readonly Published[];
-        do {
-            results = [];
-            for (const notice of (await exporters.notices?.(BATCH)) ?? []) {
+        let left = 0;
+        for (let isMore = true; isMore; ) {
+            // Those that are left to hosts come first again, and must not keep others from being read.
+            const found = (await exporters.notices?.(left + BATCH)) ?? [];
+            isMore = found.length === left + BATCH;
+            for (const notice of found.slice(left)) {
                 const result = await publishNotice(notice, context);
-                results = [...results, result];
+                left += result === 'left' ? 1 : 0;
                 if (result === 'first') {
                     emit(notice).catch(onError);
                 }
             }
-        } while (results.length === BATCH && results.some((result) => result !== 'left'));
+        }
     }
 
     /** Reads at once, or {@link MIN_INTERVAL} after the last reading. */
@@ -133,9 +137,13 @@ type Published = 'first' | 'again' | 'left';
 /** Publishes a notice, then forgets it. After a crash in between it is published once more, as the same event. */
 async function publishNotice(
     notice: ExporterNotice,
-    { exporters, deliveries, routing, dispatcher, stopAfter }: NoticesContext,
+    { exporters, deliveries, routing, dispatcher, stopAfter, role }: NoticesContext,
 ): Promise<Published> {
     const event = noticeEvent(notice, stopAfter);
+    if (role === 'worker' && !(await routing.hasFormatsFor(event))) {
+        return 'left';
+    }
+
     let result: Published = 'first';
     try {
         const [accepted] = await routing.route([event], (newEvents, revision) => deliveries.accept(newEvents, revision));
@@ -143,9 +151,6 @@ async function publishNotice(
             dispatcher.wake();
         }
     } catch (error) {
-        if (isMissingFormat(error)) {
-            return 'left';
-        }
         if (!(error instanceof ScanwireError) || error.code !== 'CONFLICT' || error.field !== undefined) {
             throw error;
         }

@@ -23,27 +23,23 @@ export interface FormattedMessage {
 }
 
 /** The parts of the context that decide what formats make of events. */
-type Formatting = Pick<WebhooksContext, 'formats' | 'vendor' | 'maxBodyBytes' | 'role'>;
+type Formatting = Pick<WebhooksContext, 'formats' | 'vendor' | 'maxBodyBytes'>;
 
 /** Makes what is sent of an event, null for its own body. */
 export type MessageMaker = (event: FormatEvent) => FormattedMessage | null;
 
 /**
  * Makes the messages of an exporter, for as long as neither its format nor its template changes. What a format cannot make ends that one
- * delivery with the reason, when it is sent: the event is accepted all the same, and others get it. A worker has not been given the application's
- * formats: its maker throws for them, since a host can make the message.
+ * delivery with the reason, when it is sent: the event is accepted all the same, and others get it.
  */
 export function messageMaker(choice: Pick<StoredExporter, 'format' | 'template'>, formatting: Formatting): MessageMaker {
     if (choice.format === native.name) {
         return () => null;
     }
 
-    const { formats, vendor, maxBodyBytes, role } = formatting;
+    const { formats, vendor, maxBodyBytes } = formatting;
     let make: Formatter | undefined;
     return (event) => {
-        if (role === 'worker' && !formats.has(choice.format)) {
-            throw missingFormat(choice.format);
-        }
         try {
             make ??= formatterOf(formats, choice, vendor.name);
             const { contentType, headers, body } = make(event);
@@ -56,14 +52,6 @@ export function messageMaker(choice: Pick<StoredExporter, 'format' | 'template'>
             return { contentType: native.contentType, headers: [], body: '', failure: `Format ${choice.format}: ${reason}` };
         }
     };
-}
-
-const missingFormat = (name: string): ScanwireError =>
-    new ScanwireError('MISCONFIGURED', `Format ${name} is one of the application's, which this worker does not have`, { field: 'format' });
-
-/** Whether an event was not accepted because this process has not got the format of an exporter that chose it. */
-export function isMissingFormat(error: unknown): boolean {
-    return error instanceof ScanwireError && error.code === 'MISCONFIGURED' && error.field === 'format';
 }
 
 /** Messages are kept as text. */

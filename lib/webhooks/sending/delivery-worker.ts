@@ -130,11 +130,10 @@ export function deliveryWorker(context: WebhooksContext): (collector: string, co
                 // What was read ahead and still waits for its turn is not sent any more.
                 void messageCache.forgetSettings(claim.exporter.id);
             }
-            // This may make the next delivery of its order key due.
+            dispatcher.attemptEnded(claim.exporter.id, outcome.timings.total);
             if (claim.exporter.ordered) {
+                // This may make the next delivery of its order key due.
                 dispatcher.wake();
-            } else {
-                dispatcher.attemptEnded(claim.exporter.id, outcome.timings.total);
             }
             context.notices.recorded(recorded);
             if (isInTime) {

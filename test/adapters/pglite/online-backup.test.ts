@@ -94,7 +94,15 @@ t.test('copies nothing that restoring refuses', async (t) => {
     const database = await filled(t);
     const files = join(t.testdirName, 'data/database');
     mkdirSync(join(files, 'base/5 (copy)'));
-    for (const name of ['base/5 (copy)/1', 'base/5/1 (copy)', 'base/5/1 é', 'base/5/1 表', `base/5/1${'0'.repeat(90)}`]) {
+    for (const name of [
+        'base/5 (copy)/1',
+        'base/5/1.sync-conflict-2026',
+        'global/1259_old',
+        'base/5/1 (copy)',
+        'base/5/1 é',
+        'base/5/1 表',
+        `base/5/1${'0'.repeat(90)}`,
+    ]) {
         writeFileSync(join(files, name), 'a file of somebody else');
     }
     const copy: Uint8Array[] = [];

@@ -22,11 +22,11 @@ t.test('looks at once for what is left first, and ever later while it looks in v
         clock.now += wait;
         return wait;
     });
-    t.strictSame(waits, [25, 50, 100, 200, 400, 400, 400]);
+    t.strictSame(waits, [25, 50, 100, 200, 200, 200, 200]);
     t.equal(noteLeft(['down', 'other']), 0, 'of another one nothing is known');
     clock.now += 1_000;
     dispatch();
-    t.equal(noteLeft(['down']), 400, 'nor is it forgotten while it is left again and again');
+    t.equal(noteLeft(['down']), 200, 'nor is it forgotten while it is left again and again');
 });
 
 t.test('looks no later for an exporter of which nothing was left when it looked', async (t) => {
@@ -45,7 +45,7 @@ t.test('looks at once again for one that got something, one whose attempt has en
     t.equal(noteLeft(['ended']), 25);
     noteAttemptEnd('ended', 10);
     t.equal(noteLeft(['ended']), 0);
-    clock.now += 426;
+    clock.now += 226;
     dispatch(['served']);
     t.equal(noteLeft(['old']), 0);
 });

@@ -1,11 +1,13 @@
+import { randomUUID } from 'node:crypto';
 import t, { type Test } from 'tap';
 import { present } from '../../../../adapters/contract/assertions.ts';
 import { ScanwireError } from '../../../../lib/errors.ts';
+import type { ExporterNotice } from '../../../../lib/webhooks/events/exporter-notices.ts';
 import type { NewEvent } from '../../../../lib/webhooks/events/new-event.ts';
 import type { Format } from '../../../../lib/webhooks/formats/format.ts';
 import type { WebhookEvent } from '../../../../lib/webhooks/observing/emitted-events.ts';
 import type { Webhooks } from '../../../../lib/webhooks/webhooks.ts';
-import { INVESTIGATION, type SimulatedDeployment, simulatedDeployment } from '../../../support/simulated-deployment.ts';
+import { INVESTIGATION, type SimulatedDeployment, START, simulatedDeployment } from '../../../support/simulated-deployment.ts';
 
 const KINDS = ['exporter_failing', 'exporter_stopped', 'exporter_recovered'];
 const FAILING = 'http://127.0.0.1/failing';
@@ -149,6 +151,29 @@ t.test('leaves to a host what goes out in a format of the application, and tells
         deployment.posts.filter(({ exporterId }) => exporterId === watcher).map(({ title }) => title),
         ['acme: exporter_stopped'],
     );
+});
+
+t.test('tells what comes behind many that are left to a host', async (t) => {
+    const { deployment, kinds } = listening(t);
+    const format: Format = { name: 'acme', contentType: 'text/plain', make: ({ kind }) => ({ body: JSON.stringify({ title: kind }) }) };
+    const host = await deployment.start('host', { formats: [format] });
+    await add(deployment, host, { url: FAILING });
+    const watcher = await add(deployment, host, { kinds: KINDS, owner: 'acme', format: 'acme' });
+    host.kill();
+    const { exporters } = deployment.stores;
+    const { notices } = exporters;
+    const notice = { kind: 'exporter_stopped', name: 'siem', collector: 'default', owner: 'acme', reason: 'It is gone' } as const;
+    const facts = { at: new Date(START), failures: 1, failingSince: null, lastOutcome: null };
+    const left = Array.from({ length: 230 }, (): ExporterNotice => ({ id: randomUUID(), exporterId: randomUUID(), ...notice, ...facts }));
+    Object.assign(exporters, {
+        notices: async (limit: number) => [...left, ...((await notices?.(limit)) ?? [])].slice(0, limit),
+    });
+    const worker = await deployment.start('worker', { role: 'worker' });
+    deployment.receive = () => ({ result: 410 });
+    await worker.publish('idr_investigation_created', { ...INVESTIGATION, title: 'x' });
+    await deployment.advance(60_000);
+    t.strictSame(kinds(), ['exporter_stopped']);
+    t.strictSame(await deliveredTo(deployment, watcher), []);
 });
 
 t.test('tells what a process has not lived to tell, once', async (t) => {

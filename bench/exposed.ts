@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readdir, readlink, writeFile } from 'node:fs/promises';
+import type { OutgoingHttpHeaders } from 'node:http';
 import { request } from 'node:https';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -9,7 +10,7 @@ import { newApiKey } from '../lib/keys/key-form.ts';
 import type { Checkout } from './checkout.ts';
 import { median } from './comparison.ts';
 import { cpuTimes } from './cpu-time.ts';
-import { HOSTILE, plainRecords } from './hostile-bodies.ts';
+import { HOSTILE, HOSTILE_EVENTS, plainRecords } from './hostile-bodies.ts';
 import { child, memoryMiB } from './processes.ts';
 import type { Figure, Figures, Measurement, Section } from './section.ts';
 import { ended } from './served-deployment.ts';
@@ -64,7 +65,9 @@ export const exposed: Section = {
                     title: 'hostile bodies, against as many bytes of plain records',
                     figures: {
                         worst: { label: 'CPU of the worst, times that of records', digits: 1, bar: '≤ 50' },
-                        ...Object.fromEntries(Object.keys(HOSTILE).map((name) => [name, { label: `  ${name}`, digits: 1 }])),
+                        ...Object.fromEntries(
+                            Object.keys({ ...HOSTILE, ...HOSTILE_EVENTS }).map((name) => [name, { label: `  ${name}`, digits: 1 }]),
+                        ),
                     },
                     scanwire: async (checkout) => () => withServedHosts(checkout, hostileBodies),
                 },
@@ -134,14 +137,15 @@ async function socketsOf(pid: number): Promise<number> {
 }
 
 const MIB = 1_048_576;
+const RECORDS = { 'content-type': 'application/x-ndjson' };
 
 /** What each costs in CPU of the server, over what so many bytes of plain records do, or a request where those are fewer. */
 async function hostileBodies({ url, key, pid }: ServedHosts): Promise<Figures> {
     const spent = async (): Promise<number> => ((await cpuTimes({ server: pid })).server ?? 0) / 1000;
-    const cost = async (body: Buffer): Promise<number> => {
+    const cost = async (body: Buffer, path = '/https-record-schema/check', of: OutgoingHttpHeaders = RECORDS): Promise<number> => {
         const before = await spent();
-        const headers = { 'content-type': 'application/x-ndjson', token: key };
-        const sent = request(`${url}/https-record-schema/check`, { method: 'POST', headers, rejectUnauthorized: false, agent: false });
+        const headers = { ...of, token: key };
+        const sent = request(`${url}${path}`, { method: 'POST', headers, rejectUnauthorized: false, agent: false });
         // A body may be refused before its end.
         sent.on('error', () => {});
         const [answer] = await once(sent.end(body), 'response');
@@ -157,6 +161,10 @@ async function hostileBodies({ url, key, pid }: ServedHosts): Promise<Figures> {
     const times: Record<string, number> = {};
     for (const [name, body] of Object.entries(HOSTILE)) {
         times[name] = (await cost(body)) / Math.max(least, perByte * body.length);
+    }
+    for (const [name, body] of Object.entries(HOSTILE_EVENTS)) {
+        const headers = { 'content-type': 'application/json', ...(name.startsWith('gzip') && { 'content-encoding': 'gzip' }) };
+        times[name] = (await cost(body, '/webhook-exporter/events', headers)) / Math.max(least, perByte * body.length);
     }
 
     return { worst: Math.max(...Object.values(times)), ...times };

@@ -21,7 +21,7 @@ export function plainRecords(bytes: number): Buffer {
 
 const keys = Array.from({ length: 60_000 }, (_, index) => `"k${index}":1`).join(',');
 
-/** By what they are. */
+/** Batches of records by what they are. */
 export const HOSTILE: Readonly<Record<string, Buffer>> = {
     '2 kB of gzip with a million bad lines': gzipSync(filled('{}\n', 2 * MIB)),
     '486 kB of gzip with blank lines': gzipSync(filled('\n', 500 * MIB)),
@@ -30,4 +30,15 @@ export const HOSTILE: Readonly<Record<string, Buffer>> = {
     'gzip with objects of many keys': gzipSync(Buffer.from(`{${keys}}\n`.repeat(20))),
     'a MiB of lines of one character': filled('x\n', MIB),
     'a MiB of empty objects': filled('{}\n', MIB),
+};
+
+const event = (body: string): Buffer => Buffer.from(`{"kind":"idr_investigation_created","body":${body}}`);
+
+/** Events by what they are; those whose names begin with `gzip` say that they are packed. */
+export const HOSTILE_EVENTS: Readonly<Record<string, Buffer>> = {
+    'gzip of an event of 100 MiB': gzipSync(event(`"${'x'.repeat(100 * MIB)}"`)),
+    'an event of a MiB of brackets': event('['.repeat(MIB)),
+    'an event of a MiB of lists in lists': event(`${'['.repeat(MIB / 2)}${']'.repeat(MIB / 2)}`),
+    'an event of many keys': event(`{${keys}}`),
+    'an event of a MiB of escapes': event(`{"title":"${'\\u0000'.repeat(MIB / 6)}"}`),
 };

@@ -24,7 +24,7 @@ export async function withServedHosts(checkout: Checkout, task: (served: ServedH
         const server = await command.start(...SERVE);
         const { url } = JSON.parse(server.firstLine) as { url: string };
         await command.run('import', 'fixtures/scans/services.xml');
-        const scopes = ['inventory:read', 'records:write'].flatMap((scope) => ['--scope', scope]);
+        const scopes = ['inventory:read', 'records:write', 'events:publish'].flatMap((scope) => ['--scope', scope]);
         const { key } = JSON.parse(await command.run('keys', 'create', 'good', ...scopes, '--json')) as { key: string };
         const host = { url: `${url}/rest_api/v2/workspaces/1/hosts/1`, key };
         return await task({ url, key, host, pid: server.pid as number, run: command.run });

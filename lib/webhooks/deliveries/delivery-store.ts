@@ -49,10 +49,7 @@ export interface Attempt {
 /** An event that was accepted, with those of its deliveries that were handed out at once. */
 export interface Acceptance extends AcceptedEvent {
     readonly handedOut: readonly HandedOut[];
-    /**
-     * Exporters of those deliveries of a new event that were not handed out, with or without those whose deliveries are `held`. Where it is given, those
-     * for which there was no room are looked for less often; else each time at once.
-     */
+    /** Of a new event: exporters with deliveries that were not handed out, or are `held`. Given, they are looked for less often; else at once. */
     readonly leftFor?: readonly string[];
 }
 

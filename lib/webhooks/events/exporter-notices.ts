@@ -140,14 +140,16 @@ async function publishNotice(
     { exporters, deliveries, routing, dispatcher, stopAfter, role }: NoticesContext,
 ): Promise<Published> {
     const event = noticeEvent(notice, stopAfter);
-    if (role === 'worker' && !(await routing.hasFormatsFor(event))) {
-        return 'left';
-    }
-
     let result: Published = 'first';
     try {
-        const [accepted] = await routing.route([event], (newEvents, revision) => deliveries.accept(newEvents, revision));
-        if (accepted !== undefined && accepted.deliveries.length > 0) {
+        // Asked with each routing: what was known of subscribers before may be old.
+        const accepted = await routing.route([event], async (newEvents, revision) => {
+            return role === 'worker' && !(await routing.hasFormatsFor(event)) ? null : await deliveries.accept(newEvents, revision);
+        });
+        if (accepted === null) {
+            return 'left';
+        }
+        if (accepted.some((one) => one.deliveries.length > 0)) {
             dispatcher.wake();
         }
     } catch (error) {

@@ -126,15 +126,16 @@ t.test('leaves to a host what goes out in a format of the application, and tells
     const host = await deployment.start('host', { formats: [format] });
     await add(deployment, host, { url: FAILING, owner: 'acme' });
     await add(deployment, host, { url: FAILING, owner: 'other' });
+    const worker = await deployment.start('worker', { role: 'worker' });
+    await worker.publish('idr_investigation_created', { ...INVESTIGATION, title: 'reads the subscribers' }, { owner: 'nobody' });
     const watcher = await add(deployment, host, { kinds: KINDS, owner: 'acme', format: 'acme' });
     const other = await add(deployment, host, { kinds: KINDS, owner: 'other' });
     deployment.receive = ({ url }) => ({ result: url === FAILING ? 410 : 204 });
-    host.kill();
     const { exporters } = deployment.stores;
-    const worker = await deployment.start('worker', { role: 'worker' });
     for (const owner of ['acme', 'other']) {
-        await worker.publish('idr_investigation_created', { ...INVESTIGATION, title: owner }, { owner });
+        await host.publish('idr_investigation_created', { ...INVESTIGATION, title: owner }, { owner });
     }
+    host.kill();
     await deployment.advance(60_000);
     t.notOk(
         worker.errors.some(({ message }) => /format/i.test(message)),

@@ -1,17 +1,9 @@
 import t from 'tap';
-import { INVESTIGATION, simulatedDeployment } from '../support/simulated-deployment.ts';
+import { countedLooks, INVESTIGATION, simulatedDeployment } from '../support/simulated-deployment.ts';
 
 t.test('events for a receiver that is down are not looked for each by itself, and all go out when it is back', async (t) => {
     const deployment = simulatedDeployment(t);
-    const { deliveries } = deployment.stores;
-    const { dispatch } = deliveries;
-    let looks = 0;
-    Object.assign(deliveries, {
-        dispatch: (...options: Parameters<typeof dispatch>) => {
-            looks += 1;
-            return dispatch(...options);
-        },
-    });
+    const looks = countedLooks(deployment);
     const host = await deployment.start('only', { breakerAfter: 3 });
     const id = await deployment.exporter(host);
     let isDown = true;
@@ -19,12 +11,12 @@ t.test('events for a receiver that is down are not looked for each by itself, an
     await deployment.publish(host, 5);
     await deployment.advance(1_500);
 
-    looks = 0;
+    looks.count = 0;
     for (let event = 0; event < 200; event += 1) {
         await host.publish('idr_investigation_created', { ...INVESTIGATION, title: `down ${event}` });
         await deployment.advance(20);
     }
-    t.ok(looks <= 30, `${looks} looks in 4 s, of which 4 are polls, for 200 events`);
+    t.ok(looks.count <= 30, `${looks.count} looks in 4 s, of which 4 are polls, for 200 events`);
 
     isDown = false;
     await deployment.advance(600_000);

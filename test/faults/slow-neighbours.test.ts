@@ -1,5 +1,5 @@
 import t, { type Test } from 'tap';
-import { type Answer, type SimulatedDeployment, simulatedDeployment } from '../support/simulated-deployment.ts';
+import { type Answer, countedLooks, type SimulatedDeployment, simulatedDeployment } from '../support/simulated-deployment.ts';
 
 const WARM_UP = 2_000;
 
@@ -53,26 +53,18 @@ t.test('a test waits for no delivery', async (t) => {
 
 t.test('a delivery that ends does not look through what waits for another exporter', async (t) => {
     const deployment = simulatedDeployment(t);
-    const { deliveries } = deployment.stores;
-    const { dispatch } = deliveries;
-    let looks = 0;
-    Object.assign(deliveries, {
-        dispatch: (...options: Parameters<typeof dispatch>) => {
-            looks += 1;
-            return dispatch(...options);
-        },
-    });
+    const looks = countedLooks(deployment);
     const process = await deployment.start('only');
     const healthy = await deployment.exporter(process);
     const silent = await deployment.exporter(process);
     deployment.receive = ({ exporterId }) => (exporterId === silent ? { result: 'connect_timeout', after: 10_000_000 } : { result: 204 });
     await deployment.publish(process, 200);
     await deployment.advance(WARM_UP);
-    t.ok(looks > 0, 'they are seen');
-    looks = 0;
+    t.ok(looks.count > 0, 'they are seen');
+    looks.count = 0;
     const before = deployment.posts.length;
     await waitsOf(deployment, healthy, () => deployment.publish(process, 1), 50);
     t.equal(deployment.posts.length - before, 50, 'the silent one takes no more');
     // each event that has to wait is looked for once, and all once a second
-    t.ok(looks <= 50 + 6, `${looks} looks`);
+    t.ok(looks.count <= 50 + 6, `${looks.count} looks`);
 });

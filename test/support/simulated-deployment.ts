@@ -205,3 +205,16 @@ function simulatedSender(deployment: SimulatedDeployment, by: string): Sender {
         },
     };
 }
+
+/** Counts how often dispatch looks for what is due, in all processes. */
+export function countedLooks({ stores: { deliveries } }: SimulatedDeployment): { count: number } {
+    const { dispatch } = deliveries;
+    const looks = { count: 0 };
+    Object.assign(deliveries, {
+        dispatch: (...options: Parameters<typeof dispatch>) => {
+            looks.count += 1;
+            return dispatch(...options);
+        },
+    });
+    return looks;
+}

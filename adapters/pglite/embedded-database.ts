@@ -18,7 +18,7 @@ import { findTemplate, unpackTemplate } from './template.ts';
 export interface EmbeddedDatabaseOptions {
     /** Where the database lives; made when missing, for the owner's eyes only. It holds `database/` and `database.lock`. */
     readonly folder: string;
-    /** Drives the clearing up, and the look at the clock; the machine's timer by default. */
+    /** Drives the clearing up, the look at the clock, and that at whether a copy is read; the machine's timer by default. */
     readonly ticker?: Ticker;
 }
 

@@ -109,6 +109,8 @@ export const acceptanceLaws: Laws<WebhookBench> = {
         const [first, second] = [await accept(), await accept()];
         assert.deepEqual([first.handedOut.length, second.handedOut.length], [1, 0]);
         assert.deepEqual([first.leftFor ?? [], second.leftFor ?? [id]], [[], [id]]);
+        const stored = only(await bench.deliveries.accept([forAll(sampleEvent())]));
+        assert.deepEqual(stored.leftFor ?? [id], [id], 'what is to wait for dispatch is left as well');
     },
 
     async 'keeps bodies exactly'(bench) {

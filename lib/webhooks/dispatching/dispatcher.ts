@@ -5,7 +5,7 @@ import { unsentOutcome } from '../outcomes/outcome.ts';
 import type { ReadAhead } from '../sending/read-ahead.ts';
 import type { WebhooksContext } from '../webhooks-context.ts';
 import type { DeliveryJob } from './delivery-queue.ts';
-import { type LeftDeliveries, leftDeliveries, sooner } from './left-deliveries.ts';
+import { type EndedFor, type LeftDeliveries, leftDeliveries, sooner } from './left-deliveries.ts';
 import { type HandedOutAfterStep, replaySteps } from './replay-steps.ts';
 import { type HandOutOptions, RESERVATION_TIMES } from './reservations.ts';
 import { adding } from './turns.ts';
@@ -24,8 +24,11 @@ export interface Dispatcher {
     sweep(): void;
     /** A replay was begun: looks for it now. */
     replay(): void;
-    /** An attempt for this exporter has ended after `took` milliseconds: hands out what may have waited for its place in the window. */
-    attemptEnded(exporterId: string, took: number): void;
+    /**
+     * An attempt for this exporter has ended after `took` milliseconds: hands out what may have waited for its place in the window. For an ordered one the
+     * next delivery of its order key may have become due.
+     */
+    attemptEnded(exporter: EndedFor, took: number): void;
     /** The options for handing out at once what is accepted now; undefined when it has to wait in its rows. */
     handOutOptions(): Required<HandOutOptions> | undefined;
     /** Puts what was handed out into the queue. What fails is reported and tried again. */
@@ -131,7 +134,7 @@ export function dispatcher(context: DispatcherContext): Dispatcher {
 
         wakeFor: (exporterIds) => wakeSoon(left.noteLeft(exporterIds)),
 
-        attemptEnded: (exporterId, took) => wakeSoon(left.noteAttemptEnd(exporterId, took)),
+        attemptEnded: (exporter, took) => wakeSoon(left.noteAttemptEnd(exporter, took)),
 
         // `accept` cannot count against a rate: where there is one, only `dispatch` hands out.
         handOutOptions: () =>

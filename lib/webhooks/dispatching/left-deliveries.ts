@@ -1,4 +1,8 @@
 import type { DispatchResult } from '../deliveries/delivery-store.ts';
+import type { StoredExporter } from '../exporters/exporter.ts';
+
+/** Of an exporter, what counts where an attempt for it has ended. */
+export type EndedFor = Pick<StoredExporter, 'id' | 'ordered'>;
 
 /** What is known of due deliveries for which there was no room: when to look for them again. */
 export interface LeftDeliveries {
@@ -10,9 +14,10 @@ export interface LeftDeliveries {
     noteLeft(exporterIds: readonly string[]): number;
     /**
      * Notes that an attempt for this exporter has ended after `took` milliseconds. @returns Within how many milliseconds to look; null when neither the
-     * last dispatch nor acceptance since has left anything that may wait for attempts of this exporter.
+     * last dispatch nor acceptance since has left anything that may wait for attempts of this exporter; 0 for an ordered one, of whose order key the next
+     * delivery may have become due.
      */
-    noteAttemptEnd(exporterId: string, took: number): number | null;
+    noteAttemptEnd(exporter: EndedFor, took: number): number | null;
 }
 
 /**
@@ -25,7 +30,8 @@ const PLACE_EMPTY = { part: 1 / 40, max: 50 } as const;
 /**
  * Milliseconds before dispatch looks once more for what acceptance has left for an exporter, when the last look was in vain: `first`, doubled with each look
  * that is, up to `max`. An exporter whose receiver is down may get hundreds of events a second, and each look costs as much as several deliveries.
- * An attempt of this process that ends makes room, which is looked for at once. What waits until `max` is over is room that another process has made.
+ * An attempt of this process that ends makes room, which is looked for as if nothing had been in vain. Of room that another process has made, the next event
+ * that is left tells, or the poll.
  */
 const IN_VAIN = { first: 25, max: 200 } as const;
 
@@ -84,11 +90,11 @@ export function leftDeliveries(monotonic: () => number): LeftDeliveries {
             return Math.min(...waits);
         },
 
-        noteAttemptEnd(exporterId, took) {
-            const within = Math.min(PLACE_EMPTY.max, Math.floor(took * PLACE_EMPTY.part));
-            unseen.set(exporterId, Math.min(within, unseen.get(exporterId) ?? within));
-            inVain.delete(exporterId);
-            return awaited.has(exporterId) || left.has(exporterId) ? within : null;
+        noteAttemptEnd({ id, ordered }, took) {
+            const within = ordered ? 0 : Math.min(PLACE_EMPTY.max, Math.floor(took * PLACE_EMPTY.part));
+            unseen.set(id, Math.min(within, unseen.get(id) ?? within));
+            inVain.delete(id);
+            return ordered || awaited.has(id) || left.has(id) ? within : null;
         },
     };
 }

@@ -61,11 +61,16 @@ interface KnownSubscribers {
     /** How often subscribers had changed in the store; undefined in one that keeps none. */
     readonly revision: number | undefined;
     readonly subscribers: readonly PreparedSubscriber[];
+    /** When they were read, by `monotonic`. */
+    readonly readAt: number;
     /** The store's time, as far as is known. */
     now(): Date;
 }
 
 type Context = Pick<WebhooksContext, 'exporters' | 'reservations' | 'monotonic' | 'formats' | 'vendor' | 'maxBodyBytes' | 'onError'>;
+
+/** Milliseconds after which subscribers that lack a format are read anew. That the store has others is told only by accepting something. */
+const LACKING_FOR = 1_000;
 
 /** How often events are routed before giving up: subscribers may change between routing and acceptance, but hardly ever so many times in a row. */
 const MAX_ROUTINGS = 5;
@@ -84,6 +89,7 @@ export function eventRouting(context: Context): EventRouting {
         return {
             revision: found?.revision,
             subscribers: preparedSubscribers(found?.exporters ?? [], context, report),
+            readAt: answered,
             now: () => new Date(at + monotonic()),
         };
     }
@@ -159,11 +165,19 @@ export function eventRouting(context: Context): EventRouting {
         route: (events, accept, tx) => route(events, accept, tx),
 
         async hasFormatsFor(event) {
-            const { subscribers, now } = await current();
-            const chosen = choosing(event, formatInput(event, now()), subscribers);
-            return chosen.every(({ exporter: { format } }) => context.formats.has(format));
+            const found = await current();
+            if (hasFormats(event, found) || monotonic() - found.readAt < LACKING_FOR) {
+                return hasFormats(event, found);
+            }
+            forget(reading);
+            return hasFormats(event, await current());
         },
     };
+
+    function hasFormats(event: UnroutedEvent, { subscribers, now }: KnownSubscribers): boolean {
+        const chosen = choosing(event, formatInput(event, now()), subscribers);
+        return chosen.every(({ exporter: { format } }) => context.formats.has(format));
+    }
 }
 
 /** The subscribers that choose an event. */

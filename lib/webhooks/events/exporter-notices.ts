@@ -41,18 +41,26 @@ export interface Notices {
 const POLL_EVERY = 5_000;
 const MIN_INTERVAL = 500;
 
+/**
+ * Milliseconds for which a worker leaves a notice to a host, from when it has first seen it: a host may take as long to be started anew. Then it goes out to
+ * those whose formats are known, who have waited with the others; of the others each delivery ends with the reason.
+ */
+const LEFT_FOR = 60_000;
+
 /** Notices of one reading. */
 const BATCH = 100;
 
 type NoticesContext = Pick<
     WebhooksContext,
-    'exporters' | 'deliveries' | 'routing' | 'dispatcher' | 'stopAfter' | 'role' | 'onError' | 'onEvent'
+    'exporters' | 'deliveries' | 'routing' | 'dispatcher' | 'stopAfter' | 'role' | 'monotonic' | 'onError' | 'onEvent'
 >;
 
 /** The notices of a store, none in one that makes none. What fails is reported and tried again at the next poll. */
 export function noticesOf(context: NoticesContext): Notices {
-    const { exporters, onError, onEvent } = context;
+    const { exporters, role, monotonic, onError, onEvent } = context;
     const failing = new Set<string>();
+    /** Notices that this worker leaves to a host, and since when. */
+    let leftSince: ReadonlyMap<string, number> = new Map();
     let poll: NodeJS.Timeout | undefined;
     let interval: NodeJS.Timeout | undefined;
     let wanted = false;
@@ -65,19 +73,24 @@ export function noticesOf(context: NoticesContext): Notices {
     }
 
     async function publishAll(): Promise<void> {
-        let left = 0;
+        const left = new Map<string, number>();
         for (let isMore = true; isMore; ) {
             // Those that are left to hosts come first again, and must not keep others from being read.
-            const found = (await exporters.notices?.(left + BATCH)) ?? [];
-            isMore = found.length === left + BATCH;
-            for (const notice of found.slice(left)) {
-                const result = await publishNotice(notice, context);
-                left += result === 'left' ? 1 : 0;
-                if (result === 'first') {
+            const limit = left.size + BATCH;
+            const found = (await exporters.notices?.(limit)) ?? [];
+            isMore = found.length === limit;
+            for (const notice of found.filter(({ id }) => !left.has(id))) {
+                const since = leftSince.get(notice.id) ?? monotonic();
+                const mayLeave = role === 'worker' && monotonic() - since < LEFT_FOR;
+                const result = await publishNotice(notice, mayLeave, context);
+                if (result === 'left') {
+                    left.set(notice.id, since);
+                } else if (result === 'first') {
                     emit(notice).catch(onError);
                 }
             }
         }
+        leftSince = left;
     }
 
     /** Reads at once, or {@link MIN_INTERVAL} after the last reading. */
@@ -137,14 +150,15 @@ type Published = 'first' | 'again' | 'left';
 /** Publishes a notice, then forgets it. After a crash in between it is published once more, as the same event. */
 async function publishNotice(
     notice: ExporterNotice,
-    { exporters, deliveries, routing, dispatcher, stopAfter, role }: NoticesContext,
+    mayLeave: boolean,
+    { exporters, deliveries, routing, dispatcher, stopAfter }: NoticesContext,
 ): Promise<Published> {
     const event = noticeEvent(notice, stopAfter);
     let result: Published = 'first';
     try {
         // Asked with each routing: what was known of subscribers before may be old.
         const accepted = await routing.route([event], async (newEvents, revision) => {
-            return role === 'worker' && !(await routing.hasFormatsFor(event)) ? null : await deliveries.accept(newEvents, revision);
+            return mayLeave && !(await routing.hasFormatsFor(event)) ? null : await deliveries.accept(newEvents, revision);
         });
         if (accepted === null) {
             return 'left';

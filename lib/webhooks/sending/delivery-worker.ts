@@ -130,11 +130,7 @@ export function deliveryWorker(context: WebhooksContext): (collector: string, co
                 // What was read ahead and still waits for its turn is not sent any more.
                 void messageCache.forgetSettings(claim.exporter.id);
             }
-            dispatcher.attemptEnded(claim.exporter.id, outcome.timings.total);
-            if (claim.exporter.ordered) {
-                // This may make the next delivery of its order key due.
-                dispatcher.wake();
-            }
+            dispatcher.attemptEnded(claim.exporter, outcome.timings.total);
             context.notices.recorded(recorded);
             if (isInTime) {
                 emit(deliveryEvent(claim, recorded)).catch(onError);

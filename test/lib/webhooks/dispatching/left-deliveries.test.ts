@@ -2,6 +2,8 @@ import t from 'tap';
 import type { HandedOut } from '../../../../lib/webhooks/deliveries/delivery-store.ts';
 import { leftDeliveries } from '../../../../lib/webhooks/dispatching/left-deliveries.ts';
 
+const plain = (id: string) => ({ id, ordered: false });
+
 /** What a process knows, by a clock that is set, and dispatches that serve these exporters and leave what waits for attempts of those. */
 function knowing() {
     const clock = { now: 1_000 };
@@ -43,7 +45,7 @@ t.test('looks at once again for one that got something, one whose attempt has en
     dispatch(['served']);
     t.equal(noteLeft(['served']), 0);
     t.equal(noteLeft(['ended']), 25);
-    noteAttemptEnd('ended', 10);
+    noteAttemptEnd(plain('ended'), 10);
     t.equal(noteLeft(['ended']), 0);
     clock.now += 226;
     dispatch(['served']);
@@ -52,15 +54,16 @@ t.test('looks at once again for one that got something, one whose attempt has en
 
 t.test('looks for what may have got the place of an attempt that has ended', async (t) => {
     const { noteLeft, noteAttemptEnd, dispatch, dispatchBegins, dispatchEnds } = knowing();
-    t.equal(noteAttemptEnd('one', 400), null, 'nothing is left');
+    t.equal(noteAttemptEnd(plain('one'), 400), null, 'nothing is left');
     dispatch([], ['one']);
-    t.equal(noteAttemptEnd('one', 400), 10);
-    t.equal(noteAttemptEnd('one', 60_000), 50, 'one that took long waits for others');
+    t.equal(noteAttemptEnd(plain('one'), 400), 10);
+    t.equal(noteAttemptEnd(plain('one'), 60_000), 50, 'one that took long waits for others');
     dispatch();
-    t.equal(noteAttemptEnd('one', 400), null);
+    t.equal(noteAttemptEnd(plain('one'), 400), null);
     noteLeft(['one']);
-    t.equal(noteAttemptEnd('one', 400), 10, 'acceptance has left something since');
+    t.equal(noteAttemptEnd(plain('one'), 400), 10, 'acceptance has left something since');
     dispatchBegins();
-    noteAttemptEnd('one', 400);
+    noteAttemptEnd(plain('one'), 400);
     t.equal(dispatchEnds({ handedOut: [], waitsFor: ['one'] }), 10, 'an end that the dispatch may not have seen');
+    t.equal(noteAttemptEnd({ id: 'ordered', ordered: true }, 400), 0, 'what comes next of its order key may be due');
 });

@@ -136,7 +136,7 @@ t.test('leaves to a host what goes out in a format of the application, and tells
         await host.publish('idr_investigation_created', { ...INVESTIGATION, title: owner }, { owner });
     }
     host.kill();
-    await deployment.advance(60_000);
+    await deployment.advance(50_000);
     t.notOk(
         worker.errors.some(({ message }) => /format/i.test(message)),
         'it is no failure of the worker',
@@ -172,9 +172,37 @@ t.test('tells what comes behind many that are left to a host', async (t) => {
     const worker = await deployment.start('worker', { role: 'worker' });
     deployment.receive = () => ({ result: 410 });
     await worker.publish('idr_investigation_created', { ...INVESTIGATION, title: 'x' });
-    await deployment.advance(60_000);
+    await deployment.advance(50_000);
     t.strictSame(kinds(), ['exporter_stopped']);
     t.strictSame(await deliveredTo(deployment, watcher), []);
+});
+
+t.test('leaves nothing to a host that does not come, or for a format that is no more', async (t) => {
+    const { deployment, kinds } = listening(t);
+    const format: Format = { name: 'acme', contentType: 'text/plain', make: ({ kind }) => ({ body: kind }) };
+    const host = await deployment.start('host', { formats: [format] });
+    await add(deployment, host, { url: FAILING, owner: 'acme' });
+    await add(deployment, host, { url: FAILING, owner: 'other' });
+    const watcher = await add(deployment, host, { kinds: KINDS, owner: 'acme', format: 'acme' });
+    const changed = await add(deployment, host, { kinds: KINDS, owner: 'other', format: 'acme' });
+    const everything = await add(deployment, host, { kinds: KINDS });
+    deployment.receive = ({ url }) => ({ result: url === FAILING ? 410 : 204 });
+    await deployment.start('worker', { role: 'worker' });
+    for (const owner of ['acme', 'other']) {
+        await host.publish('idr_investigation_created', { ...INVESTIGATION, title: owner }, { owner });
+    }
+    host.kill();
+    await deployment.advance(20_000);
+    t.strictSame(kinds(), []);
+    await deployment.stores.exporters.update(changed, { format: 'native' });
+    await deployment.advance(10_000);
+    t.strictSame(kinds(), ['exporter_stopped'], 'subscribers are read anew');
+    t.strictSame(await deliveredTo(deployment, changed), ['exporter_stopped']);
+    await deployment.advance(60_000);
+    t.strictSame(kinds(), ['exporter_stopped', 'exporter_stopped']);
+    t.strictSame(await deliveredTo(deployment, everything), ['exporter_stopped', 'exporter_stopped'], 'who waited with it is told');
+    t.strictSame(await deliveredTo(deployment, watcher), []);
+    t.strictSame(await deployment.stores.exporters.notices?.(10), []);
 });
 
 t.test('tells what a process has not lived to tell, once', async (t) => {

@@ -16,11 +16,15 @@ async function erasedBodies(database: Executor): Promise<string | null> {
 /** @throws ScanwireError `CONFLICT` when bodies were erased after {@link leaveNoErasedBodies} looked, which resolved with `before`. */
 export async function assertNothingErased(database: Executor, before: string | null): Promise<void> {
     if (before !== null && (await erasedBodies(database)) !== before) {
-        throw new ScanwireError(
-            'CONFLICT',
-            'A body was erased while the embedded database was copied, and the copy may hold it: make it again',
-        );
+        throw erasedMeanwhile();
     }
+}
+
+function erasedMeanwhile(): ScanwireError {
+    return new ScanwireError(
+        'CONFLICT',
+        'A body was erased while the embedded database was copied, and the copy may hold it: make it again',
+    );
 }
 
 /** What has bodies of events, what was made of them and what was answered to them; none where the schema knows of no events. */
@@ -48,6 +52,7 @@ const MAX_SEGMENTS = 16;
  * not count what was erased, is rewritten each time.
  *
  * @returns What {@link assertNothingErased} is told; null where nothing is counted.
+ * @throws ScanwireError `CONFLICT` when a body was erased while they were rewritten.
  */
 export async function leaveNoErasedBodies(database: Executor): Promise<string | null> {
     const count = await erasedBodies(database);
@@ -63,7 +68,10 @@ export async function leaveNoErasedBodies(database: Executor): Promise<string | 
     }
 
     const { rows } = await database.query(COUNT_ANEW, [count]);
-    return rows.length > 0 ? '0' : count;
+    if (rows.length === 0) {
+        throw erasedMeanwhile();
+    }
+    return '0';
 }
 
 async function rewrite(database: Executor, tables: readonly { readonly oid: number; readonly name: string }[]): Promise<void> {

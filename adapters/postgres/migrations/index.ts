@@ -57,6 +57,7 @@ import { pausesAndRemovals } from './0082-pauses-and-removals.ts';
 import { chosenSingly } from './0083-chosen-singly.ts';
 import { erasuresCounted } from './0084-erasures-counted.ts';
 import { keysGivenBack } from './0085-keys-given-back.ts';
+import { ownKeysNoted } from './0086-own-keys-noted.ts';
 
 /** All steps in order. A new one goes to the end. */
 export const migrations: readonly Migration[] = [
@@ -118,4 +119,5 @@ export const migrations: readonly Migration[] = [
     chosenSingly,
     erasuresCounted,
     keysGivenBack,
+    ownKeysNoted,
 ];

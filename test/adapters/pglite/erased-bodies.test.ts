@@ -1,9 +1,11 @@
 import { buffer } from 'node:stream/consumers';
 import t, { type Test } from 'tap';
 import { sampleEvent, sampleExporter } from '../../../adapters/contract/webhooks/fixture.ts';
+import { leaveNoErasedBodies } from '../../../adapters/pglite/erased-bodies.ts';
 import { type EmbeddedDatabase, openEmbeddedDatabase } from '../../../adapters/pglite/index.ts';
 import { migrate, postgresWebhooks } from '../../../adapters/postgres/index.ts';
 import { migrations } from '../../../adapters/postgres/migrations/index.ts';
+import type { Executor } from '../../../lib/transaction.ts';
 
 t.test('leaves nothing of an erased body, nor of what was made of it and answered to it, in a copy of the database', async (t) => {
     const database = await openEmbeddedDatabase({ folder: `${t.testdir()}/data` });
@@ -115,6 +117,26 @@ for (const [when, isThen] of [
         t.notOk((await buffer(database.dump())).includes('a secret that was erased'), 'the next one has nothing of it');
     });
 }
+
+t.test('begins no copy when a body was erased while the tables were rewritten', async (t) => {
+    const { database, deliveries, publish } = await opened(t);
+    await migrate(database);
+    const ids = [await publish('one secret'), await publish('another secret')] as const;
+    await deliveries.erase(ids[0]);
+    let isErased = false;
+    const erasing: Executor = {
+        async query(text, values) {
+            const result = await database.query(text, values);
+            if (!isErased && text.startsWith('vacuum full')) {
+                isErased = true;
+                await deliveries.erase(ids[1]);
+            }
+            return result as never;
+        },
+    };
+    await t.rejects(leaveNoErasedBodies(erasing), { code: 'CONFLICT' });
+    t.equal(await leaveNoErasedBodies(database), '0');
+});
 
 t.test('copies a database in which nothing was migrated', async (t) => {
     const database = await openEmbeddedDatabase({ folder: `${t.testdir()}/data` });

@@ -5,7 +5,7 @@ import { investigation } from './contenders/investigation.ts';
 import type { Burst } from './contenders/sender-server.ts';
 import { REFERENCE, warmUp } from './pace.ts';
 import { type Figure, type Figures, type Measurement, type Peer, type Run, type Section, withBars } from './section.ts';
-import { CPU_FIGURES, cpuSince, type SenderOptions, type SenderUnderTest, withSender } from './senders.ts';
+import { CPU_FIGURES, cpuSince, deliveriesOfEach, type SenderOptions, type SenderUnderTest, withSender } from './senders.ts';
 
 /** How many go before those that count: until V8 has compiled what is hot, a delivery costs twice as much. */
 export interface Load {
@@ -116,7 +116,8 @@ function othersOf(scale: number, bare: Peer, one: Peer): readonly Measurement[] 
 
 /** Publishes as fast as it is taken, after a warm-up. */
 export function fullSpeed(options: SenderOptions, load: Load, scale: number): Run {
-    const { exporters = 1, kind } = options;
+    const { kind } = options;
+    const exporters = deliveriesOfEach(options);
     const [before, counted, calls] = [load.warmUp, load.counted, CALLS].map((count) => Math.ceil((count * scale) / exporters)) as [
         number,
         number,

@@ -1,6 +1,6 @@
 import { now } from './contenders/http.ts';
 import type { Measurement, Run, Section } from './section.ts';
-import { type SenderOptions, withSender } from './senders.ts';
+import { deliveriesOfEach, type SenderOptions, withSender } from './senders.ts';
 
 const EXPORTERS = 1_000;
 /** Times that all exporters get an event, before those that count and then. */
@@ -39,8 +39,7 @@ interface Published {
 
 /** Each exporter, or the only one, gets as much as the others. */
 function untilLast(options: SenderOptions, { events, scale }: Published): Run {
-    const { exporters = 1, host: { owners = 1 } = {} } = options;
-    const arrivals = events * (exporters / owners);
+    const arrivals = events * deliveriesOfEach(options);
     return () =>
         withSender(options, async (sender) => {
             const times = Math.ceil(TIMES * scale);

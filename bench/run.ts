@@ -25,6 +25,7 @@ import { lists } from './lists.ts';
 import { neighbours } from './neighbours.ts';
 import { observed } from './observed.ts';
 import { order } from './order.ts';
+import { overhead } from './overhead.ts';
 import { pace } from './pace.ts';
 import { PROFILE_SETTINGS, writeProfile } from './profile.ts';
 import { memory, records } from './records.ts';
@@ -49,6 +50,7 @@ const SECTIONS: readonly Section[] = [
     fanOut,
     order,
     observed,
+    overhead,
     replay,
     idle,
     neighbours,

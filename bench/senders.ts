@@ -1,5 +1,7 @@
 import assert from 'node:assert';
+import type { TlsOptions } from 'node:tls';
 import { Pool } from 'undici';
+import type { Credentials } from '../test/support/certificates.ts';
 import type { Checkout } from './checkout.ts';
 import { cpuTimes, serverProcesses } from './cpu-time.ts';
 import { background } from './processes.ts';
@@ -36,6 +38,8 @@ export interface SenderOptions {
     readonly host?: HostOptions;
     /** Milliseconds until the receiver answers. */
     readonly answersAfter?: number;
+    /** Of a receiver that is called by https, and of who asks it what has come; as JSON can say it. */
+    readonly tls?: { readonly receiver: TlsOptions; readonly asking: Credentials & { readonly ca: string } };
     readonly execArgv?: readonly string[];
     /** Milliseconds that each server is away, one way; of a sender that is told where they are, so not of `serve`. */
     readonly distance?: number;
@@ -56,12 +60,19 @@ export interface HostOptions {
     readonly orderKeys?: number;
     /** How many owners exporters and events have in turn; none when absent. */
     readonly owners?: number;
+    /** Whether each event has an idempotency key of its own. */
+    readonly idempotencyKeys?: boolean;
     /** What exporters are created with besides. */
     readonly settings?: Readonly<Record<string, unknown>>;
     /** Whether nothing is sent: what is accepted waits. */
     readonly paused?: boolean;
     /** What is switched on to watch it. */
     readonly watched?: readonly ('metrics' | 'spans')[];
+}
+
+/** How many deliveries an event makes: exporters with owners get those of theirs. */
+export function deliveriesOfEach({ exporters = 1, host: { owners = 1 } = {} }: Pick<SenderOptions, 'exporters' | 'host'>): number {
+    return exporters / owners;
 }
 
 /** The figures of `cpuSince`. */
@@ -85,13 +96,14 @@ const NEEDS: Readonly<Record<SenderKind, StoreNeeds>> = {
 
 /** Starts a sender on an empty store, and removes everything after the task. */
 export async function withSender<Result>(options: SenderOptions, task: (sender: SenderUnderTest) => Promise<Result>): Promise<Result> {
-    const { checkout, kind, answersAfter = 0 } = options;
+    const { checkout, kind, answersAfter = 0, tls } = options;
     const store = await emptyStore(NEEDS[kind]);
     try {
-        const receiver = await background(checkout, 'receiver', { args: [String(answersAfter)] });
-        const connections = new Pool(`http://127.0.0.1:${receiver.firstLine}`, { headersTimeout: 0 });
+        const receiver = await background(checkout, 'receiver', { args: [String(answersAfter), JSON.stringify(tls?.receiver ?? null)] });
+        const origin = `${tls === undefined ? 'http' : 'https'}://127.0.0.1:${receiver.firstLine}`;
+        const connections = new Pool(origin, { headersTimeout: 0, ...(tls && { connect: tls.asking }) });
         try {
-            const hooks = `http://127.0.0.1:${receiver.firstLine}/hook/`;
+            const hooks = `${origin}/hook/`;
             const far = await distant(checkout, store.urls, options.distance ?? 0);
             const sender = await start(options, { ...store, urls: far.urls }, hooks).catch(async (error: unknown) => {
                 await far.stop();

@@ -1,20 +1,21 @@
 import { once } from 'node:events';
-import { createServer, type IncomingMessage } from 'node:http';
+import { createServer, type IncomingMessage, type RequestListener } from 'node:http';
+import { createServer as createSecureServer } from 'node:https';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { now, serve, textOf } from './http.ts';
 
 /**
  * Answers 204 to every POST, after so many milliseconds, and notes when each investigation came first at each path. `GET /?count=N` is
  * answered when so many new ones have come since the last GET: with the pairs of id and time in microseconds, in the order of time,
- * where `&arrivals` asks for them, and with how many came once more.
+ * where `&arrivals` asks for them, and with how many came once more. By https where it is told its options of TLS as JSON.
  */
-const after = Number(process.argv[2] ?? 0);
+const [after = 0, secure = null] = process.argv.slice(2).map((text) => JSON.parse(text));
 const seen = new Set<string>();
 let arrivals: (readonly [id: string, at: number])[] = [];
 let repeated = 0;
 let enough = Number.POSITIVE_INFINITY;
 
-const server = createServer((request, response) => {
+const listener: RequestListener = (request, response) => {
     const answered =
         request.method === 'POST'
             ? take(request)
@@ -22,7 +23,8 @@ const server = createServer((request, response) => {
                   .then(() => response.writeHead(204).end())
             : count(request).then((text) => response.end(text));
     answered.catch((error) => response.writeHead(500).end(String(error)));
-});
+};
+const server = secure === null ? createServer(listener) : createSecureServer(secure, listener);
 
 async function take(request: IncomingMessage): Promise<void> {
     const [, id] = /"investigationId":"([^"]+)"/.exec(await textOf(request)) ?? [];

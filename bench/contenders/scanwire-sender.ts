@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto';
+import { randomBytes, randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { server as hapiServer } from '@hapi/hapi';
 import pg from 'pg';
@@ -19,7 +19,15 @@ import { publishMany, serveSender } from './sender-server.ts';
  * or embedded; with no option but what it cannot do without, unless it is told otherwise. Of several exporters, each has a path of its own.
  */
 const [url = '', store = '', at = '', count = '1', options = '{}'] = process.argv.slice(2);
-const { window, orderKeys = 0, owners = 0, settings, paused = false, watched = [] } = JSON.parse(options) as HostOptions;
+const {
+    window,
+    orderKeys = 0,
+    owners = 0,
+    idempotencyKeys = false,
+    settings,
+    paused = false,
+    watched = [],
+} = JSON.parse(options) as HostOptions;
 const pool = store === 'embedded' ? await openEmbeddedDatabase({ folder: at }) : new pg.Pool({ connectionString: at, max: 10 });
 await migrate(pool);
 const queue =
@@ -79,7 +87,11 @@ let published = 0;
 
 function namesOfNext() {
     published += 1;
-    return { ...ownerOf(published), ...(orderKeys > 0 && { orderKey: `key ${published % orderKeys}` }) };
+    return {
+        ...ownerOf(published),
+        ...(orderKeys > 0 && { orderKey: `key ${published % orderKeys}` }),
+        ...(idempotencyKeys && { idempotencyKey: randomUUID() }),
+    };
 }
 
 async function publishOne(event: Record<string, unknown>): Promise<void> {

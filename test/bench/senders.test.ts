@@ -5,6 +5,8 @@ import t from 'tap';
 import { until } from '../../adapters/contract/assertions.ts';
 import { ownCheckout } from '../../bench/checkout.ts';
 import { investigation } from '../../bench/contenders/investigation.ts';
+import { securely } from '../../bench/overhead.ts';
+import { background } from '../../bench/processes.ts';
 import { emptyStore } from '../../bench/sender-store.ts';
 import { type HostOptions, type SenderUnderTest, withSender } from '../../bench/senders.ts';
 import { percentilesOf, steady } from '../../bench/steady.ts';
@@ -89,6 +91,20 @@ t.test('what is published in bulk goes to its owners, and is watched', async (t)
         t.equal(await countOf(sender, DELIVERED), 9);
         t.equal(await countOf(sender, `(select exporter_id from ${DELIVERED} group by exporter_id having count(*) = 3) d`), 3);
         t.equal(await countOf(sender, 'scanwire.traces'), 9);
+    });
+});
+
+t.test('each event has a key of its own, and goes through a proxy to who asks for a certificate', async (t) => {
+    const checkout = await ownCheckout();
+    const proxy = await background(checkout, 'proxy');
+    t.teardown(() => proxy.stop());
+    const { mutual } = await securely();
+    const settings = { ...mutual.host?.settings, proxy: { url: `http://127.0.0.1:${proxy.firstLine}` } };
+    await withSender({ checkout, kind: 'servers', ...mutual, host: { idempotencyKeys: true, settings } }, async (sender) => {
+        await sender.burst(7);
+        await sender.finished(7);
+        t.equal(await countOf(sender, DELIVERED), 7);
+        t.equal(await countOf(sender, 'scanwire.idempotency_keys'), 7);
     });
 });
 

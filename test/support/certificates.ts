@@ -1,3 +1,4 @@
+import { isIP } from 'node:net';
 import { generate } from 'selfsigned';
 
 export interface Credentials {
@@ -6,6 +7,7 @@ export interface Credentials {
 }
 
 export interface CertificateOptions {
+    /** Of a server, or its address. */
     readonly name?: string;
     readonly from?: string;
     readonly to?: string;
@@ -32,11 +34,15 @@ export async function certificate({
         notAfterDate: new Date(to ?? Date.now() + 86_400_000),
         extensions: [
             { name: 'basicConstraints', cA: false },
-            ...(withoutAlternativeName ? [] : [{ name: 'subjectAltName' as const, altNames: [{ type: 2 as const, value: name }] }]),
+            ...(withoutAlternativeName ? [] : [{ name: 'subjectAltName' as const, altNames: [alternativeName(name)] }]),
         ],
         ...(authority && { ca: authority }),
     });
     return { key: made.private, cert: made.cert };
+}
+
+function alternativeName(name: string): { type: 2; value: string } | { type: 7; ip: string } {
+    return isIP(name) === 0 ? { type: 2, value: name } : { type: 7, ip: name };
 }
 
 function keyOf(rsa: number | undefined): { keyType: 'ec' } | { keyType: 'rsa'; keySize: number } {

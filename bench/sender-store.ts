@@ -18,7 +18,7 @@ export interface SenderStore {
     analyze(): Promise<void>;
     /** Adds so many deliveries of scanwire that are done, each like one that is there. */
     keep(count: number): Promise<void>;
-    /** Adds so many deliveries to each exporter of scanwire that were given up, of events that receivers do not count. */
+    /** Adds so many deliveries to each exporter of scanwire that were given up, of events that receivers do not count, and vacuums: autovacuum would, within a minute. */
     addFailed(events: number): Promise<void>;
     /** Adds waiting first tries to all exporters of scanwire, while no table is vacuumed by itself any more. */
     addUnvacuumed(events: number): Promise<void>;
@@ -57,7 +57,10 @@ export async function emptyStore({ database: wantsDatabase = false, redis: wante
         keep: (count) => query(KEEP, [count]),
         sqlCalls,
 
-        addFailed: (events) => query(ADD_FAILED, [events, 1_000]),
+        async addFailed(events) {
+            await query(ADD_FAILED, [events, 1_000]);
+            await query('vacuum (analyze)');
+        },
 
         async addUnvacuumed(events) {
             await query(WITHOUT_AUTOVACUUM);

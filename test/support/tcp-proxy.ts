@@ -9,6 +9,8 @@ export interface TcpProxy {
     silence(): void;
     /** The same for one connection: that over which a client sends next what is looked for. It gets there, and is not answered. */
     silenceAt(sent: (bytes: Buffer) => boolean): void;
+    /** Holds what the server sends over one connection: that over which so many bytes come first behind a chunk with a marker in it. */
+    holdBehind(marker: string, bytes: number): Promise<Held>;
     /** From now on nothing passes over new connections either, until `recover`. */
     silenceAll(): void;
     /** From now on new connections pass all; those that were silenced stay so. */
@@ -18,6 +20,16 @@ export interface TcpProxy {
     /** Breaks the connections that are open. */
     reset(): void;
     close(): Promise<void>;
+}
+
+/** A connection in the midst of an answer. */
+export interface Held {
+    /** That of the proxy at the server, by which the server knows the client. */
+    readonly port: number;
+    /** Lets the rest through. */
+    goOn(): void;
+    /** Lets nothing through any more: its client sees an answer that goes no further. */
+    silence(): void;
 }
 
 /** Where a server listens. */
@@ -32,6 +44,7 @@ export async function tcpProxy(server: Address | (() => Address)): Promise<TcpPr
     const halved = new WeakSet<net.Socket>();
     let silent = false;
     let silences: ((bytes: Buffer) => boolean) | null = null;
+    let holding: { readonly marker: string; readonly bytes: number; held(connection: Held): void } | null = null;
 
     function silencePair([client, upstream]: readonly [net.Socket, net.Socket]): void {
         for (const socket of [client, upstream]) {
@@ -40,6 +53,27 @@ export async function tcpProxy(server: Address | (() => Address)): Promise<TcpPr
             socket.on('data', () => undefined);
             socket.resume();
         }
+    }
+
+    /** Watches what comes from the server, for as long as somebody waits for a connection to hold. */
+    function holds(pair: readonly [net.Socket, net.Socket]): void {
+        const [client, upstream] = pair;
+        let seen: number | null = null;
+        upstream.on('data', (chunk) => {
+            seen = holding !== null && (seen !== null || chunk.includes(holding.marker)) ? (seen ?? 0) + chunk.length : null;
+            if (holding === null || seen === null || seen < holding.bytes) {
+                return;
+            }
+            const { held } = holding;
+            holding = null;
+            upstream.unpipe(client);
+            upstream.pause();
+            held({
+                port: upstream.localPort as number,
+                goOn: () => void upstream.pipe(client),
+                silence: () => silencePair(pair),
+            });
+        });
     }
 
     const listener = net.createServer((client) => {
@@ -61,6 +95,7 @@ export async function tcpProxy(server: Address | (() => Address)): Promise<TcpPr
                 silencePair(pair);
             }
         });
+        holds(pair);
         if (silent) {
             silencePair(pair);
         }
@@ -74,6 +109,10 @@ export async function tcpProxy(server: Address | (() => Address)): Promise<TcpPr
         silenceAt(sent) {
             silences = sent;
         },
+        holdBehind: (marker, bytes) =>
+            new Promise((held) => {
+                holding = { marker, bytes, held };
+            }),
         silenceAll() {
             silent = true;
             pairs.forEach(silencePair);

@@ -148,6 +148,7 @@ const CAUSES: ReadonlyMap<string, string> = new Map([
     ['28P01', 'user name or password is wrong'],
     ['28000', 'the server does not let this user in'],
     ['57014', 'it has ended a statement that took too long'],
+    ['57P01', 'the server has ended the connection'],
     ['53300', 'the server has no connection left'],
     ['25006', 'the server takes no writes, as a standby after a fail-over: the address of the pool must lead to the primary'],
 ]);

@@ -25,7 +25,7 @@ t.test('takes errors of connection, server and driver for UNAVAILABLE, and repea
 
 t.test('says in words what a wrong DATABASE_URL comes to', async (t) => {
     t.match(storeError(withCode('3D000')), { message: 'The database cannot be used now: the server has no database of this name (3D000)' });
-    t.match(storeError(withCode('57P01')), { message: 'The database cannot be used now (57P01)' });
+    t.match(storeError(withCode('57P02')), { message: 'The database cannot be used now (57P02)' });
 });
 
 t.test('leaves errors of a statement, and our own, as they are', async (t) => {

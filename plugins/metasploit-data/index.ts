@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream';
 import * as Boom from '@hapi/boom';
-import type { Lifecycle, NamedPlugin, Request, ResponseToolkit, RouteOptions, ServerRoute } from '@hapi/hapi';
+import type { Lifecycle, NamedPlugin, Request, ResponseToolkit, RouteOptions, RouteOptionsPayload, ServerRoute } from '@hapi/hapi';
 import Joi from 'joi';
 import { ScanwireError } from '../../lib/errors.ts';
 import { MAX_ID } from '../../lib/inventory/fields.ts';
@@ -19,6 +19,7 @@ import { streamCut, untilClosed, withFirst } from '../streamed-answers.ts';
 import { called } from './json-rpc.ts';
 import { MORE, type MoreLists, type MoreSource, moreRowOf, moreRows, moreSchema, OF_A_GOOD_KEY } from './more-lists.ts';
 import type { Asked, ListName, Reader, WholeInventory } from './rows.ts';
+import { rpcBody } from './rpc-body.ts';
 import { rowOf, shownRows } from './shown-rows.ts';
 
 export { ScanwireError, type ScanwireErrorCode } from '../../lib/errors.ts';
@@ -105,7 +106,7 @@ function routesOf(settings: MetasploitDataOptions): ServerRoute[] {
         ]),
         // The console tells of each of its commands, and complains of each answer that is not 200.
         { method: 'POST', path: `${BASE}/events`, handler: data(''), options: { ...options, payload: UNREAD_BODY } },
-        { method: 'POST', path: `${BASE}/json-rpc`, handler: rpc(source), options: { ...options, payload: { maxBytes: 65_536 } } },
+        { method: 'POST', path: `${BASE}/json-rpc`, handler: rpc(source), options: { ...options, payload: RPC_BODY } },
         { method: 'GET', path: `${BASE}/{path*}`, handler: unknown, options },
         {
             method: ['POST', 'PUT', 'PATCH', 'DELETE'],
@@ -117,6 +118,9 @@ function routesOf(settings: MetasploitDataOptions): ServerRoute[] {
 }
 
 const JSON_TYPE = 'application/json';
+
+/** As a text, whatever the client calls it: of JSON that hapi has read the id of the call is no longer what it was. */
+const RPC_BODY: RouteOptionsPayload = { maxBytes: 65_536, override: 'text/plain' };
 
 /** What lists are read from, and how many are being sent. */
 interface Source extends MoreSource {
@@ -223,29 +227,36 @@ const STATUS_CODES: ReadonlySet<number> = new Set([403, 404]);
 
 function rpc(source: Source): Lifecycle.Method {
     return async (request, h) => {
+        const body = rpcBody(request.payload as string);
+        if (body === null) {
+            return rpcError(h, 'null', -32_700, 'Invalid request: the body is no JSON');
+        }
+
+        const { id } = body;
         try {
-            const call = called(source, request.payload, readerOf(request));
+            const call = called(source, body.value, readerOf(request));
             if ('code' in call) {
-                return rpcError(h, call.id, call.code, call.message);
+                return rpcError(h, id, call.code, call.message);
             }
 
-            const { id, name, rows, reads } = call;
+            const { name, rows, reads } = call;
             if (reads) {
                 source.streams.begin(request);
             }
-            return await streamed(request, h, rows, [`{"jsonrpc":"2.0","result":{"${name}":[`, `]},"id":${JSON.stringify(id)}}`]);
+            return await streamed(request, h, rows, [`{"jsonrpc":"2.0","result":{"${name}":[`, `]},"id":${id}}`]);
         } catch (error) {
             const known = failed(request, error);
             if (known.isServer) {
                 throw known;
             }
-            return rpcError(h, null, STATUS_CODES.has(known.output.statusCode) ? known.output.statusCode : -32_602, known.message);
+            return rpcError(h, id, STATUS_CODES.has(known.output.statusCode) ? known.output.statusCode : -32_602, known.message);
         }
     };
 }
 
-function rpcError(h: ResponseToolkit, id: string | number | null, code: number, message: string) {
-    return h.response(JSON.stringify({ jsonrpc: '2.0', error: { code, message }, id })).type(JSON_TYPE);
+/** @param id As it stands in JSON. */
+function rpcError(h: ResponseToolkit, id: string, code: number, message: string) {
+    return h.response(`{"jsonrpc":"2.0","error":${JSON.stringify({ code, message })},"id":${id}}`).type(JSON_TYPE);
 }
 
 /** The rows between two texts. The first batch is taken before the answer begins, so that what fails at once is a proper error. */

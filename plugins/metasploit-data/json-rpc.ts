@@ -8,7 +8,6 @@ import { type Relations, related } from './shown-rows.ts';
 
 /** A call that can be answered. */
 export interface Call {
-    readonly id: string | number | null;
     /** What the result is called, for example `hosts`. */
     readonly name: string;
     /** The rows of the result, in batches. */
@@ -19,7 +18,6 @@ export interface Call {
 
 /** A call that cannot be answered. */
 export interface RpcError {
-    readonly id: string | number | null;
     readonly code: number;
     readonly message: string;
 }
@@ -30,6 +28,7 @@ interface Options {
     readonly offset: number;
     readonly only_up: boolean;
     readonly addresses?: readonly string[];
+    readonly address?: string;
     readonly proto?: string;
     readonly ports?: string | number;
     readonly names?: string;
@@ -48,6 +47,7 @@ const optionsRule = Joi.object<Options>({
     offset: upTo32Bits(0),
     only_up: Joi.boolean().default(false),
     addresses: Joi.array().items(text()).single().min(1).max(1000),
+    address: text(),
     proto: text(),
     ports: Joi.alternatives(Joi.number().integer(), text()),
     names: text(),
@@ -112,9 +112,9 @@ const METHODS: Readonly<Record<string, Method | MoreMethod>> = {
     'db.creds': { more: 'credentials' },
 };
 
-const callRule = Joi.object<{ jsonrpc: string; id: Call['id']; method: string; params: object | readonly object[] }>({
+const callRule = Joi.object<{ jsonrpc: string; id: unknown; method: string; params: object | readonly object[] }>({
     jsonrpc: Joi.string().valid('2.0').required(),
-    id: Joi.alternatives(Joi.string(), Joi.number()).allow(null).default(null),
+    id: Joi.alternatives(Joi.string().allow(''), Joi.number().unsafe()).allow(null),
     method: Joi.string().required(),
     params: Joi.alternatives(Joi.array().items(Joi.object()).max(1), Joi.object()).default([]),
 }).unknown();
@@ -128,13 +128,13 @@ export function called(source: MoreSource, body: unknown, reader: Reader): Call 
     const { error, value } = callRule.validate(body);
     if (error !== undefined || value === undefined) {
         const message = `Invalid request: ${error?.message ?? 'a body of JSON is missing'}`;
-        return { id: idOf(body), code: -32_600, message };
+        return { code: -32_600, message };
     }
 
-    const { id, method, params } = value;
+    const { method, params } = value;
     const found = Object.hasOwn(METHODS, method) ? METHODS[method] : undefined;
     if (found === undefined) {
-        return { id, code: -32_601, message: `Method not found: this service has ${Object.keys(METHODS).join(', ')}` };
+        return { code: -32_601, message: `Method not found: this service has ${Object.keys(METHODS).join(', ')}` };
     }
 
     const name = method.slice('db.'.length);
@@ -142,22 +142,17 @@ export function called(source: MoreSource, body: unknown, reader: Reader): Call 
     if ('more' in found) {
         const { offset, limit } = options;
         return {
-            id,
             name,
             rows: page(moreRows(source, found.more, askedBy(options), reader), offset, limit),
             reads: source.more[found.more] !== undefined,
         };
     }
-    return { id, name, rows: result(source.store, found, options, reader), reads: true };
+    return { name, rows: result(source.store, found, options, reader), reads: true };
 }
 
-function askedBy({ workspace, addresses }: Options): Asked {
+/** The framework's own MCP server asks for vulnerabilities and notes of one host by `address`, and for services by `addresses`. */
+function askedBy({ workspace, address, addresses = address === undefined ? undefined : [address] }: Options): Asked {
     return { workspace, ...(addresses !== undefined && { addresses }) };
-}
-
-function idOf(body: unknown): Call['id'] {
-    const { id } = (body ?? {}) as { readonly id?: unknown };
-    return typeof id === 'string' || typeof id === 'number' ? id : null;
 }
 
 async function* result(
@@ -168,7 +163,13 @@ async function* result(
 ): AsyncIterable<readonly object[]> {
     const { workspace, limit, offset, ...wanted } = options;
     const asked: Asked = { ...askedBy(options), nonDead: list === 'hosts' && wanted.only_up };
-    const found = page(fulfilling(listed(inventory, list, asked, reader), list, wanted), offset, limit);
+    const holds = serviceRule(wanted);
+    const rows = fulfilling(listed(inventory, list, asked, reader), list, wanted);
+    const found = page(
+        withServices && holds !== null ? onServices(related(inventory, { workspace, withServices }, rows, reader), holds) : rows,
+        offset,
+        limit,
+    );
     if (list === 'workspaces' || list === 'hosts') {
         for await (const batch of found) {
             yield batch.map((row) => shown(row, { hosts: new Map(), services: new Map() }));
@@ -183,20 +184,37 @@ async function* result(
 
 type Wanted = Omit<Options, 'workspace' | 'limit' | 'offset'>;
 
-async function* fulfilling(batches: AsyncIterable<readonly Row[]>, list: ListName, { only_up, proto, ports, names, ntype }: Wanted) {
+async function* fulfilling(batches: AsyncIterable<readonly Row[]>, list: ListName, wanted: Wanted) {
+    const { only_up, names, ntype } = wanted;
     const wantedNames = names?.split(',').map((name) => name.trim());
-    const wantedPorts = ports === undefined ? undefined : portRanges(String(ports));
+    const holds = serviceRule(wanted) ?? (() => true);
     for await (const batch of batches) {
         yield batch.filter(
             (row) =>
-                (list !== 'services' ||
-                    ((!only_up || row.state === 'open') &&
-                        (proto === undefined || row.proto === proto) &&
-                        (wantedPorts === undefined ||
-                            wantedPorts.some(([from, to]) => from <= Number(row.port) && Number(row.port) <= to)))) &&
+                (list !== 'services' || ((!only_up || row.state === 'open') && holds(row))) &&
                 (wantedNames === undefined || wantedNames.includes(said(row.name))) &&
                 (ntype === undefined || row.ntype === ntype),
         );
+    }
+}
+
+/** Of a service, or of a row its service. */
+type ServiceRule = (service: Readonly<Record<string, unknown>>) => boolean;
+
+/** Null where every service will do. */
+function serviceRule({ proto, ports }: Wanted): ServiceRule | null {
+    if (proto === undefined && ports === undefined) {
+        return null;
+    }
+    const ranges = ports === undefined ? undefined : portRanges(String(ports));
+    return (service) =>
+        (proto === undefined || service.proto === proto) &&
+        (ranges === undefined || ranges.some(([from, to]) => from <= Number(service.port) && Number(service.port) <= to));
+}
+
+async function* onServices(batches: ReturnType<typeof related>, holds: ServiceRule): AsyncGenerator<readonly Row[]> {
+    for await (const [rows, { services }] of batches) {
+        yield rows.filter((row) => holds({ ...services.get(row.service_id as number) }));
     }
 }
 

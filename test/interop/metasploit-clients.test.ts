@@ -1,6 +1,6 @@
 /*
  * Clients of Metasploit's remote data service, from checkouts that variables name, on `metasploit-data`: the framework's own client classes
- * under Ruby (`METASPLOIT_CHECKOUT`), and libmsf (`LIBMSF_CHECKOUT`). What they asked, and the answers that they accepted, are kept and asked
+ * under Ruby (`METASPLOIT_CHECKOUT`), those of JSON-RPC too, and libmsf (`LIBMSF_CHECKOUT`). What they asked, and the answers that they accepted, are kept and asked
  * again where no checkout is at hand.
  */
 import { execFile, execFileSync } from 'node:child_process';
@@ -16,10 +16,11 @@ import { plugin as metasploitData } from '../../plugins/metasploit-data/index.ts
 import { plugin as tokenAuth } from '../../plugins/token-auth/index.ts';
 import { holdsTranscript, keptTranscript } from './transcript.ts';
 
-/** What is sent with an event, the only thing that is written, is dropped. */
 interface Asked {
     readonly method: string;
     readonly path: string;
+    /** Of a call of JSON-RPC. What is sent with an event, the only thing that is written, is dropped. */
+    readonly body?: string;
 }
 
 interface Exchange extends Asked {
@@ -50,8 +51,9 @@ async function dataService(t: Test): Promise<{ readonly server: Server; readonly
 
     const server = Hapi.server({ host: '127.0.0.1', port: 0, debug: false });
     const asked: Asked[] = [];
-    server.ext('onPreHandler', ({ method, url }, h) => {
-        asked.push({ method: method.toUpperCase(), path: url.pathname + url.search });
+    server.ext('onPreHandler', ({ method, url, payload }, h) => {
+        const body = typeof payload === 'string' && { body: payload.replace(RANDOM_ID, `"id":${ID}`) };
+        asked.push({ method: method.toUpperCase(), path: url.pathname + url.search, ...body });
         return h.continue;
     });
     await server.register({ plugin: tokenAuth, options: { store: memoryApiKeys(), revealable: false } });
@@ -66,10 +68,16 @@ async function* each<T>(items: readonly T[]): AsyncIterable<T> {
     yield* items;
 }
 
-async function exchange(server: Server, key: string, { method, path }: Asked): Promise<Exchange> {
-    const { statusCode, headers, payload } = await server.inject({ method, url: path, headers: { authorization: `Bearer ${key}` } });
-    const answer: unknown = JSON.parse(payload.replace(`scanwire ${VERSION}`, 'scanwire <version>'));
-    return { method, path, status: statusCode, type: String(headers['content-type']), answer };
+/** The framework's client makes up ids of 63 bits. Kept is one of them, in an answer as a text: a number here has 53. */
+const RANDOM_ID = /"id":\d{16,}/;
+const ID = '9223372036854775806';
+
+async function exchange(server: Server, key: string, { method, path, body }: Asked): Promise<Exchange> {
+    const sent = { method, url: path, ...(body !== undefined && { payload: body }) };
+    const { statusCode, headers, payload } = await server.inject({ ...sent, headers: { authorization: `Bearer ${key}` } });
+    const text = payload.replace(`scanwire ${VERSION}`, 'scanwire <version>').replace(RANDOM_ID, (id) => `"id":"${id.slice(5)}"`);
+    const asked = { method, path, ...(body !== undefined && { body }) };
+    return { ...asked, status: statusCode, type: String(headers['content-type']), answer: JSON.parse(text) as unknown };
 }
 
 /** Asks by a program of `drivers/`; holds what was asked and answered to the transcript, and returns what the client made of it. */
@@ -111,6 +119,9 @@ async function asks(t: Test, name: string, ...paths: string[]): Promise<void> {
 
 const { METASPLOIT_CHECKOUT: framework, LIBMSF_CHECKOUT: libmsf, PYTHON: python = 'python3' } = process.env;
 const CREATED = '2026-11-21 09:30:00 UTC';
+const SECOND = '2026-11-21T09:30:00Z';
+const TIMES = { created_at: SECOND, updated_at: SECOND };
+const HOST = { state: 'alive', os_flavor: '', os_service_pack: '', os_language: '', purpose: '', info: '' };
 
 t.test(
     "the framework's own client reads the inventory",
@@ -148,6 +159,55 @@ t.test(
     },
 );
 
+const FOUND = { id: true };
+
+t.test(
+    "the framework's own clients of JSON-RPC read the inventory",
+    { skip: framework === undefined && 'METASPLOIT_CHECKOUT names no checkout' },
+    async (t) => {
+        const understood = await drive(t, 'metasploit-json-rpc', ['ruby', 'json_rpc_clients.rb'], framework ?? '');
+        t.match(understood, {
+            framework: {
+                workspaces: { ...FOUND, result: { workspaces: [{ name: 'default' }, { name: 'lab' }] } },
+                hosts: { ...FOUND, result: { hosts: ['192.0.2.1', '192.0.2.2', '2001:db8::1'].map((address) => ({ address })) } },
+                some_hosts: { ...FOUND, result: { hosts: [{ address: '2001:db8::1' }] } },
+                by_keyword: { ...FOUND, result: { hosts: [{ address: '10.0.0.1' }] } },
+                services: { ...FOUND, result: { services: [{ host: '192.0.2.1', port: 53, proto: 'udp' }] } },
+                vulns: { ...FOUND, result: { vulns: [{ name: 'Heartbleed', refs: 'CVE-2014-0160' }, { name: 'Weak cipher' }] } },
+                notes: { ...FOUND, result: { notes: [{ type: 'host.os', service: 53 }, { type: 'x' }] } },
+                loots: { ...FOUND, result: { loots: [] } },
+                creds: { ...FOUND, result: { creds: [] } },
+                nobody: { ...FOUND, failed: 'Msf::RPC::JSON::ErrorResponse', code: 404, message: 'Unknown workspace "nobody"' },
+                unknown: { ...FOUND, failed: 'Msf::RPC::JSON::ErrorResponse', code: -32_601 },
+            },
+        });
+        t.strictSame((understood as { readonly mcp: unknown }).mcp, {
+            hosts: [{ ...TIMES, ...HOST, address: '192.0.2.1', hostname: 'web', mac_address: '00:11:22:33:44:55', os_name: 'Linux' }],
+            services: [
+                {
+                    ...{ host_address: '192.0.2.1', ...TIMES, port: 443, protocol: 'tcp', state: 'open' },
+                    ...{ name: 'https', info: 'nginx', parents: [] },
+                },
+            ],
+            vulns: [
+                { host: '192.0.2.1', port: 443, protocol: 'tcp', name: 'Heartbleed', references: ['CVE-2014-0160'], created_at: SECOND },
+            ],
+            other_vulns: [],
+            notes: [
+                {
+                    ...{ host: '192.0.2.1', service_name_or_port: 53, note_type: 'host.os' },
+                    ...{ data: '{"os":"Linux","nested":[1,{"deep":null}]}', created_at: SECOND },
+                },
+            ],
+            other_notes: [],
+            creds: [],
+            loots: [],
+            nobody: 'Msf::MCP::Metasploit::APIError: Unknown workspace "nobody"',
+            stranger: 'Msf::MCP::Metasploit::AuthenticationError: Invalid authentication token',
+        });
+    },
+);
+
 t.test('libmsf reads the inventory', { skip: libmsf === undefined && 'LIBMSF_CHECKOUT names no checkout' }, async (t) => {
     const understood = await drive(t, 'libmsf', [python, 'libmsf_client.py'], libmsf ?? '');
     t.match(understood, {
@@ -170,3 +230,13 @@ t.test("what the framework's own client asked is answered as it accepted it", (t
 );
 
 t.test('what libmsf asked is answered as it accepted it', (t) => asks(t, 'libmsf', '/api/v1/logins', ...LISTS));
+
+t.test("what the framework's own clients of JSON-RPC asked is answered as they accepted it", async (t) => {
+    await asks(t, 'metasploit-json-rpc', '/api/v1/json-rpc');
+    const called = keptTranscript<Exchange>('metasploit-json-rpc').exchanges.map(({ body = '{}' }) => JSON.parse(body).method);
+    const methods = ['workspaces', 'hosts', 'services', 'vulns', 'notes', 'loots', 'creds'].map((name) => `db.${name}`);
+    t.strictSame(
+        methods.filter((method) => !called.includes(method)),
+        [],
+    );
+});

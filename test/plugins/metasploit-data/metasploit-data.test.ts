@@ -1,70 +1,12 @@
 import { once } from 'node:events';
 import { request as httpRequest } from 'node:http';
-import Hapi from '@hapi/hapi';
 import t from 'tap';
-import { memoryApiKeys, memoryInventory } from '../../../adapters/memory/index.ts';
-import type { HostInput } from '../../../lib/inventory/host.ts';
+import { memoryInventory } from '../../../adapters/memory/index.ts';
 import type { InventoryStore } from '../../../lib/inventory/store.ts';
 import { alwaysLicensed } from '../../../lib/license/license-source.ts';
-import { type MetasploitDataOptions, plugin as metasploitData } from '../../../plugins/metasploit-data/index.ts';
+import { plugin as metasploitData } from '../../../plugins/metasploit-data/index.ts';
 import { plugin as restApiV2 } from '../../../plugins/rest-api-v2/index.ts';
-import { plugin as tokenAuth } from '../../../plugins/token-auth/index.ts';
-
-const NOW = new Date('2026-11-21T09:30:00.123Z');
-const AT = '2026-11-21T09:30:00.123Z';
-const SECONDS = 1_795_253_400;
-
-async function* each<T>(items: readonly T[]): AsyncIterable<T> {
-    yield* items;
-}
-
-const https = { port: 443, proto: 'tcp', state: 'open', name: 'https', info: 'nginx' } as const;
-const dns = { port: 53, proto: 'udp', state: 'closed', name: '', info: null } as const;
-const HOSTS: readonly HostInput[] = [
-    { address: '192.0.2.1', name: 'web', os_name: 'Linux', services: [https, dns] },
-    { address: '192.0.2.2', state: 'down' },
-    { address: '198.51.100.7', services: [https], nexpose_data_asset_id: 7 },
-];
-
-async function filled() {
-    const store = memoryInventory({ clock: () => NOW, batchSize: 2 });
-    await store.importHosts('default', each(HOSTS));
-    await store.importHosts('lab', each([{ address: '10.0.0.1', services: [https] }]));
-    await store.addVuln(1, { name: 'Heartbleed', info: 'cve-2014-0160, CVE-2014-0160' });
-    await store.addVuln(3, { name: 'Weak cipher' });
-    await store.addNote(1, { ntype: 'host.os', data: { os: 'Linux', nested: [1] }, service_id: 2 });
-    await store.addNote(3, { ntype: 'x' });
-    await store.addSession(1, { stype: 'shell', via_exploit: 'exploit/multi/handler', desc: 'Root of web', datastore: { LPORT: 4444 } });
-    return store;
-}
-
-async function served(options: Partial<MetasploitDataOptions> = {}) {
-    const server = Hapi.server({ debug: false });
-    await server.register({ plugin: tokenAuth, options: { store: memoryApiKeys(), revealable: false } });
-    await server.register({ plugin: metasploitData, options: { store: await filled(), license: alwaysLicensed(), ...options } });
-    const { create } = server.plugins['token-auth'];
-    const { key } = await create('console');
-    const ask = async (
-        path: string,
-        { method = 'GET', bearer = key, payload }: { method?: string; bearer?: string; payload?: object } = {},
-    ) => {
-        const headers = bearer === '' ? {} : { authorization: `Bearer ${bearer}` };
-        const {
-            statusCode,
-            payload: body,
-            headers: answered,
-        } = await server.inject({
-            method,
-            url: `/api/v1${path}`,
-            headers,
-            ...(payload !== undefined && { payload }),
-        });
-        return { status: statusCode, body: body === '' ? null : JSON.parse(body), headers: answered };
-    };
-    const rpc = async (method: string, ...params: object[]) =>
-        (await ask('/json-rpc', { method: 'POST', payload: { jsonrpc: '2.0', method, id: 1, params } })).body;
-    return { server, create, key, ask, rpc };
-}
+import { AT, each, filled, https, served } from './data-service.ts';
 
 t.test('answers what a client asks as it connects', async (t) => {
     const { ask } = await served();
@@ -250,75 +192,6 @@ t.test('holds to scopes, workspaces and licence', async (t) => {
     valid = false;
     t.equal((await ask('/hosts')).status, 401);
     t.equal((await rpc('db.hosts')).error.code, 401);
-});
-
-t.test('answers the calls of JSON-RPC', async (t) => {
-    const { rpc } = await served();
-    t.same(await rpc('db.workspaces'), {
-        jsonrpc: '2.0',
-        result: {
-            workspaces: ['default', 'lab'].map((name, index) => ({ id: index + 1, name, created_at: SECONDS, updated_at: SECONDS })),
-        },
-        id: 1,
-    });
-    const { hosts } = (await rpc('db.hosts', { workspace: 'default', only_up: true })).result;
-    t.same(
-        hosts.map(({ address }: { address: string }) => address),
-        ['192.0.2.1', '198.51.100.7'],
-    );
-    t.same(hosts[0], {
-        created_at: SECONDS,
-        updated_at: SECONDS,
-        address: '192.0.2.1',
-        mac: '',
-        name: 'web',
-        state: 'alive',
-        os_name: 'Linux',
-        os_flavor: '',
-        os_sp: '',
-        os_lang: '',
-        purpose: '',
-        info: '',
-    });
-    const services = async (options: object) =>
-        (await rpc('db.services', options)).result.services.map(({ host, port }: { host: string; port: number }) => `${host}:${port}`);
-    t.same(await services({}), ['192.0.2.1:443', '192.0.2.1:53', '198.51.100.7:443']);
-    t.same(await services({ only_up: true, limit: 1, offset: 1 }), ['198.51.100.7:443']);
-    t.same(await services({ proto: 'udp' }), ['192.0.2.1:53']);
-    t.same(await services({ ports: '1-60,9999' }), ['192.0.2.1:53']);
-    t.same(await services({ ports: 443, addresses: ['192.0.2.0/24'] }), ['192.0.2.1:443']);
-    t.same(await services({ names: 'https, ssh', addresses: '198.51.100.7' }), ['198.51.100.7:443']);
-    t.same(await services({ limit: 0 }), []);
-    t.same((await rpc('db.vulns')).result.vulns[0], {
-        port: 443,
-        proto: 'tcp',
-        time: SECONDS,
-        host: '192.0.2.1',
-        name: 'Heartbleed',
-        refs: 'CVE-2014-0160',
-    });
-    t.same((await rpc('db.notes', { ntype: 'host.os' })).result.notes, [
-        { time: SECONDS, host: '192.0.2.1', service: 53, type: 'host.os', data: '{"os":"Linux","nested":[1]}' },
-    ]);
-    t.same((await rpc('db.loots')).result, { loots: [] });
-    t.same((await rpc('db.creds')).result, { creds: [] });
-});
-
-t.test('says what is wrong with a call', async (t) => {
-    const { rpc, ask } = await served();
-    const call = async (payload: object) => (await ask('/json-rpc', { method: 'POST', payload })).body;
-    t.match(await rpc('db.report_host', {}), {
-        jsonrpc: '2.0',
-        error: { code: -32601, message: /^Method not found: this service has db\.w/ },
-        id: 1,
-    });
-    t.match(await rpc('constructor'), { error: { code: -32601 } });
-    t.match(await rpc('db.hosts', {}, {}), { error: { code: -32600 } });
-    t.match(await rpc('db.hosts', { limit: -1 }), { error: { code: -32602, message: /^limit must be/ } });
-    t.match(await rpc('db.hosts', { addresses: ['x'] }), { error: { code: -32602, message: /^address must be/ } });
-    t.match(await rpc('db.hosts', { workspace: 'nobody' }), { error: { code: 404, message: /nobody/ } });
-    t.match(await call([]), { error: { code: -32600 }, id: null });
-    t.match(await call({ jsonrpc: '1.0', method: 'db.hosts', id: 'a' }), { error: { code: -32600 }, id: 'a' });
 });
 
 t.test('answers 503 while the store is down, and breaks off when it fails later', async (t) => {

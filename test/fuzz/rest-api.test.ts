@@ -32,6 +32,11 @@ async function filled<Store extends InventoryStore & InventoryWriter>(store: Sto
     return store;
 }
 
+/** Whether a path is still one of the API where `%2e%2e` is the folder above, as for everybody who reads URLs. */
+function isBelow(path: string): boolean {
+    return `${new URL(`http://host/rest_api/v2${path}`).pathname}/`.startsWith('/rest_api/v2/');
+}
+
 interface Found {
     readonly wrong: readonly string[];
     /** How often each status came. */
@@ -61,7 +66,7 @@ async function askAll(server: Server, token: string, requests: number): Promise<
         if ((await ask(`${path}${unknown}`)).payload !== usual) {
             wrong.push(`seed ${seed}: other bytes for ${path}${unknown}`);
         }
-        if (seed % 50 === 0 && (await ask(`${path}${query}`, {})).statusCode !== 403) {
+        if (seed % 50 === 0 && isBelow(path) && (await ask(`${path}${query}`, {})).statusCode !== 403) {
             wrong.push(`seed ${seed}: no 403 for ${path}${query} without a key`);
         }
     }

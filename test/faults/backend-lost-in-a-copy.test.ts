@@ -151,9 +151,11 @@ for (const [name, fill] of Object.entries(DATABASES)) {
             const locking = new pg.Client({ connectionString: index.url });
             await locking.connect();
             await locking.query(`begin; lock table ${index.table} in access exclusive mode`);
+            const askedAt = performance.now();
             const reading = read(index);
             await until(async () => (await terminate(index, "wait_event_type = 'Lock'")) > 0);
             const { status, body, error } = await reading;
+            t.ok(performance.now() - askedAt < 10_000);
             await locking.end();
             t.strictSame([status, error, JSON.parse(String(body)).statusCode], [503, null, 503]);
             await answersWhole(t, index);

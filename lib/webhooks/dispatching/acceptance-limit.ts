@@ -7,7 +7,7 @@ export interface AcceptanceLimit {
      * Runs an acceptance.
      *
      * @param accept Gets the options for handing out at once; undefined where what it accepts has to wait in its rows.
-     * @param leaves Told the result of `accept`: the exporters for which accepted deliveries wait in their rows for dispatch;
+     * @param leaves Told the result of `accept`: the exporters for which there was no room, so that accepted deliveries wait in their rows for dispatch;
      *     true where deliveries wait, and it is not known for which exporters.
      */
     run<Result>(
@@ -32,9 +32,9 @@ export function acceptanceLimit({
     wakeFor,
 }: Pick<Dispatcher, 'handOutOptions' | 'wake' | 'wakeFor'>): AcceptanceLimit {
     let handingOut = 0;
-    /** Whether something was left, and it is not known for whom. */
+    /** Whether there may be room for something that was left. */
     let isLeft = false;
-    /** Exporters for which something was left. */
+    /** Exporters for which there was no room when something was left. */
     const leftFor = new Set<string>();
 
     /**
@@ -63,7 +63,7 @@ export function acceptanceLimit({
             try {
                 const result = await accept(handOut);
                 const left = leaves(result);
-                isLeft ||= left === true;
+                isLeft ||= left === true || (left.length > 0 && handOut === undefined);
                 for (const exporterId of left === true ? [] : left) {
                     leftFor.add(exporterId);
                 }

@@ -219,16 +219,18 @@ function handingOut(context: DispatcherContext, left: LeftDeliveries): HandingOu
         const later: HandedOut[] = [];
         let atOnce = 0;
         let again: number | null;
+        let handedOut: readonly HandedOut[];
         do {
             left.dispatchBegins();
             const result = await fromStore(deliveries.dispatch(options));
-            const { handedOut } = result;
-            again = sooner(left.dispatchEnds(result), handedOut.length === BATCH ? 0 : null);
+            ({ handedOut } = result);
+            // Attempts may end all the time: what is `later`, lost or replayed does not wait for a look that has missed none.
+            again = left.dispatchEnds(result);
             const now = handedOut.filter(({ attempt }) => !laterInTurns || attempt === 1);
             later.push(...handedOut.filter((one) => !now.includes(one)));
             atOnce += now.length;
             await enqueue(now);
-        } while (again === 0);
+        } while (handedOut.length === BATCH);
         return { atOnce, inTurns: later, again };
     }
 

@@ -91,10 +91,13 @@ export function leftDeliveries(monotonic: () => number): LeftDeliveries {
         },
 
         noteAttemptEnd({ id, ordered }, took) {
-            const within = ordered ? 0 : Math.min(PLACE_EMPTY.max, Math.floor(took * PLACE_EMPTY.part));
-            unseen.set(id, Math.min(within, unseen.get(id) ?? within));
             inVain.delete(id);
-            return ordered || awaited.has(id) || left.has(id) ? within : null;
+            if (ordered) {
+                return 0;
+            }
+            const within = Math.min(PLACE_EMPTY.max, Math.floor(took * PLACE_EMPTY.part));
+            unseen.set(id, Math.min(within, unseen.get(id) ?? within));
+            return awaited.has(id) || left.has(id) ? within : null;
         },
     };
 }

@@ -29,9 +29,14 @@ for (const [title, stored] of Object.entries(UNUSABLE)) {
         const reported = process.errors.filter(({ message }) => message.includes(`exporter ${unusable} cannot be used`));
         t.equal(reported.length, 1);
 
+        const diagnosis = await deployment.finish(process.doctor());
+        t.equal(diagnosis.healthy, false);
+        t.match(diagnosis.findings.at(-1), { part: 'exporters', state: 'wrong', values: [unusable], text: RegExp(unusable) });
+
         await deployment.finish(process.exporters.update(unusable, { kinds: null, filter: null }));
         await deployment.publish(process, 1);
         await deployment.advance(SECOND);
         t.equal(deployment.posts.filter(({ exporterId }) => exporterId === unusable).length, 1, 'once mended, it gets events again');
+        t.equal((await deployment.finish(process.doctor())).findings.at(-1)?.code, 'none_stopped');
     });
 }

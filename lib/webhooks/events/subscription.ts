@@ -102,6 +102,17 @@ export function compileSubscription({ kinds, filter }: Subscription): CompiledSu
     return (event) => wantsKind(kinds, event.kind) && (wanted === null || wanted(event.body));
 }
 
+/** Whether a stored subscription can be asked at all. Somebody may have written into its row past all checks. */
+export function isUsable({ kinds, filter }: Subscription): boolean {
+    try {
+        wantsKind(kinds, '');
+        filter && compileFilter(filter)({});
+        return true;
+    } catch {
+        return false;
+    }
+}
+
 /** Whether a subscription lets an event pass, and if not, why. */
 export interface SubscriptionVerdict {
     readonly wanted: boolean;

@@ -30,6 +30,7 @@ export type FindingCode =
     | 'names_unknown'
     | 'none_stopped'
     | 'some_stopped'
+    | 'some_unusable'
     | 'disk_free'
     | 'disk_full';
 
@@ -74,6 +75,7 @@ export const FINDING_WORDS: { readonly [Code in FindingCode]: FindingWords } = {
         'Look at each with its id, mend its receiver and start it again',
         '% (%)',
     ),
+    some_unusable: words('Kinds or filter cannot be used, so that no events come: %', 'Set kinds and filter of each anew', '%'),
     disk_free: words('% GiB are free at %'),
     disk_full: words('% GiB are free at %', 'Make room: without any nothing is accepted any more'),
 };

@@ -3,6 +3,7 @@ import type { Resolve } from '../../egress/resolver.ts';
 import { ScanwireError } from '../../errors.ts';
 import { assertOpens } from '../../keys/key-ring.ts';
 import type { Session } from '../dispatching/worker-session.ts';
+import { isUsable } from '../events/subscription.ts';
 import type { Exporter } from '../exporters/exporter.ts';
 import type { Exporters } from '../exporters/exporter-operations.ts';
 import { sealedForExporters } from '../exporters/exporter-resealing.ts';
@@ -50,7 +51,8 @@ export function doctorOf(
             queueFinding(await readiness(), context.queue),
             workersFinding(await context.deliveries.sessions(), exporters),
             await namesFinding(exporters, resolve),
-            exportersFinding(exporters),
+            stoppedFinding(exporters),
+            ...unusableFinding(exporters),
             ...(exporterId === undefined ? [] : await receiverFindings(await get(exporterId), test)),
         ]);
     };
@@ -140,8 +142,14 @@ async function namesFinding(exporters: readonly Exporter[], resolve: Resolve): P
         : found('names', 'warning', 'names_unknown', values);
 }
 
-function exportersFinding(exporters: readonly Exporter[]): Finding {
+function stoppedFinding(exporters: readonly Exporter[]): Finding {
     const stopped = exporters.filter(({ stopReason }) => stopReason !== null);
     const values = stopped.flatMap(({ id, stopReason }) => [id, String(stopReason)]);
     return stopped.length === 0 ? found('exporters', 'ok', 'none_stopped') : found('exporters', 'warning', 'some_stopped', values);
+}
+
+/** Exporters that get no events since nothing can be made of what is stored of their kinds or filter; nothing where all can be used. */
+function unusableFinding(exporters: readonly Exporter[]): readonly Finding[] {
+    const unusable = exporters.filter((exporter) => !isUsable(exporter)).map(({ id }) => id);
+    return unusable.length === 0 ? [] : [found('exporters', 'wrong', 'some_unusable', unusable)];
 }

@@ -83,6 +83,12 @@ interface Progress {
 /** Of the only replay. What waits is what it has made due, and nobody has sent: new events have all arrived when it is asked. */
 async function progressOf(sender: SenderUnderTest): Promise<Progress> {
     const [replay] = await sender.administer<readonly { readonly total: number; readonly done: number }[]>('GET', '/replays');
-    const { count: waiting } = await sender.administer<{ readonly count: number }>('GET', '/deliveries/count?state=pending');
+    const { count: waiting, more } = await sender.administer<{ readonly count: number; readonly more: boolean }>(
+        'GET',
+        '/deliveries/count?state=pending',
+    );
+    if (more) {
+        throw new Error(`More than ${waiting} deliveries of the replay wait: too many to be counted`);
+    }
     return { total: replay?.total ?? 0, sent: (replay?.done ?? 0) - waiting, at: performance.now() };
 }

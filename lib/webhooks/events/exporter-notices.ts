@@ -60,7 +60,7 @@ export function noticesOf(context: NoticesContext): Notices {
     const { exporters, role, monotonic, onError, onEvent } = context;
     const failing = new Set<string>();
     /** Notices that this worker leaves to a host, and since when. */
-    let leftSince: ReadonlyMap<string, number> = new Map();
+    const leftSince = new Map<string, number>();
     let poll: NodeJS.Timeout | undefined;
     let interval: NodeJS.Timeout | undefined;
     let wanted = false;
@@ -73,7 +73,7 @@ export function noticesOf(context: NoticesContext): Notices {
     }
 
     async function publishAll(): Promise<void> {
-        const left = new Map<string, number>();
+        const left = new Set<string>();
         for (let isMore = true; isMore; ) {
             // Those that are left to hosts come first again, and must not keep others from being read.
             const limit = left.size + BATCH;
@@ -84,13 +84,18 @@ export function noticesOf(context: NoticesContext): Notices {
                 const mayLeave = role === 'worker' && monotonic() - since < LEFT_FOR;
                 const result = await publishNotice(notice, mayLeave, context);
                 if (result === 'left') {
-                    left.set(notice.id, since);
+                    left.add(notice.id);
+                    leftSince.set(notice.id, since);
                 } else if (result === 'first') {
                     emit(notice).catch(onError);
                 }
             }
         }
-        leftSince = left;
+        for (const id of leftSince.keys()) {
+            if (!left.has(id)) {
+                leftSince.delete(id);
+            }
+        }
     }
 
     /** Reads at once, or {@link MIN_INTERVAL} after the last reading. */

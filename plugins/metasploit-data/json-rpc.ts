@@ -166,7 +166,9 @@ async function* result(
     const holds = serviceRule(wanted);
     const rows = fulfilling(listed(inventory, list, asked, reader), list, wanted);
     const found = page(
-        withServices && holds !== null ? onServices(related(inventory, { workspace, withServices }, rows, reader), holds) : rows,
+        withServices && holds !== null
+            ? onServices(related(inventory, { workspace, withHosts: false, withServices }, rows, reader), holds)
+            : rows,
         offset,
         limit,
     );

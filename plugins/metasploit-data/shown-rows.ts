@@ -56,12 +56,18 @@ export interface Relations {
     readonly services: ReadonlyMap<number, Service>;
 }
 
+interface Related {
+    readonly workspace: string | undefined;
+    readonly withHosts?: boolean;
+    readonly withServices?: boolean;
+}
+
 const NOBODY: Relations = { hosts: new Map(), services: new Map() };
 
-/** Batches with what their rows name: their hosts and, where that is asked for, their services. */
+/** Batches with what their rows name: their hosts, unless these are not asked for, and their services where they are. */
 export async function* related(
     inventory: WholeInventory,
-    { workspace, withServices = false }: { readonly workspace: string | undefined; readonly withServices?: boolean },
+    { workspace, withHosts = true, withServices = false }: Related,
     batches: Rows,
     reader: Reader,
 ): AsyncGenerator<readonly [rows: readonly Row[], relations: Relations]> {
@@ -74,7 +80,7 @@ export async function* related(
         id ??= (await workspaceNamed(inventory, workspace, reader)).id;
         const named = (field: string): number[] =>
             rows.map((row) => row[field]).filter((value): value is number => typeof value === 'number');
-        const hosts = await byId(inventory.hosts, id, named('host_id'), reader);
+        const hosts = withHosts ? await byId(inventory.hosts, id, named('host_id'), reader) : NOBODY.hosts;
         const services = withServices ? await byId(inventory.workspaceServices, id, named('service_id'), reader) : NOBODY.services;
         yield [rows, { hosts, services }];
     }
@@ -105,6 +111,7 @@ async function byId<R extends { readonly id: number }>(
     }
 
     for (let start = 0; start < ids.length; start += AT_ONCE) {
+        reader.signal.throwIfAborted();
         for (const row of await Promise.all(ids.slice(start, start + AT_ONCE).map((id) => rows.get([workspace], id)))) {
             if (row !== null) {
                 found.set(row.id, row);

@@ -1,5 +1,5 @@
 import t from 'tap';
-import { SECONDS, served } from './data-service.ts';
+import { filled, SECONDS, served } from './data-service.ts';
 
 t.test('answers the calls of JSON-RPC', async (t) => {
     const { rpc } = await served();
@@ -71,6 +71,26 @@ t.test('finds vulnerabilities and notes by their host and their service', async 
         const found = result[method].map(({ name, type }: { name?: string; type?: string }) => name ?? type);
         t.same(found, expected, `${method} ${JSON.stringify(options)}`);
     }
+});
+
+t.test('reads no host for what no service lets in', async (t) => {
+    const store = await filled();
+    let read = 0;
+    const counting = {
+        ...store,
+        hosts: new Proxy(store.hosts, {
+            get(hosts, name) {
+                read += 1;
+                return Reflect.get(hosts, name);
+            },
+        }),
+    };
+    const { rpc } = await served({ store: counting });
+    read = 0;
+    t.same((await rpc('db.vulns', { ports: 80 })).result.vulns, []);
+    t.equal(read, 0);
+    t.equal((await rpc('db.vulns', { ports: 443 })).result.vulns.length, 2);
+    t.ok(read > 0);
 });
 
 t.test('answers a call with its id, however long, and with none where it has none', async (t) => {

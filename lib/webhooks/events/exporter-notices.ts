@@ -149,16 +149,27 @@ const EVENT_TYPES = {
     exporter_recovered: 'exporter.recovered',
 } as const;
 
-/** What became of a notice: published by this call; published before; or left for a host, since this worker has not got the format of an exporter. */
-type Published = 'first' | 'again' | 'left';
+/** What became of a notice: published by this call; published before; left for a host, since this worker has not got the format of an exporter; or no event. */
+type Published = 'first' | 'again' | 'left' | 'unusable';
 
-/** Publishes a notice, then forgets it. After a crash in between it is published once more, as the same event. */
+/**
+ * Publishes a notice, then forgets it. After a crash in between it is published once more, as the same event. One of which no event can be made is
+ * reported and forgotten, so that those behind it are told: somebody may have written into its row past all checks.
+ */
 async function publishNotice(
     notice: ExporterNotice,
     mayLeave: boolean,
-    { exporters, deliveries, routing, dispatcher, stopAfter }: NoticesContext,
+    { exporters, deliveries, routing, dispatcher, stopAfter, onError }: NoticesContext,
 ): Promise<Published> {
-    const event = noticeEvent(notice, stopAfter);
+    let event: UnroutedEvent;
+    try {
+        event = noticeEvent(notice, stopAfter);
+    } catch (error) {
+        onError(error as Error);
+        await exporters.forgetNotices?.([notice.id]);
+        return 'unusable';
+    }
+
     let result: Published = 'first';
     try {
         // Asked with each routing: what was known of subscribers before may be old.

@@ -205,6 +205,37 @@ t.test('leaves nothing to a host that does not come, or for a format that is no 
     t.strictSame(await deployment.stores.exporters.notices?.(10), []);
 });
 
+t.test('reports one of which no event can be made, and tells what comes behind it', async (t) => {
+    const { deployment, kinds } = listening(t);
+    const { exporters } = deployment.stores;
+    const { notices, forgetNotices } = exporters;
+    const facts = { at: new Date(START), failures: 1, failingSince: null, lastOutcome: null, owner: null, reason: 'It is gone' };
+    const bad: ExporterNotice = {
+        id: randomUUID(),
+        exporterId: randomUUID(),
+        kind: 'exporter_stopped',
+        name: 'siem',
+        collector: '',
+        ...facts,
+    };
+    let isForgotten = false;
+    Object.assign(exporters, {
+        notices: async (limit: number) => [...(isForgotten ? [] : [bad]), ...((await notices?.(limit)) ?? [])].slice(0, limit),
+        forgetNotices: async (ids: readonly string[]) => {
+            isForgotten ||= ids.includes(bad.id);
+            await forgetNotices?.(ids);
+        },
+    });
+    const host = await deployment.start('host');
+    await add(deployment, host, { url: FAILING });
+    deployment.receive = () => ({ result: 410 });
+    await deployment.publish(host, 1);
+    await deployment.advance(60_000);
+    t.strictSame(kinds(), ['exporter_stopped']);
+    t.ok(isForgotten);
+    t.equal(host.errors.filter(({ message }) => message.includes('collector')).length, 1);
+});
+
 t.test('tells what a process has not lived to tell, once', async (t) => {
     const { deployment, kinds } = listening(t);
     const { exporters, deliveries } = deployment.stores;

@@ -166,8 +166,9 @@ export function eventRouting(context: Context): EventRouting {
 
         async hasFormatsFor(event) {
             const found = await current();
-            if (hasFormats(event, found) || monotonic() - found.readAt < LACKING_FOR) {
-                return hasFormats(event, found);
+            const has = hasFormats(event, found);
+            if (has || monotonic() - found.readAt < LACKING_FOR) {
+                return has;
             }
             forget(reading);
             return hasFormats(event, await current());

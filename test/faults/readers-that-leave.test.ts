@@ -37,9 +37,9 @@ async function slow(t: Test, options: pg.PoolConfig = {}) {
         lock: () => beside.query('begin; lock table scanwire.hosts, scanwire.workspaces in access exclusive mode'),
         unlock: () => beside.query('rollback'),
 
-        /** Statements that run, or wait for a lock, by the process that does. */
+        /** The processes whose statement runs into the lock: not those that are about to, whose statement before it has not ended. */
         async running(): Promise<readonly number[]> {
-            const sql = "select pid from pg_stat_activity where application_name = 'leaving' and state = 'active' order by pid";
+            const sql = "select pid from pg_stat_activity where application_name = 'leaving' and wait_event_type = 'Lock' order by pid";
             return (await observer.query<{ pid: number }>(sql)).rows.map(({ pid }) => pid);
         },
     };

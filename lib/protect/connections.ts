@@ -24,6 +24,8 @@ const SWEEP_MS = 1_000;
 const SWEEP_STEPS = 10;
 /** How many are ended in a turn of the event loop. */
 const ENDED_AT_ONCE = 8;
+/** How many that wait without a request are ended in a second where they are many: strangers come back at once, and the handshake costs more than the wait did. */
+const ENDED_PER_SECOND = 120;
 
 /**
  * Keeps the connections of a listener within limits: what exceeds them is destroyed, and a request whose head is too long answered with a 431. To be called once, before the server listens. Takes
@@ -101,6 +103,8 @@ class Connections {
     readonly #perAddress = new Map<string, number>();
     /** Where the look at all of them has come to. */
     #round = this.#all.values();
+    /** How many that wait without a request may be ended now. */
+    #mayEnd = 0;
 
     constructor(limits: Limits) {
         this.#limits = limits;
@@ -185,15 +189,21 @@ class Connections {
     }
 
     sweep(): void {
-        const now = this.#limits.now();
+        this.#mayEnd = Infinity;
         for (const connection of this.#all) {
-            this.#endIfOver(connection, now);
+            this.#endIfOver(connection);
         }
+        this.#mayEnd = 0;
     }
 
-    /** Looks at the next ones, and ends some of them later if they are many: all that is left of one is cleared away in the same turn. */
-    goOn(looks = Math.ceil(this.#all.size / SWEEP_STEPS)): void {
-        const now = this.#limits.now();
+    /** Looks at the next ones, a step of a sweep. */
+    goOn(): void {
+        this.#mayEnd = Math.min(this.#mayEnd + ENDED_PER_SECOND / SWEEP_STEPS, ENDED_PER_SECOND);
+        this.#look(Math.ceil(this.#all.size / SWEEP_STEPS));
+    }
+
+    /** Ends some of them later if they are many: all that is left of one is cleared away in the same turn. */
+    #look(looks: number): void {
         let ended = 0;
         for (let left = looks; left > 0; left -= 1) {
             const { value, done } = this.#round.next();
@@ -201,20 +211,23 @@ class Connections {
                 this.#round = this.#all.values();
                 return;
             }
-            ended += this.#endIfOver(value, now) ? 1 : 0;
+            ended += this.#endIfOver(value) ? 1 : 0;
             if (ended === ENDED_AT_ONCE) {
-                setImmediate(() => this.goOn(left - 1));
+                setImmediate(() => this.#look(left - 1));
                 return;
             }
         }
     }
 
-    #endIfOver(connection: Connection, now: number): boolean {
-        const isOver = this.#isOver(connection, now);
-        if (isOver) {
-            connection.socket.destroy();
+    #endIfOver(connection: Connection): boolean {
+        const waits = this.#waiting.has(connection);
+        if ((waits && this.#mayEnd < 1) || !this.#isOver(connection, this.#limits.now())) {
+            return false;
         }
-        return isOver;
+
+        this.#mayEnd -= waits ? 1 : 0;
+        connection.socket.destroy();
+        return true;
     }
 
     #answered(connection: Connection): void {

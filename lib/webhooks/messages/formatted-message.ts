@@ -85,6 +85,11 @@ export function outgoingBody(
 /** Events whose body was checked already, since one event is sent to many exporters. */
 const checkedEvents = new WeakSet<object>();
 
+/** Notes that the body of an event was made in this process: to parse one of a MiB again would keep everybody else waiting. */
+export function noteJson(event: Pick<StoredEvent, 'body'>): void {
+    checkedEvents.add(event);
+}
+
 /** Checks that a body is JSON still. It was when the event was accepted, but a row that was changed since must not go out signed. */
 function assertJson(event: Pick<StoredEvent, 'body'>): void {
     if (checkedEvents.has(event)) {

@@ -4,6 +4,7 @@ import type { Server as TlsListener } from 'node:https';
 import type { Socket } from 'node:net';
 import { addressBlock } from '../addresses.ts';
 import { checked } from '../schema-validation.ts';
+import { type Connection, isOver } from './connection.ts';
 import { type CheckedLimits, type ConnectionLimits, type Limits, limitsSchema } from './connection-limits.ts';
 import { secureInTurns } from './handshakes.ts';
 import { assertListener, standBefore, whenUpgraded } from './listener.ts';
@@ -13,19 +14,24 @@ import { ReaderWatch } from './reader-watch.ts';
 
 /** What keeps the limits. */
 export interface Protection {
-    /** Looks at every connection now, as it does by itself once a second. */
+    /** Looks at every connection now, and ends all that are over, however many. By itself it looks at all of them once a second, and ends few of those that wait. */
     sweep(): void;
     /** Connections that there are. */
     connections(): number;
 }
 
-/** How long it takes until all are looked at, in so many steps: to end hundreds in one go keeps everybody else waiting. */
-const SWEEP_MS = 1_000;
-const SWEEP_STEPS = 10;
-/** How many are ended in a turn of the event loop. */
+/** How long a look at all of them takes, in so many steps: to go through thousands in one go keeps everybody else waiting. */
+const ROUND_MS = 1_000;
+const STEPS = 10;
+/** Where there are no more, they are looked at in one step: a process with nothing to do is woken up no oftener than it must. */
+const FEW = 8;
+/** How many are ended in a turn of the event loop: all that is left of one is cleared away in the same turn. */
 const ENDED_AT_ONCE = 8;
-/** How many that wait without a request are ended in a second where they are many: strangers come back at once, and the handshake costs more than the wait did. */
-const ENDED_PER_SECOND = 120;
+/**
+ * How many that wait without a request are ended in a step, where they are many. Strangers who are ended come back at once, and what thousands of handshakes in
+ * the same seconds cost everybody else is more than what their waiting does.
+ */
+const ENDED_IN_STEP = 12;
 
 /**
  * Keeps the connections of a listener within limits: what exceeds them is destroyed, and a request whose head is too long answered with a 431. To be called once, before the server listens. Takes
@@ -60,36 +66,22 @@ export function protect(listener: Server | TlsListener, limits: ConnectionLimits
     whenUpgraded(listener, (socket) => connections.forget(socket));
     answerLongHeads(listener, (socket) => connections.isAnswering(socket as Socket));
 
-    let timer = setTimeout(look, SWEEP_MS).unref();
-    listener.once('close', () => clearTimeout(timer));
-
-    // Where there are few, a process with nothing to do is woken up no oftener than it must.
+    let timer: NodeJS.Timeout;
+    const lookLater = (): void => {
+        timer = setTimeout(look, connections.size <= FEW ? ROUND_MS : ROUND_MS / STEPS).unref();
+    };
     function look(): void {
-        const areFew = connections.size <= ENDED_AT_ONCE;
-        areFew ? connections.sweep() : connections.goOn();
-        timer = setTimeout(look, areFew ? SWEEP_MS : SWEEP_MS / SWEEP_STEPS).unref();
+        connections.size <= FEW ? connections.sweep() : connections.goOn(listener.listening);
+        lookLater();
     }
+    lookLater();
+    listener.on('close', () => clearTimeout(timer));
+    listener.on('listening', () => {
+        clearTimeout(timer);
+        lookLater();
+    });
 
     return { sweep: () => connections.sweep(), connections: () => connections.size };
-}
-
-interface Connection {
-    /** The one that requests come from; under TLS another than the one that was accepted. */
-    socket: Socket;
-    readonly address: string;
-    stage: 'handshake' | 'head' | 'idle';
-    /** When the stage began. */
-    since: number;
-    /** Bytes that had come when the stage, or the window of a body, began. */
-    bytesRead: number;
-    unanswered: number;
-    /** Begin the requests behind the one that is handled. */
-    readonly begin: (() => void)[];
-    /** The last request, while its body comes. */
-    receiving: IncomingMessage | null;
-    receivingSince: number;
-    windowSince: number;
-    reader: ReaderWatch;
 }
 
 class Connections {
@@ -101,10 +93,11 @@ class Connections {
     /** Those without a request, the one that has waited longest first. */
     readonly #waiting = new Set<Connection>();
     readonly #perAddress = new Map<string, number>();
-    /** Where the look at all of them has come to. */
+    /** Those whose wait is over, the one of which that was seen first first. */
+    readonly #over = new Set<Connection>();
+    /** Where the look at all of them has come to, and how many are a step of it: no fewer while they are ended. */
     #round = this.#all.values();
-    /** How many that wait without a request may be ended now. */
-    #mayEnd = 0;
+    #step = 0;
 
     constructor(limits: Limits) {
         this.#limits = limits;
@@ -163,6 +156,7 @@ class Connections {
 
         connection.unanswered += 1;
         this.#waiting.delete(connection);
+        this.#over.delete(connection);
         if (connection.unanswered > this.#limits.maxUnanswered) {
             connection.socket.destroy();
             return;
@@ -189,45 +183,60 @@ class Connections {
     }
 
     sweep(): void {
-        this.#mayEnd = Infinity;
+        const now = this.#limits.now();
         for (const connection of this.#all) {
-            this.#endIfOver(connection);
+            if (isOver(connection, this.#limits, now)) {
+                connection.socket.destroy();
+            }
         }
-        this.#mayEnd = 0;
     }
 
-    /** Looks at the next ones, a step of a sweep. */
-    goOn(): void {
-        this.#mayEnd = Math.min(this.#mayEnd + ENDED_PER_SECOND / SWEEP_STEPS, ENDED_PER_SECOND);
-        this.#look(Math.ceil(this.#all.size / SWEEP_STEPS));
+    /**
+     * Looks at the next ones.
+     *
+     * @param canComeBack Whether who is ended can: else nobody is spared.
+     */
+    goOn(canComeBack: boolean): void {
+        const now = this.#limits.now();
+        const ending: Socket[] = [];
+        for (const connection of this.#nextStep()) {
+            if (isOver(connection, this.#limits, now)) {
+                canComeBack && this.#isSpared(connection) ? this.#over.add(connection) : ending.push(connection.socket);
+            }
+        }
+
+        const most = ending.length + (canComeBack ? ENDED_IN_STEP : this.#over.size);
+        for (const connection of this.#over) {
+            if (ending.length === most) {
+                break;
+            }
+
+            this.#over.delete(connection);
+            // Something may have come while it was spared.
+            if (isOver(connection, this.#limits, now)) {
+                ending.push(connection.socket);
+            }
+        }
+        destroyInTurns(ending);
     }
 
-    /** Ends some of them later if they are many: all that is left of one is cleared away in the same turn. */
-    #look(looks: number): void {
-        let ended = 0;
-        for (let left = looks; left > 0; left -= 1) {
+    *#nextStep(): Generator<Connection> {
+        this.#step = Math.max(this.#step, Math.ceil(this.#all.size / STEPS));
+        for (let left = this.#step; left > 0; left -= 1) {
             const { value, done } = this.#round.next();
             if (done) {
                 this.#round = this.#all.values();
+                this.#step = 0;
                 return;
             }
-            ended += this.#endIfOver(value) ? 1 : 0;
-            if (ended === ENDED_AT_ONCE) {
-                setImmediate(() => this.#look(left - 1));
-                return;
-            }
+            yield value;
         }
     }
 
-    #endIfOver(connection: Connection): boolean {
-        const waits = this.#waiting.has(connection);
-        if ((waits && this.#mayEnd < 1) || !this.#isOver(connection, this.#limits.now())) {
-            return false;
-        }
-
-        this.#mayEnd -= waits ? 1 : 0;
-        connection.socket.destroy();
-        return true;
+    /** Whether it may take its time to end: it keeps no work of ours waiting, and takes nobody's place. */
+    #isSpared({ address, unanswered, receiving }: Connection): boolean {
+        const { maxPerAddress = Infinity } = this.#limits;
+        return unanswered === 0 && receiving === null && (this.#perAddress.get(address) ?? 0) < maxPerAddress;
     }
 
     #answered(connection: Connection): void {
@@ -235,6 +244,8 @@ class Connections {
         Object.assign(connection, { stage: 'idle', since: this.#limits.now(), bytesRead: connection.socket.bytesRead });
         if (connection.unanswered === 0 && this.#all.has(connection)) {
             this.#waiting.add(connection);
+            // Node ends a connection that waits for its next request by a timer of its own, and thousands together.
+            connection.socket.setTimeout(0);
         }
         if (!connection.socket.destroyed) {
             connection.begin.shift()?.();
@@ -245,6 +256,7 @@ class Connections {
         if (this.#all.delete(connection)) {
             const { address } = connection;
             this.#waiting.delete(connection);
+            this.#over.delete(connection);
             const others = (this.#perAddress.get(address) ?? 1) - 1;
             others === 0 ? this.#perAddress.delete(address) : this.#perAddress.set(address, others);
         }
@@ -261,58 +273,14 @@ class Connections {
         longest.socket.destroy();
         return true;
     }
+}
 
-    #isOver(connection: Connection, now: number): boolean {
-        const { receiving } = connection;
-        if (receiving?.complete) {
-            connection.receiving = null;
-        } else if (receiving !== null) {
-            return this.#bodyIsOver(connection, receiving, now) || this.#answerIsOver(connection, now);
-        }
-
-        return connection.unanswered > 0 ? this.#answerIsOver(connection, now) : this.#waitIsOver(connection, now);
+function destroyInTurns(sockets: readonly Socket[]): void {
+    for (const socket of sockets.slice(0, ENDED_AT_ONCE)) {
+        socket.destroy();
     }
-
-    #waitIsOver(connection: Connection, now: number): boolean {
-        const { handshakeTimeout, headTimeout, idleTimeout } = this.#limits;
-        const { stage, since, socket } = connection;
-        const timeout = { handshake: handshakeTimeout, head: headTimeout, idle: idleTimeout }[stage];
-        if (now - since < timeout) {
-            return false;
-        }
-
-        if (stage === 'idle' && socket.bytesRead > connection.bytesRead) {
-            // The next request has begun to come.
-            connection.stage = 'head';
-            connection.since = now;
-            return false;
-        }
-
-        return true;
-    }
-
-    #bodyIsOver(connection: Connection, request: IncomingMessage, now: number): boolean {
-        const { bodyTimeout, minRate, requestTimeout, isLong } = this.#limits;
-        if (now - connection.receivingSince >= requestTimeout && !isLong(request)) {
-            return true;
-        }
-
-        const { bytesRead } = connection.socket;
-        const passed = now - connection.windowSince;
-        // What was received and is not read yet holds the rest back: that is ours.
-        const isOurs = connection.unanswered > 0 && request.readableLength > 0;
-        if (passed < bodyTimeout && !isOurs) {
-            return false;
-        }
-
-        const isSlow = !isOurs && bytesRead - connection.bytesRead < (minRate * passed) / 1000;
-        connection.windowSince = now;
-        connection.bytesRead = bytesRead;
-        return isSlow;
-    }
-
-    #answerIsOver({ reader }: Connection, now: number): boolean {
-        return reader.pausedFor(now) >= this.#limits.answerTimeout;
+    if (sockets.length > ENDED_AT_ONCE) {
+        setImmediate(destroyInTurns, sockets.slice(ENDED_AT_ONCE));
     }
 }
 

@@ -3,8 +3,6 @@ import { once } from 'node:events';
 import { createServer, type RequestListener, type Server } from 'node:http';
 import { createServer as createSecureServer, type Server as SecureServer } from 'node:https';
 import { type AddressInfo, connect, type Socket } from 'node:net';
-import { mock } from 'node:test';
-import { setImmediate as setNextTurn } from 'node:timers';
 import { setImmediate } from 'node:timers/promises';
 import { connect as connectTls } from 'node:tls';
 import Hapi from '@hapi/hapi';
@@ -324,61 +322,6 @@ t.test('begins TLS on a connection with its first bytes, and ends what sends non
     pass(1);
     await closed;
     await answered(speaking, HEAD);
-});
-
-t.test('looks at all connections in a second by itself, and ends few of those that wait in a second, and in a turn of the event loop', async (t) => {
-    mock.timers.enable({ apis: ['setTimeout'] });
-    t.teardown(() => mock.timers.reset());
-    let time = 0;
-    let turn = 0;
-    let timer = setNextTurn(function count() {
-        turn += 1;
-        timer = setNextTurn(count);
-    });
-    t.teardown(() => clearImmediate(timer));
-    const ended: number[] = [];
-    const answering = new Set<Socket>();
-    const { connect, server, protection } = await protectedServer(
-        t,
-        { headTimeout: 1000, answerTimeout: 1000, now: () => time },
-        ({ socket }, response) => {
-            answering.add(socket);
-            response.write(Buffer.alloc(1 << 24));
-        },
-    );
-    server.on('connection', (socket: Socket) => socket.on('close', () => answering.delete(socket) || ended.push(turn)));
-    while (protection.connections() < 800) {
-        await connect();
-    }
-    // These take nothing of an answer.
-    const reading = await Promise.all(Array.from({ length: 3 }, () => connect()));
-    for (const socket of reading) {
-        socket.pause().write(HEAD);
-    }
-    await until(() => answering.size === 3);
-
-    const settle = async () => {
-        for (let turns = 0; turns < 40; turns += 1) {
-            await setImmediate();
-        }
-    };
-    time = 1000;
-    mock.timers.tick(1000);
-    await settle();
-    t.equal(ended.length, 12);
-    const most = Math.max(...ended.map((at) => ended.filter((other) => other === at).length));
-    t.ok(most <= 16, `${most} in a turn`);
-    for (let looks = 2; answering.size > 0; looks += 1) {
-        time += 100;
-        mock.timers.tick(100);
-        await settle();
-        t.ok(ended.length <= looks * 12, `${ended.length} after ${looks} looks`);
-    }
-    t.ok(ended.length < 800, 'those that keep something of ours do not wait for their turn');
-    while (ended.length < 800) {
-        mock.timers.tick(100);
-        await setImmediate();
-    }
 });
 
 t.test('takes IPv6 addresses by their first 64 bits', (t) => {

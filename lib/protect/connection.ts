@@ -1,0 +1,78 @@
+import type { IncomingMessage } from 'node:http';
+import type { Socket } from 'node:net';
+import type { Limits } from './connection-limits.ts';
+import type { ReaderWatch } from './reader-watch.ts';
+
+/** What is known of a connection that is kept within limits. */
+export interface Connection {
+    /** The one that requests come from; under TLS another than the one that was accepted. */
+    socket: Socket;
+    readonly address: string;
+    stage: 'handshake' | 'head' | 'idle';
+    /** When the stage began. */
+    since: number;
+    /** Bytes that had come when the stage, or the window of a body, began. */
+    bytesRead: number;
+    unanswered: number;
+    /** Begin the requests behind the one that is handled. */
+    readonly begin: (() => void)[];
+    /** The last request, while its body comes. */
+    receiving: IncomingMessage | null;
+    receivingSince: number;
+    windowSince: number;
+    reader: ReaderWatch;
+}
+
+/** Whether it has taken longer for something than the limits allow. Notes what has come since it was asked before. */
+export function isOver(connection: Connection, limits: Limits, now: number): boolean {
+    const { receiving } = connection;
+    if (receiving?.complete) {
+        connection.receiving = null;
+    } else if (receiving !== null) {
+        return bodyIsOver(connection, receiving, limits, now) || answerIsOver(connection, limits, now);
+    }
+
+    return connection.unanswered > 0 ? answerIsOver(connection, limits, now) : waitIsOver(connection, limits, now);
+}
+
+function waitIsOver(connection: Connection, limits: Limits, now: number): boolean {
+    const { handshakeTimeout, headTimeout, idleTimeout } = limits;
+    const { stage, since, socket } = connection;
+    const timeout = { handshake: handshakeTimeout, head: headTimeout, idle: idleTimeout }[stage];
+    if (now - since < timeout) {
+        return false;
+    }
+
+    if (stage === 'idle' && socket.bytesRead > connection.bytesRead) {
+        // The next request has begun to come.
+        connection.stage = 'head';
+        connection.since = now;
+        return false;
+    }
+
+    return true;
+}
+
+function bodyIsOver(connection: Connection, request: IncomingMessage, limits: Limits, now: number): boolean {
+    const { bodyTimeout, minRate, requestTimeout, isLong } = limits;
+    if (now - connection.receivingSince >= requestTimeout && !isLong(request)) {
+        return true;
+    }
+
+    const { bytesRead } = connection.socket;
+    const passed = now - connection.windowSince;
+    // What was received and is not read yet holds the rest back: that is ours.
+    const isOurs = connection.unanswered > 0 && request.readableLength > 0;
+    if (passed < bodyTimeout && !isOurs) {
+        return false;
+    }
+
+    const isSlow = !isOurs && bytesRead - connection.bytesRead < (minRate * passed) / 1000;
+    connection.windowSince = now;
+    connection.bytesRead = bytesRead;
+    return isSlow;
+}
+
+function answerIsOver({ reader }: Connection, { answerTimeout }: Limits, now: number): boolean {
+    return reader.pausedFor(now) >= answerTimeout;
+}

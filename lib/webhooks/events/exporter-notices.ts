@@ -86,7 +86,7 @@ export function noticesOf(context: NoticesContext): Notices {
                 if (result === 'left') {
                     left.add(notice.id);
                     leftSince.set(notice.id, since);
-                } else if (result === 'first') {
+                } else if (result !== 'again') {
                     emit(notice).catch(onError);
                 }
             }
@@ -152,25 +152,26 @@ const EVENT_TYPES = {
 /** What became of a notice: published by this call; published before; left for a host, since this worker has not got the format of an exporter; or no event. */
 type Published = 'first' | 'again' | 'left' | 'unusable';
 
-/**
- * Publishes a notice, then forgets it. After a crash in between it is published once more, as the same event. One of which no event can be made is
- * reported and forgotten, so that those behind it are told: somebody may have written into its row past all checks.
- */
-async function publishNotice(
-    notice: ExporterNotice,
-    mayLeave: boolean,
-    { exporters, deliveries, routing, dispatcher, stopAfter, onError }: NoticesContext,
-): Promise<Published> {
-    let event: UnroutedEvent;
-    try {
-        event = noticeEvent(notice, stopAfter);
-    } catch (error) {
-        onError(error as Error);
-        await exporters.forgetNotices?.([notice.id]);
-        return 'unusable';
+/** Publishes a notice, then forgets it. After a crash in between it is published once more, as the same event. */
+async function publishNotice(notice: ExporterNotice, mayLeave: boolean, context: NoticesContext): Promise<Published> {
+    if (!Object.hasOwn(exporterKinds, notice.kind)) {
+        // A later release has written it, and tells it.
+        return 'left';
     }
 
-    let result: Published = 'first';
+    const event = usableEvent(notice, context);
+    const result = event === null ? 'unusable' : await publishEvent(event, mayLeave, context);
+    if (result !== 'left') {
+        await context.exporters.forgetNotices?.([notice.id]);
+    }
+    return result;
+}
+
+async function publishEvent(
+    event: UnroutedEvent,
+    mayLeave: boolean,
+    { deliveries, routing, dispatcher }: NoticesContext,
+): Promise<Exclude<Published, 'unusable'>> {
     try {
         // Asked with each routing: what was known of subscribers before may be old.
         const accepted = await routing.route([event], async (newEvents, revision) => {
@@ -182,14 +183,30 @@ async function publishNotice(
         if (accepted.some((one) => one.deliveries.length > 0)) {
             dispatcher.wake();
         }
+        return 'first';
     } catch (error) {
         if (!(error instanceof ScanwireError) || error.code !== 'CONFLICT' || error.field !== undefined) {
             throw error;
         }
-        result = 'again';
+        return 'again';
     }
-    await exporters.forgetNotices?.([notice.id]);
-    return result;
+}
+
+/**
+ * The event of a notice, null where none can be made: somebody may have written into its row past all checks. That is reported, and those behind it
+ * are told.
+ */
+function usableEvent(notice: ExporterNotice, { stopAfter, onError }: NoticesContext): UnroutedEvent | null {
+    try {
+        return noticeEvent(notice, stopAfter);
+    } catch (cause) {
+        if (!(cause instanceof ScanwireError) || cause.code !== 'INVALID_INPUT') {
+            throw cause;
+        }
+        const told = `That exporter ${notice.exporterId} is in another state (${notice.kind}) is told to nobody who watches it`;
+        onError(new ScanwireError('INVALID_INPUT', `${told}: ${cause.message}`, { cause }));
+        return null;
+    }
 }
 
 /** The event of a notice; never to the exporter that it is about. */

@@ -205,24 +205,18 @@ t.test('leaves nothing to a host that does not come, or for a format that is no 
     t.strictSame(await deployment.stores.exporters.notices?.(10), []);
 });
 
-t.test('reports one of which no event can be made, and tells what comes behind it', async (t) => {
+/** A host whose store has a notice before all others. */
+async function hostWithNotice(t: Test, changes: Pick<ExporterNotice, 'collector' | 'kind'>) {
     const { deployment, kinds } = listening(t);
     const { exporters } = deployment.stores;
     const { notices, forgetNotices } = exporters;
     const facts = { at: new Date(START), failures: 1, failingSince: null, lastOutcome: null, owner: null, reason: 'It is gone' };
-    const bad: ExporterNotice = {
-        id: randomUUID(),
-        exporterId: randomUUID(),
-        kind: 'exporter_stopped',
-        name: 'siem',
-        collector: '',
-        ...facts,
-    };
+    const first: ExporterNotice = { id: randomUUID(), exporterId: randomUUID(), name: 'siem', ...facts, ...changes };
     let isForgotten = false;
     Object.assign(exporters, {
-        notices: async (limit: number) => [...(isForgotten ? [] : [bad]), ...((await notices?.(limit)) ?? [])].slice(0, limit),
+        notices: async (limit: number) => [...(isForgotten ? [] : [first]), ...((await notices?.(limit)) ?? [])].slice(0, limit),
         forgetNotices: async (ids: readonly string[]) => {
-            isForgotten ||= ids.includes(bad.id);
+            isForgotten ||= ids.includes(first.id);
             await forgetNotices?.(ids);
         },
     });
@@ -231,9 +225,24 @@ t.test('reports one of which no event can be made, and tells what comes behind i
     deployment.receive = () => ({ result: 410 });
     await deployment.publish(host, 1);
     await deployment.advance(60_000);
+    return { host, kinds, first, isForgotten: () => isForgotten };
+}
+
+t.test('reports one of which no event can be made, and tells what comes behind it', async (t) => {
+    const { host, kinds, first, isForgotten } = await hostWithNotice(t, { collector: '', kind: 'exporter_stopped' });
     t.strictSame(kinds(), ['exporter_stopped']);
-    t.ok(isForgotten);
-    t.equal(host.errors.filter(({ message }) => message.includes('collector')).length, 1);
+    t.ok(isForgotten());
+    t.match(
+        host.errors.map(({ message }) => message).filter((message) => message.includes('collector')),
+        [`That exporter ${first.exporterId} is in another state (exporter_stopped)`],
+    );
+});
+
+t.test('leaves one of a kind that it does not know to a later release, and tells what comes behind it', async (t) => {
+    const { host, kinds, isForgotten } = await hostWithNotice(t, { collector: 'default', kind: 'exporter_paused' as 'exporter_stopped' });
+    t.strictSame(kinds(), ['exporter_stopped']);
+    t.notOk(isForgotten());
+    t.notOk(host.errors.some(({ message }) => message.includes('exporter')));
 });
 
 t.test('tells what a process has not lived to tell, once', async (t) => {

@@ -58,6 +58,7 @@ import { chosenSingly } from './0083-chosen-singly.ts';
 import { erasuresCounted } from './0084-erasures-counted.ts';
 import { keysGivenBack } from './0085-keys-given-back.ts';
 import { ownKeysNoted } from './0086-own-keys-noted.ts';
+import { othersInFlight } from './0087-others-in-flight.ts';
 
 /** All steps in order. A new one goes to the end. */
 export const migrations: readonly Migration[] = [
@@ -120,4 +121,5 @@ export const migrations: readonly Migration[] = [
     erasuresCounted,
     keysGivenBack,
     ownKeysNoted,
+    othersInFlight,
 ];

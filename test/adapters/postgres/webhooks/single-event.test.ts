@@ -10,14 +10,23 @@ const pool = await migratedPool(t, { max: 4 });
 
 const [ROUNDS, EVENTS] = [80, 8];
 
-/** The exporters that have places, by the rule of dispatch. */
+/** The exporters of the event that have places, by the rule of dispatch. */
 async function withPlaces(window: number, now: Date): Promise<readonly string[]> {
     const { rows } = await pool.query<{ id: string }>(
-        `select exporter_id as id from scanwire.rooms_of((select array_agg(id) from scanwire.exporters), $1, $2, $3, $4, $5)
+        `select exporter_id as id
+        from scanwire.rooms_of((select array_agg(id) from scanwire.exporters where type = 'investigation'), $1, $2, $3, $4, $5)
+        join scanwire.exporters e on e.id = exporter_id and e.type = 'investigation'
         where steady and share > flying and pool_room > 0 order by exporter_id`,
         [now, window, RULES.after, SHARES.defaultSlots, SHARES.slowAfter],
     );
     return rows.map(({ id }) => id);
+}
+
+/** Exporters that do not want the events which are counted, each with so many deliveries in flight. */
+async function flyBeside(bench: WebhookBench, exporters: number, each: number): Promise<void> {
+    await Promise.all(Array.from({ length: exporters }, () => bench.addExporter()));
+    await pool.query(`update scanwire.exporters set type = 'investigation_legacy'`);
+    await bench.acceptAtOnce(each, { window: 1_000 }, { types: ['investigation_legacy'] });
 }
 
 t.test('an event that is accepted alone is handed out to just those who have places by the rule of dispatch', async (t) => {
@@ -30,6 +39,12 @@ t.test('an event that is accepted alone is handed out to just those who have pla
         await empty.start();
         await bench.setTime(at(0));
         const [window, slots, count] = [oneOf(8), oneOf(random() < 0.6 ? 4 : 60), oneOf(3)];
+        if (round % 3 > 0) {
+            await flyBeside(bench, oneOf(20), oneOf(2));
+            await pool.query(`update scanwire.deliveries set state = 'sending', claimed_at = $1 where seq % 2 = 0`, [
+                at(-oneOf(2) * SHARES.slowAfter),
+            ]);
+        }
         await Promise.all(Array.from({ length: count }, () => bench.addExporter()));
         await pool.query('update scanwire.exporters set answers_slowly = seq % $1 = 0', [random() < 0.5 ? 1_000 : 2]);
         await bench.deliveries.keepAlive({ id: crypto.randomUUID(), process: '{}', slots: { default: slots } }, 60_000_000);
@@ -50,6 +65,22 @@ t.test('an event that is accepted alone is handed out to just those who have pla
         }
     }
     t.ok(given > EVENTS && refused > EVENTS, `${given} handed out, ${refused} not`);
+});
+
+t.test('looks at nobody else while others have much in flight, and it has nothing', async (t) => {
+    const empty = emptyWebhookStores(pool);
+    await empty.start();
+    const bench = new WebhookBench(empty);
+    await flyBeside(bench, 64, 1);
+    const { id } = await bench.addExporter();
+    await pool.query('update scanwire.exporters set answers_slowly = false');
+    await pool.query('alter function scanwire.rooms_of rename to rooms_elsewhere');
+    t.teardown(() => pool.query('alter function scanwire.rooms_elsewhere rename to rooms_of'));
+    const [accepted] = await bench.acceptAtOnce(1);
+    t.strictSame(
+        accepted?.handedOut.map(({ exporterId }) => exporterId),
+        [id],
+    );
 });
 
 t.test('counts what is in flight to its end, however much there are slots for', async (t) => {

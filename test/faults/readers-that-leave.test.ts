@@ -31,17 +31,21 @@ async function slow(t: Test, options: pg.PoolConfig = {}) {
         await pool.end();
         await database.drop();
     });
+    const pids = async (where: string): Promise<readonly number[]> => {
+        const sql = `select pid from pg_stat_activity where application_name = 'leaving' and ${where} order by pid`;
+        return (await observer.query<{ pid: number }>(sql)).rows.map(({ pid }) => pid);
+    };
     return {
         url: database.url,
         pool,
         lock: () => beside.query('begin; lock table scanwire.hosts, scanwire.workspaces in access exclusive mode'),
         unlock: () => beside.query('rollback'),
 
-        /** The processes whose statement runs into the lock: not those that are about to, whose statement before it has not ended. */
-        async running(): Promise<readonly number[]> {
-            const sql = "select pid from pg_stat_activity where application_name = 'leaving' and wait_event_type = 'Lock' order by pid";
-            return (await observer.query<{ pid: number }>(sql)).rows.map(({ pid }) => pid);
-        },
+        /** The processes with a statement that runs, or waits for a lock. */
+        running: () => pids("state = 'active'"),
+
+        /** Those whose statement waits for a lock: without those whose statement before it has not quite ended. */
+        blocked: () => pids("wait_event_type = 'Lock'"),
     };
 }
 
@@ -69,7 +73,7 @@ const listings = (
 };
 
 t.test('a listing whose client has left gives its connection back at once, and leaves nothing running', async (t) => {
-    const { pool, lock, unlock, running } = await slow(t, { max: 1 });
+    const { pool, lock, unlock, running, blocked } = await slow(t, { max: 1 });
     for (const [name, listing] of Object.entries(listings(pool))) {
         const times: number[] = [];
         // The machine may be busy for one of them.
@@ -77,7 +81,7 @@ t.test('a listing whose client has left gives its connection back at once, and l
             await lock();
             const leaving = new AbortController();
             const read = listing(leaving.signal);
-            await until(async () => (await running()).length === 1);
+            await until(async () => (await blocked()).length === 1);
             leaving.abort(LEFT);
             const [, time] = await Promise.all([t.rejects(read, LEFT, name), beyond90(pool)]);
             times.push(time);
@@ -89,23 +93,23 @@ t.test('a listing whose client has left gives its connection back at once, and l
 });
 
 t.test('many that leave together give all of them back, and nobody else is disturbed', async (t) => {
-    const { pool, lock, unlock, running } = await slow(t, { max: 12 });
+    const { pool, lock, unlock, blocked } = await slow(t, { max: 12 });
     const { rows, texts, search } = listings(pool);
     // They stay, on connections of the same pool.
     const staying = new AbortController();
     await lock();
     const kept = [rows(staying.signal), search(staying.signal)];
-    await until(async () => (await running()).length === 2);
-    const pids = await running();
+    await until(async () => (await blocked()).length === 2);
+    const pids = await blocked();
 
     const leaving = new AbortController();
     // Ten have a connection; the others wait for one.
     const left = Array.from({ length: 30 }, (_, index) => [rows, texts, search][index % 3]?.(leaving.signal));
-    await until(async () => (await running()).length === 12);
+    await until(async () => (await blocked()).length === 12);
     leaving.abort(LEFT);
     await Promise.all(left.map((read) => t.rejects(async () => await read, LEFT)));
-    await until(async () => (await running()).length === 2);
-    t.strictSame(await running(), pids, 'those that stay go on');
+    await until(async () => (await blocked()).length === 2);
+    t.strictSame(await blocked(), pids, 'those that stay go on');
     await until(() => pool.waitingCount === 0);
 
     await unlock();
@@ -154,20 +158,20 @@ t.test('what is left before it is begun asks the pool for nothing, whichever of 
 });
 
 t.test('it is waited for where the server cannot be asked to end it', async (t) => {
-    const { pool, lock, unlock, running } = await slow(t, { max: 1 });
+    const { pool, lock, unlock, blocked } = await slow(t, { max: 1 });
     const plain: PoolLike = { query: () => Promise.reject(new Error('Not asked')), connect: () => pool.connect() };
     const away = new pg.Pool({ host: '127.0.0.1', port: 1 });
-    // Clients of the pool as they are, and another way to its server, which is blocked.
-    const blocked: PoolLike = Object.assign(Object.create(away), { connect: () => pool.connect() });
-    for (const other of [plain, blocked] as const) {
+    // Clients of the pool as they are, and another way to its server, which nobody answers on.
+    const unreachable: PoolLike = Object.assign(Object.create(away), { connect: () => pool.connect() });
+    for (const other of [plain, unreachable] as const) {
         await lock();
         const leaving = new AbortController();
         const reading = patiently(other).query('select count(*)::integer as hosts from scanwire.hosts', [], leaving.signal);
-        await until(async () => (await running()).length === 1);
+        await until(async () => (await blocked()).length === 1);
         leaving.abort(LEFT);
         // Longer than the server is given to be asked.
         await sleep(200);
-        t.equal((await running()).length, 1);
+        t.equal((await blocked()).length, 1);
         await unlock();
         t.same((await reading).rows, [{ hosts: 0 }]);
     }
@@ -216,7 +220,7 @@ async function tlsInFront(
 const CANCEL = 80_877_102;
 
 t.test('the request that ends it goes the way of the connection, over TLS', async (t) => {
-    const { url, lock, unlock, running } = await slow(t);
+    const { url, lock, unlock, running, blocked } = await slow(t);
     const front = await tlsInFront(t, new URL(url));
     const through = new URL(url);
     through.port = String(front.port);
@@ -231,7 +235,7 @@ t.test('the request that ends it goes the way of the connection, over TLS', asyn
     await lock();
     const leaving = new AbortController();
     const read = listings(secured).rows(leaving.signal);
-    await until(async () => (await running()).length === 1);
+    await until(async () => (await blocked()).length === 1);
     leaving.abort(LEFT);
     await t.rejects(read, LEFT);
     await until(async () => (await running()).length === 0);
@@ -240,7 +244,7 @@ t.test('the request that ends it goes the way of the connection, over TLS', asyn
 });
 
 t.test('the connection is given up once the request was sent, and not before', async (t) => {
-    const { url, lock, unlock, running } = await slow(t);
+    const { url, lock, unlock, running, blocked } = await slow(t);
     const gate = new EventEmitter();
     const asked = once(gate, 'asked');
     const front = await tlsInFront(t, new URL(url), async (connection) => {
@@ -261,7 +265,7 @@ t.test('the connection is given up once the request was sent, and not before', a
         released = true;
     });
     const read = listings(pool).rows(leaving.signal);
-    await until(async () => (await running()).length === 1);
+    await until(async () => (await blocked()).length === 1);
     leaving.abort(LEFT);
     await asked;
     // Longer than a request takes.
@@ -276,7 +280,7 @@ t.test('the connection is given up once the request was sent, and not before', a
 });
 
 t.test('the request goes to the server of the connection, whatever its name says by now', async (t) => {
-    const { url, lock, unlock, running } = await slow(t);
+    const { url, lock, unlock, running, blocked } = await slow(t);
     const { hostname: host, port, username: user, password, pathname } = new URL(url);
     const options = { host, port: Number(port), user, password, database: pathname.slice(1), application_name: 'leaving', max: 1 };
     const pool = new pg.Pool(options);
@@ -285,7 +289,7 @@ t.test('the request goes to the server of the connection, whatever its name says
     await lock();
     const leaving = new AbortController();
     const read = listings(pool).rows(leaving.signal);
-    await until(async () => (await running()).length === 1);
+    await until(async () => (await blocked()).length === 1);
     pool.options.host = 'elsewhere.invalid';
     leaving.abort(LEFT);
     await t.rejects(read, LEFT);
@@ -294,11 +298,11 @@ t.test('the request goes to the server of the connection, whatever its name says
 });
 
 t.test('it is waited for where no client can be made any more', async (t) => {
-    const { pool, lock, unlock, running } = await slow(t, { max: 1 });
+    const { pool, lock, unlock, blocked } = await slow(t, { max: 1 });
     await lock();
     const leaving = new AbortController();
     const reading = patiently(pool).query('select count(*)::integer as hosts from scanwire.hosts', [], leaving.signal);
-    await until(async () => (await running()).length === 1);
+    await until(async () => (await blocked()).length === 1);
     Object.defineProperty(pool.options, 'ssl', {
         enumerable: true,
         get() {
@@ -307,7 +311,7 @@ t.test('it is waited for where no client can be made any more', async (t) => {
     });
     leaving.abort(LEFT);
     await sleep(200);
-    t.equal((await running()).length, 1);
+    t.equal((await blocked()).length, 1);
     await unlock();
     t.same((await reading).rows, [{ hosts: 0 }]);
 });

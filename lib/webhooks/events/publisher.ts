@@ -7,7 +7,7 @@ import { assertTransaction, type Executor } from '../../transaction.ts';
 import type { Acceptance, DeliveryStore } from '../deliveries/delivery-store.ts';
 import { ACCEPTANCES_AT_ONCE, acceptanceLimit } from '../dispatching/acceptance-limit.ts';
 import { ownerSchema } from '../exporters/exporter.ts';
-import { noteJson } from '../messages/formatted-message.ts';
+import { noteMade } from '../messages/formatted-message.ts';
 import type { MessageCache } from '../sending/message-cache.ts';
 import { RULE_SETS, type RuleSet } from '../setting-values.ts';
 import type { WebhooksContext } from '../webhooks-context.ts';
@@ -208,7 +208,7 @@ function cacheMessages(
     }
 
     const event = { ...given, createdAt, ...(traceparent !== undefined && { traceparent }) };
-    noteJson(event);
+    noteMade(event);
 
     // Without export types it is a `test`, which is for one exporter.
     const subscribers = ('types' in recipients && recipients.subscribers) || [];

@@ -82,11 +82,11 @@ export function outgoingBody(
     return { ...message, bytes: sealed === undefined ? bytes : withFormatSecret(bytes, keyRing.open(sealed.sealed, sealed.context)) };
 }
 
-/** Events whose body was checked already, since one event is sent to many exporters. */
+/** Events whose body needs no check: it was made here, or was checked already, since one event is sent to many exporters. */
 const checkedEvents = new WeakSet<object>();
 
-/** Notes that the body of an event was made in this process: to parse one of a MiB again would keep everybody else waiting. */
-export function noteJson(event: Pick<StoredEvent, 'body'>): void {
+/** Notes that this process has made the body of an event: to parse one of a MiB again would keep everybody else waiting. */
+export function noteMade(event: Pick<StoredEvent, 'body'>): void {
     checkedEvents.add(event);
 }
 

@@ -220,11 +220,14 @@ async function* onServices(batches: ReturnType<typeof related>, holds: ServiceRu
     }
 }
 
-/** `22,80,8000-8100`. A part that is no number is a range of none. */
+const LAST_PORT = 65_535;
+
+/** `22,80,8000-8100`, `-1023` and `1024-` too, as the framework reads them. A part that is no number is a range of none. */
 function portRanges(ports: string): readonly (readonly [from: number, to: number])[] {
-    return ports.split(',').map((part) => {
+    const parts = ports.split(',').filter((part) => part.trim() !== '');
+    return parts.map((part) => {
         const [from = '', to = from] = part.split('-');
-        return [Number(from), Number(to)];
+        return [Number(from), to === '' ? LAST_PORT : Number(to)];
     });
 }
 

@@ -35,6 +35,8 @@ t.test('answers the calls of JSON-RPC', async (t) => {
     t.same(await services({ only_up: true, limit: 1, offset: 1 }), ['198.51.100.7:443']);
     t.same(await services({ proto: 'udp' }), ['192.0.2.1:53']);
     t.same(await services({ ports: '1-60,9999' }), ['192.0.2.1:53']);
+    t.same(await services({ ports: '-60,' }), ['192.0.2.1:53']);
+    t.same(await services({ ports: '400-, x' }), ['192.0.2.1:443', '198.51.100.7:443']);
     t.same(await services({ ports: 443, addresses: ['192.0.2.0/24'] }), ['192.0.2.1:443']);
     t.same(await services({ names: 'https, ssh', addresses: '198.51.100.7' }), ['198.51.100.7:443']);
     t.same(await services({ limit: 0 }), []);

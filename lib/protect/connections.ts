@@ -93,7 +93,7 @@ class Connections {
     /** Those without a request, the one that has waited longest first. */
     readonly #waiting = new Set<Connection>();
     readonly #perAddress = new Map<string, number>();
-    /** Those whose wait is over, the one of which that was seen first first. */
+    /** Those whose wait is over and that are spared, in the order in which that was seen. */
     readonly #over = new Set<Connection>();
     /** Where the look at all of them has come to, and how many are a step of it: no fewer while they are ended. */
     #round = this.#all.values();
@@ -192,9 +192,9 @@ class Connections {
     }
 
     /**
-     * Looks at the next ones.
+     * Takes a step of a round: looks at the next ones, and ends some of those that are over.
      *
-     * @param canComeBack Whether who is ended can: else nobody is spared.
+     * @param canComeBack Whether those that are ended can: else none is spared.
      */
     goOn(canComeBack: boolean): void {
         const now = this.#limits.now();

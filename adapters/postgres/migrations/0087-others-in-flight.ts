@@ -3,8 +3,8 @@ import { rewritten } from './0078-looked-up-by-key.ts';
 
 /**
  * How much room there is at least is told from what is in flight, without a look at whose it is. All of it was taken off the room of the event's own
- * exporters, so that forty attempts of others at receivers that are slow or silent made each acceptance look at everything: a third of PostgreSQL's time. Only
- * their own is taken off now; and an exporter with a late attempt is slow, and takes no part of what the quick ones share.
+ * exporters, so that forty attempts of others at receivers that are slow or silent made each acceptance look at everything. Only their own is taken
+ * off now; and an exporter with a late attempt is slow, and takes no part of what the quick ones share.
  */
 const OWN_AND_OTHERS = [
     ['    flying bigint;\n', '    flying bigint;\n    flying_own bigint;\n    flying_beside bigint;\n'],

@@ -149,7 +149,10 @@ const EVENT_TYPES = {
     exporter_recovered: 'exporter.recovered',
 } as const;
 
-/** What became of a notice: published by this call; published before; left for a host, since this worker has not got the format of an exporter; or no event. */
+/**
+ * What became of a notice: published by this call; published before; left to a host, since this worker has not got the format of an exporter, or to a later
+ * release; or no event, since none can be made of it.
+ */
 type Published = 'first' | 'again' | 'left' | 'unusable';
 
 /** Publishes a notice, then forgets it. After a crash in between it is published once more, as the same event. */

@@ -95,3 +95,29 @@ t.test('a collector that nobody can have holds nobody up', async (t) => {
         ['No worker can have the name of its collector'],
     );
 });
+
+t.test('a collector that nobody can have holds nobody up while the store cannot end its deliveries', async (t) => {
+    const deployment = simulatedDeployment(t);
+    const { deliveries } = deployment.stores;
+    const { claim } = deliveries;
+    let isRefusing = true;
+    Object.assign(deliveries, {
+        claim: async (...args: Parameters<typeof claim>) => {
+            // Those of workers have a session.
+            if (args[1] === null && isRefusing) {
+                throw new Error('not now');
+            }
+            return await claim(...args);
+        },
+    });
+    const process = await deployment.start('process');
+    const bad = await deployment.exporter(process);
+    await deployment.exporter(process);
+    await deployment.stores.exporters.update(bad, { collector: 'no/such collector' });
+    await deployment.publish(process, 1);
+    await deployment.advance(2_000);
+    t.strictSame(await deployment.states(), { delivered: 1, queued: 1 });
+    isRefusing = false;
+    await deployment.advance(20_000);
+    t.strictSame(await deployment.states(), { delivered: 1, exhausted: 1 });
+});

@@ -235,19 +235,19 @@ function handingOut(context: DispatcherContext, left: LeftDeliveries): HandingOu
     }
 
     async function enqueue(handedOut: readonly HandedOut[]): Promise<void> {
-        const possible = handedOut.filter(({ collector }) => COLLECTOR_PATTERN.test(collector));
-        const jobs: DeliveryJob[] = [...unqueued, ...possible];
+        const jobs: DeliveryJob[] = [...unqueued, ...handedOut.filter(isSendable)];
         unqueued = [];
-        if (possible.length < handedOut.length) {
-            const impossible = handedOut.filter((one) => !possible.includes(one));
-            await fromStore(endUnsendable(impossible, context));
-        }
         if (jobs.length > 0) {
             await queue.add(jobs).catch((error: unknown) => {
                 // A failed call may have added them all the same.
                 unqueued = [...jobs.map((job) => ({ ...job, reservation: null })), ...unqueued];
                 throw error;
             });
+        }
+        // Last: the store may refuse it, and no job is to wait for the sweep because of that.
+        const unsendable = handedOut.filter((one) => !isSendable(one));
+        if (unsendable.length > 0) {
+            await fromStore(endUnsendable(unsendable, context));
         }
     }
 
@@ -293,7 +293,12 @@ async function hasLostJobs({ queue, onError }: DispatcherContext): Promise<boole
     }
 }
 
-/** Ends, with a reason, deliveries whose collector has an impossible name: SQL may have written it, past all checks. Others need not wait for them. */
+/** Whether a worker may have the name of its collector: SQL may have written an impossible one, past all checks. */
+function isSendable({ collector }: HandedOut): boolean {
+    return COLLECTOR_PATTERN.test(collector);
+}
+
+/** Ends, with a reason, deliveries that are not {@link isSendable}. Others need not wait for them. */
 async function endUnsendable(
     all: readonly HandedOut[],
     { deliveries, claimDuration, newId, breakerRules }: DispatcherContext,

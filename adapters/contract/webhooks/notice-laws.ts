@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
 import { isUuid } from '../../../lib/schema-validation.ts';
 import type { ExporterNotice } from '../../../lib/webhooks/events/exporter-notices.ts';
 import { only, present } from '../assertions.ts';
@@ -13,8 +14,9 @@ export const noticeLaws: Laws<WebhookBench> = {
         await bench.failInTurn(2, 100);
         assert.deepEqual(await noticesOf(bench), []);
         await bench.failInTurn(1, 200);
-        const { id, ...notice } = only(await noticesOf(bench));
+        const { id, position, ...notice } = only(await noticesOf(bench));
         assert.ok(isUuid(id), id);
+        assert.ok(Number.isSafeInteger(position) && position > 0, String(position));
         assert.deepEqual(notice, {
             exporterId,
             kind: 'exporter_failing',
@@ -76,17 +78,33 @@ export const noticeLaws: Laws<WebhookBench> = {
     },
 
     async 'keeps notices until they are forgotten, oldest first'(bench) {
-        await bench.addExporter();
-        await bench.addExporter();
-        await bench.publish({});
-        for (const [index, one] of (await bench.claimDue()).entries()) {
-            await bench.record([failure(one, 0, { stopReason: `Reason ${index}` })], at(10 + index));
-        }
-        const [first, second] = await noticesOf(bench);
+        const [first, second] = await stoppedInTurn(bench, 2);
         assert.deepEqual([first?.reason, second?.reason], ['Reason 0', 'Reason 1']);
         assert.deepEqual(await bench.exporters.notices?.(1), [first]);
         await bench.exporters.forgetNotices?.([present(first).id]);
         assert.deepEqual(await noticesOf(bench), [second]);
+    },
+
+    async 'tells which notices a call has forgotten, each once'(bench) {
+        const ids = (await stoppedInTurn(bench, 2)).map(({ id }) => id);
+        assert.deepEqual(await bench.exporters.forgetNotices?.([present(ids[0]), randomUUID()]), [ids[0]]);
+        assert.deepEqual(await bench.exporters.forgetNotices?.(ids), [ids[1]]);
+        assert.deepEqual(await bench.exporters.forgetNotices?.(ids), []);
+    },
+
+    async 'gives notices behind a position, also of one that is forgotten'(bench) {
+        const [first, second, third] = await stoppedInTurn(bench, 3);
+        const behind = async (notice: ExporterNotice | undefined, limit: number) => {
+            return await bench.exporters.notices?.(limit, present(notice).position);
+        };
+        assert.deepEqual(await behind(first, 1), [second]);
+        assert.deepEqual(await behind(second, 100), [third]);
+        assert.deepEqual(await behind(third, 100), []);
+        await bench.exporters.forgetNotices?.([present(first).id, present(second).id]);
+        assert.deepEqual(await behind(second, 100), [third]);
+        await bench.exporters.forgetNotices?.([present(third).id]);
+        const [fourth] = await stoppedInTurn(bench, 1);
+        assert.deepEqual(await behind(third, 100), [fourth]);
     },
 };
 
@@ -96,6 +114,18 @@ export const noNoticesLaws: Laws<WebhookBench> = {
         assert.equal(exporters.forgetNotices, undefined);
     },
 };
+
+/** The notices of so many new exporters, each stopped after the one before it. */
+async function stoppedInTurn(bench: WebhookBench, count: number): Promise<readonly ExporterNotice[]> {
+    for (let index = 0; index < count; index += 1) {
+        await bench.addExporter();
+    }
+    await bench.publish({});
+    for (const [index, one] of (await bench.claimDue()).entries()) {
+        await bench.record([failure(one, 0, { stopReason: `Reason ${index}` })], at(10 + index));
+    }
+    return await noticesOf(bench);
+}
 
 async function noticesOf({ exporters }: WebhookBench): Promise<readonly ExporterNotice[]> {
     return present(await exporters.notices?.(100), 'notices()');

@@ -59,7 +59,8 @@ function noticeChange(state: WebhookState, before: ExporterRow, exporter: Export
     const failingSince = exporter.failingSince ?? before.failingSince;
     const lastOutcome = exporter.lastOutcome && { code: exporter.lastOutcome.code, detail: exporter.lastOutcome.detail };
     const facts = { name, collector, owner, failures, failingSince, reason, lastOutcome };
-    state.notices = [...state.notices, { id: state.newId(), exporterId, kind, at: state.clock(), ...facts }];
+    state.noticed += 1;
+    state.notices = [...state.notices, { id: state.newId(), position: state.noticed, exporterId, kind, at: state.clock(), ...facts }];
 }
 
 /**

@@ -60,11 +60,7 @@ export function exporterStore(state: WebhookState): ExporterStore {
             return { revision: state.revision, at: state.clock(), exporters: rows.map(asExporter) };
         },
 
-        notices: async (limit) => structuredClone(state.notices.slice(0, limit)),
-
-        async forgetNotices(ids) {
-            state.notices = state.notices.filter(({ id }) => !ids.includes(id));
-        },
+        ...noticesIn(state),
 
         async health(id) {
             const row = state.exporters.get(id);
@@ -122,6 +118,19 @@ export function exporterStore(state: WebhookState): ExporterStore {
                 end(state, row, 'cancelled', at);
             }
             return true;
+        },
+    };
+}
+
+/** What became of exporters, until it is forgotten. */
+function noticesIn(state: WebhookState): Required<Pick<ExporterStore, 'notices' | 'forgetNotices'>> {
+    return {
+        notices: async (limit, after = 0) => structuredClone(state.notices.filter(({ position }) => position > after).slice(0, limit)),
+
+        async forgetNotices(ids) {
+            const removed = state.notices.filter(({ id }) => ids.includes(id));
+            state.notices = state.notices.filter((one) => !removed.includes(one));
+            return removed.map(({ id }) => id);
         },
     };
 }

@@ -28,6 +28,8 @@ export interface WebhookState {
     readonly keys: Map<string, AcceptedEvent & { readonly digest: string }>;
     /** What became of exporters and was not told yet. */
     notices: readonly ExporterNotice[];
+    /** How many notices there have been. */
+    noticed: number;
     /** By event. */
     readonly traces: Map<string, { readonly traceparent: string; readonly keptAt: Date }>;
     /** Those whose order keys others wait for: what is not final and in order, and what blocks its key. */

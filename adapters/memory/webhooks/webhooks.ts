@@ -34,6 +34,7 @@ export function memoryWebhooks(options: MemoryWebhooksOptions = {}): WebhookStor
         numbered: 0,
         keys: new Map(),
         notices: [],
+        noticed: 0,
         traces: new Map(),
         inOrder: new Set(),
         active: new Set(),

@@ -90,14 +90,17 @@ interface SubscriberRow extends ExporterRow {
     readonly at: Time;
 }
 
-/** At most `$1` notices. */
+/** At most `$1` notices, behind the position `$2`. */
 const NOTICES = `
 select
-    n.id, n.exporter_id as "exporterId", n.kind, n.at, n.name, n.collector, n.owner, n.failures, n.failing_since as "failingSince", n.reason,
+    n.id, n.seq as position, n.exporter_id as "exporterId", n.kind, n.at, n.name, n.collector, n.owner, n.failures, n.failing_since as "failingSince", n.reason,
     n.last_outcome as "lastOutcome"
 from scanwire.exporter_notices n
+where n.seq > $2
 order by n.seq
 limit $1`;
+
+const FORGET_NOTICES = 'delete from scanwire.exporter_notices where id = any ($1::uuid[]) returning id';
 
 /** The breaker of an exporter that never failed. */
 const CLOSED_BREAKER = `consecutive_failures = 0, ${['probe_at', 'failed_at', 'failing_since', 'paused_until', 'recovered_at', 'slow_start']
@@ -137,13 +140,14 @@ export function exporters(db: Executor): ExporterStore {
             return { revision: Number(rows[0]?.revision), at: new Date(rows[0]?.at as Time), exporters };
         },
 
-        async notices(limit) {
-            const { rows } = await db.query<Row<ExporterNotice>>(NOTICES, [limit]);
-            return rows.map((row) => withDates(row, ['at', 'failingSince']));
+        async notices(limit, after = 0) {
+            const { rows } = await db.query<Row<ExporterNotice>>(NOTICES, [limit, after]);
+            return rows.map((row) => ({ ...withDates(row, ['at', 'failingSince']), position: Number(row.position) }));
         },
 
         async forgetNotices(ids) {
-            await db.query('delete from scanwire.exporter_notices where id = any ($1::uuid[])', [ids]);
+            const { rows } = await db.query<{ readonly id: string }>(FORGET_NOTICES, [ids]);
+            return rows.map(({ id }) => id);
         },
 
         async health(id) {

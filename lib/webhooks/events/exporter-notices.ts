@@ -10,6 +10,8 @@ import type { UnroutedEvent } from './event-routing.ts';
 export interface ExporterNotice {
     /** UUID, the id of the event that it becomes: published twice, it is one event. */
     readonly id: string;
+    /** Its place among the notices of the store, above 0: those that come behind it have a higher one. */
+    readonly position: number;
     readonly exporterId: string;
     readonly kind: ExporterKind;
     /** When it happened, in the store's time. The other fields are as they were then. */
@@ -31,7 +33,7 @@ export interface Notices {
     start(): void;
     /** Reads the notices now, since this outcome may have changed its exporter. */
     recorded(outcome: Pick<RecordedOutcome, 'exporterId' | 'health' | 'stopReason'>): void;
-    /** Resolves once what is being published is published. */
+    /** Resolves once the notice that is being published is published; those behind it are left to the next start, or to other processes. */
     stop(): Promise<void>;
 }
 
@@ -57,38 +59,26 @@ type NoticesContext = Pick<
 
 /** The notices of a store, none in one that makes none. What fails is reported and tried again at the next poll. */
 export function noticesOf(context: NoticesContext): Notices {
-    const { exporters, role, monotonic, onError, onEvent } = context;
+    const { exporters, role, monotonic, onError } = context;
     const failing = new Set<string>();
     /** Notices that this worker leaves to a host, and since when. */
     const leftSince = new Map<string, number>();
     let poll: NodeJS.Timeout | undefined;
     let interval: NodeJS.Timeout | undefined;
     let wanted = false;
-    let publishing: Promise<void> = Promise.resolve();
-
-    /** Emits the event of a notice to the application. What the application does with it must not disturb publishing. */
-    async function emit({ kind, exporterId, collector, at, failures, failingSince, reason, lastOutcome }: ExporterNotice): Promise<void> {
-        const code = lastOutcome?.code ?? null;
-        await onEvent({ type: EVENT_TYPES[kind], exporterId, collector, at, failures, failingSince, reason, code });
-    }
+    let publishing: Promise<void> | null = null;
 
     async function publishAll(): Promise<void> {
         const left = new Set<string>();
-        for (let isMore = true; isMore; ) {
-            // Those that are left to hosts come first again, and must not keep others from being read.
-            const limit = left.size + BATCH;
-            const found = (await exporters.notices?.(limit)) ?? [];
-            isMore = found.length === limit;
-            for (const notice of found.filter(({ id }) => !left.has(id))) {
-                const since = leftSince.get(notice.id) ?? monotonic();
-                const mayLeave = role === 'worker' && monotonic() - since < LEFT_FOR;
-                const result = await publishNotice(notice, mayLeave, context);
-                if (result === 'left') {
-                    left.add(notice.id);
-                    leftSince.set(notice.id, since);
-                } else if (result !== 'again') {
-                    emit(notice).catch(onError);
-                }
+        for await (const notice of unforgotten(exporters)) {
+            if (poll === undefined) {
+                return;
+            }
+            const since = leftSince.get(notice.id) ?? monotonic();
+            const mayLeave = role === 'worker' && monotonic() - since < LEFT_FOR;
+            if ((await publishNotice(notice, mayLeave, context)) === 'left') {
+                left.add(notice.id);
+                leftSince.set(notice.id, since);
             }
         }
         for (const id of leftSince.keys()) {
@@ -98,21 +88,30 @@ export function noticesOf(context: NoticesContext): Notices {
         }
     }
 
-    /** Reads at once, or {@link MIN_INTERVAL} after the last reading. */
+    /** Reads at once, {@link MIN_INTERVAL} after the last reading has begun, or when it has ended. */
     function readSoon(): void {
         wanted = true;
-        if (poll === undefined || interval !== undefined) {
+        if (poll === undefined || interval !== undefined || publishing !== null) {
             return;
         }
         wanted = false;
-        publishing = publishing.then(publishAll).catch(onError);
         interval = setTimeout(() => {
             interval = undefined;
-            if (wanted) {
-                readSoon();
-            }
+            readIfWanted();
         }, MIN_INTERVAL);
         interval.unref();
+        publishing = publishAll()
+            .catch(onError)
+            .finally(() => {
+                publishing = null;
+                readIfWanted();
+            });
+    }
+
+    function readIfWanted(): void {
+        if (wanted) {
+            readSoon();
+        }
     }
 
     return {
@@ -143,19 +142,35 @@ export function noticesOf(context: NoticesContext): Notices {
     };
 }
 
+/**
+ * The notices of a store, each once. A page begins behind the one before it, not at the first row: those that are left stay there, and nobody may
+ * come for them for days.
+ */
+async function* unforgotten(exporters: NoticesContext['exporters']): AsyncGenerator<ExporterNotice> {
+    let after = 0;
+    for (let isMore = true; isMore; ) {
+        const found = (await exporters.notices?.(BATCH, after)) ?? [];
+        yield* found;
+        const last = found.at(-1)?.position ?? after;
+        // A store that gives the same page again would be read for ever.
+        isMore = found.length === BATCH && last > after;
+        after = last;
+    }
+}
+
 const EVENT_TYPES = {
     exporter_failing: 'exporter.failing',
     exporter_stopped: 'exporter.stopped',
     exporter_recovered: 'exporter.recovered',
 } as const;
 
-/**
- * What became of a notice: published by this call; published before; left to a host, since this worker has not got the format of an exporter, or to a later
- * release; or no event, since none can be made of it.
- */
-type Published = 'first' | 'again' | 'left' | 'unusable';
+/** What became of a notice: published, now or before; or left to a host, since this worker has not got the format of an exporter, or to a later release. */
+type Published = 'told' | 'left';
 
-/** Publishes a notice, then forgets it. After a crash in between it is published once more, as the same event. */
+/**
+ * Publishes a notice, then forgets it. After a crash in between it is published once more, as the same event. Several processes may publish it at the
+ * same time: the application hears of it from the one that has removed it.
+ */
 async function publishNotice(notice: ExporterNotice, mayLeave: boolean, context: NoticesContext): Promise<Published> {
     if (!Object.hasOwn(exporterKinds, notice.kind)) {
         // A later release has written it, and tells it.
@@ -163,18 +178,32 @@ async function publishNotice(notice: ExporterNotice, mayLeave: boolean, context:
     }
 
     const event = usableEvent(notice, context);
-    const result = event === null ? 'unusable' : await publishEvent(event, mayLeave, context);
-    if (result !== 'left') {
-        await context.exporters.forgetNotices?.([notice.id]);
+    if (!(event instanceof ScanwireError) && (await publishEvent(event, mayLeave, context)) === 'left') {
+        return 'left';
     }
-    return result;
+
+    const removed = await context.exporters.forgetNotices?.([notice.id]);
+    if (removed?.includes(notice.id)) {
+        if (event instanceof ScanwireError) {
+            context.onError(event);
+        }
+        emit(notice, context).catch(context.onError);
+    }
+    return 'told';
+}
+
+/** Emits the event of a notice to the application. What the application does with it must not disturb publishing. */
+async function emit(notice: ExporterNotice, { onEvent }: NoticesContext): Promise<void> {
+    const { kind, exporterId, collector, at, failures, failingSince, reason, lastOutcome } = notice;
+    const code = lastOutcome?.code ?? null;
+    await onEvent({ type: EVENT_TYPES[kind], exporterId, collector, at, failures, failingSince, reason, code });
 }
 
 async function publishEvent(
     event: UnroutedEvent,
     mayLeave: boolean,
     { deliveries, routing, dispatcher }: NoticesContext,
-): Promise<Exclude<Published, 'unusable'>> {
+): Promise<Published> {
     try {
         // Asked with each routing: what was known of subscribers before may be old.
         const accepted = await routing.route([event], async (newEvents, revision) => {
@@ -186,20 +215,20 @@ async function publishEvent(
         if (accepted.some((one) => one.deliveries.length > 0)) {
             dispatcher.wake();
         }
-        return 'first';
     } catch (error) {
+        // Accepted before.
         if (!(error instanceof ScanwireError) || error.code !== 'CONFLICT' || error.field !== undefined) {
             throw error;
         }
-        return 'again';
     }
+    return 'told';
 }
 
 /**
- * The event of a notice, null where none can be made: somebody may have written into its row past all checks. That is reported, and those behind it
- * are told.
+ * The event of a notice, or what to report where none can be made: somebody may have written into its row past all checks. Those behind it are told
+ * all the same.
  */
-function usableEvent(notice: ExporterNotice, { stopAfter, onError }: NoticesContext): UnroutedEvent | null {
+function usableEvent(notice: ExporterNotice, { stopAfter }: NoticesContext): UnroutedEvent | ScanwireError {
     try {
         return noticeEvent(notice, stopAfter);
     } catch (cause) {
@@ -207,8 +236,7 @@ function usableEvent(notice: ExporterNotice, { stopAfter, onError }: NoticesCont
             throw cause;
         }
         const told = `That exporter ${notice.exporterId} is in another state (${notice.kind}) is told to nobody who watches it`;
-        onError(new ScanwireError('INVALID_INPUT', `${told}: ${cause.message}`, { cause }));
-        return null;
+        return new ScanwireError('INVALID_INPUT', `${told}: ${cause.message}`, { cause });
     }
 }
 

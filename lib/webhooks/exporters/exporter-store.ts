@@ -45,10 +45,16 @@ export interface ExporterStore {
      * What became of exporters while outcomes were recorded, oldest first, as far as it was not forgotten yet: that a breaker opened, that an
      * outcome stopped an exporter, and the first success after either. There is one notice for each change, stored together with it. Absent in a
      * store that keeps no notices.
+     *
+     * @param after Only those behind this `position`, whether its notice was forgotten since or not; from the first one by default.
      */
-    notices?(limit: number): Promise<readonly ExporterNotice[]>;
-    /** Removes notices that were published. */
-    forgetNotices?(ids: readonly string[]): Promise<void>;
+    notices?(limit: number, after?: number): Promise<readonly ExporterNotice[]>;
+    /**
+     * Removes notices that were published.
+     *
+     * @returns The ids of those that this call has removed: of several processes that publish one, only one has its id.
+     */
+    forgetNotices?(ids: readonly string[]): Promise<readonly string[]>;
     /**
      * The exporter after the change. Starting one (`state: 'running'`) also resets its failures and its breaker; for one that is resumed the time
      * for which it was paused does not count as time for which it failed.

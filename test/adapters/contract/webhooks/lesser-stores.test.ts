@@ -74,7 +74,7 @@ for (const ability of ['idempotency', 'order'] as const) {
 /** A store without notices that forgets some. */
 function halfOfNotices(): WebhookStores {
     const stores = lesserStores('notices');
-    return { ...stores, exporters: { ...stores.exporters, forgetNotices: async () => {} } };
+    return { ...stores, exporters: { ...stores.exporters, forgetNotices: async () => [] } };
 }
 
 proveLaws(

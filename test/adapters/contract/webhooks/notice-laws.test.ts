@@ -17,13 +17,27 @@ const MUTANTS: Mutants = {
                 ),
         },
     }),
-    'keeps notices until they are forgotten, oldest first': () => ({ exporters: { forgetNotices: async () => {} } }),
+    'keeps notices until they are forgotten, oldest first': () => ({ exporters: { forgetNotices: async () => [] } }),
+    'tells which notices a call has forgotten, each once': (exporters) => ({
+        exporters: {
+            forgetNotices: async (ids) => {
+                await exporters.forgetNotices?.(ids);
+                return ids;
+            },
+        },
+    }),
+    'gives notices behind a position, also of one that is forgotten': (exporters) => ({
+        exporters: {
+            // as if a position were a place among those that are left
+            notices: async (limit, after = 0) => ((await exporters.notices?.(after + limit)) ?? []).slice(after),
+        },
+    }),
 };
 
 proveWebhookLaws(t, noticeLaws, MUTANTS);
 
 function noticing(change: (all: readonly ExporterNotice[]) => readonly ExporterNotice[]): Mutant {
     return (exporters) => ({
-        exporters: { notices: async (limit) => change((await exporters.notices?.(limit)) ?? []) },
+        exporters: { notices: async (...args) => change((await exporters.notices?.(...args)) ?? []) },
     });
 }

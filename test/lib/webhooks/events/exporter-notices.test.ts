@@ -1,43 +1,10 @@
-import { randomUUID } from 'node:crypto';
-import t, { type Test } from 'tap';
+import t from 'tap';
 import { present } from '../../../../adapters/contract/assertions.ts';
 import { ScanwireError } from '../../../../lib/errors.ts';
-import type { ExporterNotice } from '../../../../lib/webhooks/events/exporter-notices.ts';
-import type { NewEvent } from '../../../../lib/webhooks/events/new-event.ts';
 import type { Format } from '../../../../lib/webhooks/formats/format.ts';
 import type { WebhookEvent } from '../../../../lib/webhooks/observing/emitted-events.ts';
-import type { Webhooks } from '../../../../lib/webhooks/webhooks.ts';
-import { INVESTIGATION, type SimulatedDeployment, START, simulatedDeployment } from '../../../support/simulated-deployment.ts';
-
-const KINDS = ['exporter_failing', 'exporter_stopped', 'exporter_recovered'];
-const FAILING = 'http://127.0.0.1/failing';
-
-/** A deployment that tells what was accepted of exporters. */
-function listening(t: Test) {
-    const deployment: SimulatedDeployment = simulatedDeployment(t);
-    const told: NewEvent[] = [];
-    const { deliveries } = deployment.stores;
-    const { accept } = deliveries;
-    Object.assign(deliveries, {
-        accept: async (newEvents: readonly NewEvent[], options: Parameters<typeof accept>[1]) => {
-            const accepted = await accept(newEvents, options);
-            told.push(...newEvents.filter(({ event }) => KINDS.includes(event.kind)));
-            return accepted;
-        },
-    });
-    return { deployment, told, kinds: () => told.map(({ event }) => event.kind) };
-}
-
-async function add(deployment: SimulatedDeployment, { exporters }: Webhooks, settings: object): Promise<string> {
-    const { exporter } = await exporters.create({ url: 'http://127.0.0.1/', ...settings });
-    await deployment.finish(exporters.start(exporter.id));
-    return exporter.id;
-}
-
-async function deliveredTo(deployment: SimulatedDeployment, exporterId: string): Promise<readonly string[]> {
-    const listed = await deployment.stores.deliveries.list({ exporterId, state: 'delivered', limit: 100 });
-    return listed.filter(({ kind }) => kind !== 'test').map(({ kind }) => kind);
-}
+import { INVESTIGATION } from '../../../support/simulated-deployment.ts';
+import { add, deliveredTo, FAILING, KINDS, listening } from '../../../support/told-notices.ts';
 
 t.test('tells those who name the kinds, and never the exporter itself', async (t) => {
     const { deployment, told, kinds } = listening(t);
@@ -154,29 +121,6 @@ t.test('leaves to a host what goes out in a format of the application, and tells
     );
 });
 
-t.test('tells what comes behind many that are left to a host', async (t) => {
-    const { deployment, kinds } = listening(t);
-    const format: Format = { name: 'acme', contentType: 'text/plain', make: ({ kind }) => ({ body: JSON.stringify({ title: kind }) }) };
-    const host = await deployment.start('host', { formats: [format] });
-    await add(deployment, host, { url: FAILING });
-    const watcher = await add(deployment, host, { kinds: KINDS, owner: 'acme', format: 'acme' });
-    host.kill();
-    const { exporters } = deployment.stores;
-    const { notices } = exporters;
-    const notice = { kind: 'exporter_stopped', name: 'siem', collector: 'default', owner: 'acme', reason: 'It is gone' } as const;
-    const facts = { at: new Date(START), failures: 1, failingSince: null, lastOutcome: null };
-    const left = Array.from({ length: 230 }, (): ExporterNotice => ({ id: randomUUID(), exporterId: randomUUID(), ...notice, ...facts }));
-    Object.assign(exporters, {
-        notices: async (limit: number) => [...left, ...((await notices?.(limit)) ?? [])].slice(0, limit),
-    });
-    const worker = await deployment.start('worker', { role: 'worker' });
-    deployment.receive = () => ({ result: 410 });
-    await worker.publish('idr_investigation_created', { ...INVESTIGATION, title: 'x' });
-    await deployment.advance(50_000);
-    t.strictSame(kinds(), ['exporter_stopped']);
-    t.strictSame(await deliveredTo(deployment, watcher), []);
-});
-
 t.test('leaves nothing to a host that does not come, or for a format that is no more', async (t) => {
     const { deployment, kinds } = listening(t);
     const format: Format = { name: 'acme', contentType: 'text/plain', make: ({ kind }) => ({ body: kind }) };
@@ -203,46 +147,6 @@ t.test('leaves nothing to a host that does not come, or for a format that is no 
     t.strictSame(await deliveredTo(deployment, everything), ['exporter_stopped', 'exporter_stopped'], 'who waited with it is told');
     t.strictSame(await deliveredTo(deployment, watcher), []);
     t.strictSame(await deployment.stores.exporters.notices?.(10), []);
-});
-
-/** A host whose store has a notice before all others. */
-async function hostWithNotice(t: Test, changes: Pick<ExporterNotice, 'collector' | 'kind'>) {
-    const { deployment, kinds } = listening(t);
-    const { exporters } = deployment.stores;
-    const { notices, forgetNotices } = exporters;
-    const facts = { at: new Date(START), failures: 1, failingSince: null, lastOutcome: null, owner: null, reason: 'It is gone' };
-    const first: ExporterNotice = { id: randomUUID(), exporterId: randomUUID(), name: 'siem', ...facts, ...changes };
-    let isForgotten = false;
-    Object.assign(exporters, {
-        notices: async (limit: number) => [...(isForgotten ? [] : [first]), ...((await notices?.(limit)) ?? [])].slice(0, limit),
-        forgetNotices: async (ids: readonly string[]) => {
-            isForgotten ||= ids.includes(first.id);
-            await forgetNotices?.(ids);
-        },
-    });
-    const host = await deployment.start('host');
-    await add(deployment, host, { url: FAILING });
-    deployment.receive = () => ({ result: 410 });
-    await deployment.publish(host, 1);
-    await deployment.advance(60_000);
-    return { host, kinds, first, isForgotten: () => isForgotten };
-}
-
-t.test('reports one of which no event can be made, and tells what comes behind it', async (t) => {
-    const { host, kinds, first, isForgotten } = await hostWithNotice(t, { collector: '', kind: 'exporter_stopped' });
-    t.strictSame(kinds(), ['exporter_stopped']);
-    t.ok(isForgotten());
-    t.match(
-        host.errors.map(({ message }) => message).filter((message) => message.includes('collector')),
-        [`That exporter ${first.exporterId} is in another state (exporter_stopped)`],
-    );
-});
-
-t.test('leaves one of a kind that it does not know to a later release, and tells what comes behind it', async (t) => {
-    const { host, kinds, isForgotten } = await hostWithNotice(t, { collector: 'default', kind: 'exporter_paused' as 'exporter_stopped' });
-    t.strictSame(kinds(), ['exporter_stopped']);
-    t.notOk(isForgotten());
-    t.notOk(host.errors.some(({ message }) => message.includes('exporter')));
 });
 
 t.test('tells what a process has not lived to tell, once', async (t) => {

@@ -70,10 +70,7 @@ export function noticesOf(context: NoticesContext): Notices {
 
     async function publishAll(): Promise<void> {
         const left = new Set<string>();
-        for await (const notice of unforgotten(exporters)) {
-            if (poll === undefined) {
-                return;
-            }
+        for await (const notice of unforgotten(exporters, () => poll === undefined)) {
             const since = leftSince.get(notice.id) ?? monotonic();
             const mayLeave = role === 'worker' && monotonic() - since < LEFT_FOR;
             if ((await publishNotice(notice, mayLeave, context)) === 'left') {
@@ -81,7 +78,8 @@ export function noticesOf(context: NoticesContext): Notices {
                 leftSince.set(notice.id, since);
             }
         }
-        for (const id of leftSince.keys()) {
+        // A stop leaves some unread, which are left as they were.
+        for (const id of poll === undefined ? [] : leftSince.keys()) {
             if (!left.has(id)) {
                 leftSince.delete(id);
             }
@@ -144,13 +142,18 @@ export function noticesOf(context: NoticesContext): Notices {
 
 /**
  * The notices of a store, each once. A page begins behind the one before it, not at the first row: those that are left stay there, and nobody may
- * come for them for days.
+ * come for them for days. Ends early once it is stopped.
  */
-async function* unforgotten(exporters: NoticesContext['exporters']): AsyncGenerator<ExporterNotice> {
+async function* unforgotten(exporters: NoticesContext['exporters'], isStopped: () => boolean): AsyncGenerator<ExporterNotice> {
     let after = 0;
-    for (let isMore = true; isMore; ) {
+    for (let isMore = true; isMore && !isStopped(); ) {
         const found = (await exporters.notices?.(BATCH, after)) ?? [];
-        yield* found;
+        for (const notice of found) {
+            if (isStopped()) {
+                return;
+            }
+            yield notice;
+        }
         const last = found.at(-1)?.position ?? after;
         // A store that gives the same page again would be read for ever.
         isMore = found.length === BATCH && last > after;

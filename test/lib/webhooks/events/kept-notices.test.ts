@@ -80,29 +80,41 @@ t.test('reads once more behind a reading that lasts, however often that was want
     t.equal(gates.length, 2);
 });
 
-t.test('leaves those behind the one that it publishes when it is stopped', async (t) => {
-    const { deployment } = listening(t);
-    const left = putBefore(deployment, stoppedNotices(3));
-    const { exporters } = deployment.stores;
-    const { forgetNotices } = exporters;
-    let release = (): void => {};
-    const released = new Promise<void>((resolve) => {
-        release = resolve;
+for (const [title, all, isHeld] of [
+    ['leaves those behind the one that it publishes', 3, 0],
+    ['reads no further page', 230, 99],
+] as const) {
+    t.test(`${title} when it is stopped`, async (t) => {
+        const { deployment } = listening(t);
+        const notices = stoppedNotices(all);
+        const left = putBefore(deployment, notices);
+        const { exporters } = deployment.stores;
+        const { forgetNotices } = exporters;
+        let release = (): void => {};
+        const released = new Promise<void>((resolve) => {
+            release = resolve;
+        });
+        Object.assign(exporters, {
+            forgetNotices: async (ids: readonly string[]) => {
+                await (ids.includes(notices[isHeld]?.id ?? '') ? released : null);
+                return await forgetNotices?.(ids);
+            },
+        });
+        let reads = 0;
+        watchReads(deployment, (found) => {
+            reads += 1;
+            return found;
+        });
+        const host = await deployment.start('host');
+        await deployment.advance(100);
+        const closed = host.close();
+        await deployment.advance(100);
+        release();
+        await deployment.finish(closed);
+        t.equal(left().length, all - isHeld - 1);
+        t.equal(reads, 1);
     });
-    Object.assign(exporters, {
-        forgetNotices: async (ids: readonly string[]) => {
-            await released;
-            return await forgetNotices?.(ids);
-        },
-    });
-    const host = await deployment.start('host');
-    await deployment.advance(100);
-    const closed = host.close();
-    await deployment.advance(100);
-    release();
-    await deployment.finish(closed);
-    t.equal(left().length, 2);
-});
+}
 
 t.test('reports one of which no event can be made, tells the application, and tells what comes behind it', async (t) => {
     const [notice] = stoppedNotices(1, { collector: '' });

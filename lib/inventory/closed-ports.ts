@@ -1,8 +1,10 @@
 import { ScanwireError } from '../errors.ts';
+import { type Interval, isWithinOne, mergedIntervals } from '../intervals.ts';
+import { PROTOCOLS } from './fields.ts';
 import type { ServiceInput } from './host.ts';
 
 /** Ports from the first to the last, both included. */
-export type PortRange = readonly [first: number, last: number];
+export type PortRange = Interval<number>;
 
 /** Ports that were seen closed and are not told one by one, by protocol: those of most scans. */
 export type ClosedPorts = { readonly [Proto in ServiceInput['proto']]?: readonly PortRange[] };
@@ -11,22 +13,13 @@ const MAX_PORT = 65_535;
 
 /** The same ports in ascending ranges that do not touch each other. */
 export function mergedRanges(ranges: readonly PortRange[]): readonly PortRange[] {
-    const merged: [number, number][] = [];
-    for (const [first, last] of ranges.toSorted((one, other) => one[0] - other[0])) {
-        const before = merged.at(-1);
-        if (before !== undefined && first <= before[1] + 1) {
-            before[1] = Math.max(before[1], last);
-        } else {
-            merged.push([first, last]);
-        }
-    }
-
-    return merged;
+    return mergedIntervals(ranges, (last, first) => first <= last + 1);
 }
 
-/** Whether one of the ranges holds the port. */
-export function holdPort(ranges: readonly PortRange[], port: number): boolean {
-    return ranges.some(([first, last]) => first <= port && port <= last);
+/** The question whether the port of a service is one of those that were seen closed, to be asked of many services. */
+export function inClosedPorts(seen: readonly ClosedPorts[]): (service: Pick<ServiceInput, 'port' | 'proto'>) => boolean {
+    const merged = new Map(PROTOCOLS.map((proto) => [proto, mergedRanges(seen.flatMap((closed) => closed[proto] ?? []))]));
+    return ({ port, proto }) => isWithinOne(merged.get(proto) ?? [], port);
 }
 
 /** How many ports merged ranges hold. */
@@ -36,15 +29,21 @@ export function countPorts(ranges: readonly PortRange[]): number {
 
 /** Merged ranges without some ports. */
 export function withoutPorts(ranges: readonly PortRange[], ports: readonly number[]): readonly PortRange[] {
-    let left = ranges;
-    for (const port of ports) {
-        left = left.flatMap(([first, last]): readonly PortRange[] => {
-            const parts: readonly PortRange[] = [
-                [first, port - 1],
-                [port + 1, last],
-            ];
-            return first <= port && port <= last ? parts.filter(([from, to]) => from <= to) : [[first, last]];
-        });
+    const taken = ports.toSorted((one, other) => one - other);
+    const left: PortRange[] = [];
+    let next = 0;
+    for (const [first, last] of ranges) {
+        let from = first;
+        for (; (taken[next] ?? Number.POSITIVE_INFINITY) <= last; next += 1) {
+            const port = taken[next] as number;
+            if (from < port) {
+                left.push([from, port - 1]);
+            }
+            from = Math.max(from, port + 1);
+        }
+        if (from <= last) {
+            left.push([from, last]);
+        }
     }
 
     return left;

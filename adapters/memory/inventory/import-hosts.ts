@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Clock } from '../../../lib/clock.ts';
 import { withinBoundary } from '../../../lib/inventory/boundary.ts';
-import { holdPort } from '../../../lib/inventory/closed-ports.ts';
+import { inClosedPorts } from '../../../lib/inventory/closed-ports.ts';
 import { type Findings, indexedAmongAlike } from '../../../lib/inventory/findings.ts';
 import { type Host, type HostInput, hostFields, newHost, type ServiceInput } from '../../../lib/inventory/host.ts';
 import { addCounts, type ImportCounts, importCounts, withRefused } from '../../../lib/inventory/import-counts.ts';
@@ -157,9 +157,10 @@ function closedServices(
     { services: told = [], closed_ports = {} }: HostInput,
 ): readonly ServiceInput[] {
     const keys = new Set(told.map(serviceKey));
+    const wereClosed = inClosedPorts([closed_ports]);
     return services.idsBelow(hostId).flatMap((id) => {
         const { port, proto, state, name, info } = existing(services.get(id), 'service');
-        const isClosed = state !== 'closed' && holdPort(closed_ports[proto] ?? [], port) && !keys.has(serviceKey({ port, proto }));
+        const isClosed = state !== 'closed' && wereClosed({ port, proto }) && !keys.has(serviceKey({ port, proto }));
         return isClosed ? [{ port, proto, state: 'closed', name, info } as const] : [];
     });
 }

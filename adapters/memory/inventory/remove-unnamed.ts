@@ -1,9 +1,9 @@
-import { holdPort } from '../../../lib/inventory/closed-ports.ts';
+import { inClosedPorts } from '../../../lib/inventory/closed-ports.ts';
 import type { HostInput } from '../../../lib/inventory/host.ts';
 import { type ImportCounts, importCounts } from '../../../lib/inventory/import-counts.ts';
 import type { Service } from '../../../lib/inventory/resources.ts';
 import type { StoredFinding } from './import-hosts.ts';
-import { existing, FINDING_COUNTS, type InventoryTables, ROOT, removeHost } from './inventory-tables.ts';
+import { existing, FINDING_COUNTS, type InventoryTables, ROOT, removeHost, serviceKey } from './inventory-tables.ts';
 
 const FINDINGS = ['notes', 'vulns'] as const;
 type FindingName = (typeof FINDINGS)[number];
@@ -28,7 +28,9 @@ export function removeUnnamed(tables: InventoryTables, workspaceId: number, { in
     const { hosts, services } = tables;
     const byAddress = new Map<string, HostInput[]>();
     for (const input of inputs) {
-        byAddress.set(input.address, [...(byAddress.get(input.address) ?? []), input]);
+        const ofAddress = byAddress.get(input.address) ?? [];
+        ofAddress.push(input);
+        byAddress.set(input.address, ofAddress);
     }
 
     const kept = { notes: idsOf(named.notes), vulns: idsOf(named.vulns) };
@@ -36,9 +38,8 @@ export function removeUnnamed(tables: InventoryTables, workspaceId: number, { in
     for (const id of hosts.idsBelow(workspaceId)) {
         const { address } = existing(hosts.get(id), 'host');
         const inputsOfHost = byAddress.get(address);
-        const lost = services
-            .idsBelow(id)
-            .filter((service) => !inputsOfHost?.some((input) => names(input, existing(services.get(service), 'service'))));
+        const isNamed = naming(inputsOfHost ?? []);
+        const lost = services.idsBelow(id).filter((service) => !isNamed(existing(services.get(service), 'service')));
         const found = FINDINGS.flatMap((name) => unnamedFindings(tables, name, id, { lost, kept: inputsOfHost && kept[name] }));
         gone.services += lost.length;
         for (const { name } of found) {
@@ -89,9 +90,11 @@ function idsOf(findings: readonly StoredFinding[]): ReadonlySet<number> {
     return new Set(findings.map(({ id }) => id));
 }
 
-/** Whether a host of an import says something of a service. */
-function names({ services = [], closed_ports = {} }: HostInput, { port, proto }: Service): boolean {
-    return services.some((told) => told.port === port && told.proto === proto) || holdPort(closed_ports[proto] ?? [], port);
+/** The question whether one of these, a host as an import tells it, says something of a service, to be asked of many services. */
+function naming(inputs: readonly HostInput[]): (service: Service) => boolean {
+    const told = new Set(inputs.flatMap(({ services = [] }) => services.map(serviceKey)));
+    const wereClosed = inClosedPorts(inputs.map(({ closed_ports = {} }) => closed_ports));
+    return (service) => told.has(serviceKey(service)) || wereClosed(service);
 }
 
 /** Removes a service below which nothing is any more, and counts its host again. */

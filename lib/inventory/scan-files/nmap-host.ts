@@ -142,12 +142,15 @@ function nmapHost(scanned: ScannedPorts): HostElements {
     };
 }
 
+/** So many ranges are merged before there are more: twice as many as there can be of merged ones, and so not with each that comes. */
+const MANY = 65_536;
+
 /**
  * What is said of ports that are not told one by one: their state and number, and by newer versions which they are. Else they can be told where
  * all the rest of what the scan went through is in one state.
  */
 function portSummaries(scanned: ScannedPorts) {
-    const given = new Map<string, readonly PortRange[]>();
+    const given = new Map<string, PortRange[]>();
     let summaries = 0;
     let isClosed = false;
     let count = 0;
@@ -161,7 +164,11 @@ function portSummaries(scanned: ScannedPorts) {
 
         give({ proto = '', ports = '' }: Attributes): void {
             if (isClosed && ports !== '' && isKnownProtocol(proto)) {
-                given.set(proto, mergedRanges([...(given.get(proto) ?? []), ...portRanges(ports)]));
+                const all = given.get(proto) ?? [];
+                for (const range of portRanges(ports)) {
+                    all.push(range);
+                }
+                given.set(proto, all.length > MANY ? [...mergedRanges(all)] : all);
             }
         },
 
@@ -175,7 +182,7 @@ function portSummaries(scanned: ScannedPorts) {
                 return countPorts(rest) === count ? { [proto]: rest } : {};
             }
 
-            return Object.fromEntries(given);
+            return Object.fromEntries([...given].map(([proto, ranges]) => [proto, mergedRanges(ranges)]));
         },
     };
 }

@@ -1,5 +1,5 @@
 import Joi from 'joi';
-import { type AddressRange, addressRange, isInRange } from '../address-range.ts';
+import { type AddressRange, addressRange, inRanges } from '../address-range.ts';
 import { ScanwireError, type ScanwireErrorCode } from '../errors.ts';
 import { checked } from '../schema-validation.ts';
 import type { HostInput } from './host.ts';
@@ -23,10 +23,11 @@ export interface WithinBoundary {
  */
 export function withinBoundary(workspace: Workspace | undefined): WithinBoundary {
     const ranges = workspace?.limit_to_network === true ? boundaryRanges(workspace.boundary ?? '') : [];
+    const isInside = inRanges(ranges);
     const counts = { hosts: 0, services: 0, notes: 0, vulns: 0 };
     return {
         letsIn({ address, services = [], notes = [], vulns = [] }) {
-            if (ranges.length === 0 || ranges.some((range) => isInRange(address, range))) {
+            if (ranges.length === 0 || isInside(address)) {
                 return true;
             }
 

@@ -1,4 +1,4 @@
-import { type AddressRange, isInRange } from '../address-range.ts';
+import { type AddressRange, inRanges } from '../address-range.ts';
 import { ScanwireError } from '../errors.ts';
 
 /** What rows must fulfil, all of it at once; what is left out every row fulfils. */
@@ -69,15 +69,17 @@ export function assertFilters(where: Filters, known: readonly FilterName[] = [])
 
 type Row = Readonly<Record<string, unknown>>;
 
-/** Whether a row with the values of its fields fulfils the filters. */
-export function matches(row: Row, { address, search, updated_since, last_seen_since, ...whole }: Filters): boolean {
-    return (
-        Object.entries(whole).every(([field, value]) => value === undefined || row[field] === value) &&
-        (address === undefined || isInRange(row.address, address)) &&
+/** The question whether a row with the values of its fields fulfils the filters, to be asked of many rows. */
+export function matching({ address, search, updated_since, last_seen_since, ...whole }: Filters): (row: Row) => boolean {
+    const values = Object.entries(whole).filter(([, value]) => value !== undefined);
+    const isThere = address === undefined ? () => true : inRanges([address]);
+    const text = search?.toLowerCase();
+    return (row) =>
+        values.every(([field, value]) => row[field] === value) &&
+        isThere(row.address) &&
         (updated_since === undefined || isSince(row.updated_at, updated_since)) &&
         (last_seen_since === undefined || isSince(row.last_seen, last_seen_since)) &&
-        (search === undefined || isFound(row, search.toLowerCase()))
-    );
+        (text === undefined || isFound(row, text));
 }
 
 function isSince(time: unknown, since: Date): boolean {

@@ -16,6 +16,7 @@ import { MAX_STREAMS, maxStreamsSchema, type Streams, streamsOf } from '../open-
 import { bearerKey, hasScope, licensed, needsScope, withStrategy, workspacesSeen } from '../route-authorization.ts';
 import { pathId, UNREAD_BODY, unsniffed } from '../route-parts.ts';
 import { streamCut, untilClosed, withFirst } from '../streamed-answers.ts';
+import { askedAddresses } from './asked-addresses.ts';
 import { called } from './json-rpc.ts';
 import { MORE, type MoreLists, type MoreSource, moreRowOf, moreRows, moreSchema, OF_A_GOOD_KEY } from './more-lists.ts';
 import type { Asked, ListName, Reader, WholeInventory } from './rows.ts';
@@ -181,13 +182,13 @@ function askedOf({ url }: Request): Asked {
     }
 
     const value = (name: string): string | undefined => query.get(name) || undefined;
-    const addresses = value('address')?.split(',');
+    const addresses = value('address');
     return {
         workspace: value('workspace'),
         name: value('name'),
         search: value('search_term'),
         nonDead: value('non_dead') === 'true',
-        ...(addresses !== undefined && { addresses }),
+        ...(addresses !== undefined && { addresses: askedAddresses(addresses.split(',')) }),
     };
 }
 

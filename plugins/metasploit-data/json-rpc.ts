@@ -2,6 +2,7 @@
 import Joi from 'joi';
 import { referencesOf } from '../../lib/inventory/findings.ts';
 import { checked, count } from '../../lib/schema-validation.ts';
+import { askedAddresses, MAX_ADDRESSES } from './asked-addresses.ts';
 import { type MoreName, type MoreSource, moreRows } from './more-lists.ts';
 import { type Asked, type ListName, listed, type Reader, type Row, type WholeInventory } from './rows.ts';
 import { type Relations, related } from './shown-rows.ts';
@@ -46,7 +47,7 @@ const optionsRule = Joi.object<Options>({
     limit: upTo32Bits(LIMIT),
     offset: upTo32Bits(0),
     only_up: Joi.boolean().default(false),
-    addresses: Joi.array().items(text()).single().min(1).max(1000),
+    addresses: Joi.array().items(text()).single().min(1).max(MAX_ADDRESSES),
     address: text(),
     proto: text(),
     ports: Joi.alternatives(Joi.number().integer(), text()),
@@ -152,7 +153,7 @@ export function called(source: MoreSource, body: unknown, reader: Reader): Call 
 
 /** The framework's own MCP server asks for vulnerabilities and notes of one host by `address`, and for services by `addresses`. */
 function askedBy({ workspace, address, addresses = address === undefined ? undefined : [address] }: Options): Asked {
-    return { workspace, ...(addresses !== undefined && { addresses }) };
+    return { workspace, ...(addresses !== undefined && { addresses: askedAddresses(addresses) }) };
 }
 
 async function* result(

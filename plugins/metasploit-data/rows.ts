@@ -1,11 +1,10 @@
 /** The rows that a request asks for, as the store has them. */
 
-import { addressRange } from '../../lib/address-range.ts';
 import { ScanwireError } from '../../lib/errors.ts';
 import { DEFAULT_WORKSPACE, type Workspace } from '../../lib/inventory/resources.ts';
-import { matches } from '../../lib/inventory/selection.ts';
 import type { Collection, InventoryStore, ReadOptions } from '../../lib/inventory/store.ts';
 import { isObject } from '../../lib/schema-validation.ts';
+import type { AskedAddresses } from './asked-addresses.ts';
 
 /** What the data service reads: a store that shows what is below a whole workspace. */
 export type WholeInventory = Pick<InventoryStore, 'workspaces' | 'hosts'> &
@@ -36,8 +35,8 @@ export interface Asked {
     readonly name?: string | undefined;
     readonly id?: number | undefined;
     readonly nonDead?: boolean;
-    /** An address, a block or a range; several have one of them. */
-    readonly addresses?: readonly string[];
+    /** It throws ScanwireError `INVALID_INPUT` for what is no address. */
+    readonly addresses?: () => AskedAddresses;
     readonly search?: string | undefined;
 }
 
@@ -92,21 +91,19 @@ export async function* ofAddressesAndText(
 
 function hostsAsked({ hosts }: WholeInventory, workspace: number, asked: Asked, reader: Reader): Rows {
     const { addresses, search, nonDead = false, id } = asked;
-    const ranges = addresses?.map(addressRange);
+    const { single: address, have } = addresses?.() ?? {};
     const rows = hosts as unknown as Collection<Row>;
-    // One range is what a store has an index for.
-    const [address, ...more] = ranges ?? [];
-    const isNarrow = address !== undefined && more.length === 0 && rows.select !== undefined && (rows.filters ?? []).includes('address');
+    const isNarrow = address !== undefined && rows.select !== undefined && (rows.filters ?? []).includes('address');
     const all = isNarrow
         ? (rows.select as NonNullable<typeof rows.select>)([workspace], { where: { address } }, reader)
         : rows.list([workspace], reader);
-    return only(id === undefined ? all : single(rows, workspace, id), (row) => {
-        const isThere = ranges === undefined || ranges.some((range) => matches(row, { address: range }));
+    return only(id === undefined ? all : oneOf(rows, workspace, id), (row) => {
+        const isThere = have === undefined || have(row.address);
         return isThere && (!nonDead || row.state !== 'down') && (search === undefined || hasText(row, search));
     });
 }
 
-async function* single(rows: Collection<Row>, workspace: number, id: number): Rows {
+async function* oneOf(rows: Collection<Row>, workspace: number, id: number): Rows {
     yield* ofOne(await rows.get([workspace], id));
 }
 

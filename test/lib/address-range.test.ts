@@ -1,5 +1,7 @@
+import fc from 'fast-check';
 import t from 'tap';
-import { addressRange, blocksIn } from '../../lib/address-range.ts';
+import { type AddressRange, addressRange, blocksIn, inRanges } from '../../lib/address-range.ts';
+import { parseAddress } from '../../lib/addresses.ts';
 
 const ALL = 16;
 
@@ -32,4 +34,69 @@ t.test('tells in how many blocks a range lies', async (t) => {
     ] as const) {
         t.equal(blocksIn(addressRange(text), bytes), blocks, text);
     }
+});
+
+/** One comparison after the other, of numbers; those of version 6 behind those of version 4. */
+function isInOneOf(text: unknown, ranges: readonly AddressRange[]): boolean {
+    const address = numberOf(String(text));
+    return ranges.some(({ first, last }) => {
+        const [from, to] = [numberOf(first), numberOf(last)];
+        return address !== null && from !== null && to !== null && from <= address && address <= to;
+    });
+}
+
+function numberOf(text: string): bigint | null {
+    const bytes = parseAddress(text)?.toByteArray();
+    return bytes === undefined ? null : bytes.reduce((sum, byte) => sum * 256n + BigInt(byte), bytes.length === 4 ? 0n : 1n);
+}
+
+const near = fc.integer({ min: 0, max: 300 }).chain((number) => {
+    const end = number.toString(16);
+    return fc.constantFrom(
+        `10.0.${number >> 8}.${number & 255}`,
+        `2001:db8::${end}`,
+        `::ffff:10.0.${number >> 8}.${number & 255}`,
+        `::${end}`,
+    );
+});
+const arbitraryAddress = fc.oneof(near, near, fc.ipV4(), fc.ipV6());
+const arbitraryText = fc.oneof(
+    { weight: 9, arbitrary: arbitraryAddress },
+    { weight: 1, arbitrary: fc.constantFrom('', 'x', 'fe80::1%eth0', '[::1]', '010.0.0.1', '10.0.0', ' 10.0.0.1') },
+);
+const arbitraryRange = fc.oneof(
+    fc.record({ first: arbitraryText, last: arbitraryText }),
+    arbitraryAddress.map((address) => ({ first: address, last: address })),
+    fc.tuple(arbitraryAddress, fc.integer({ min: 0, max: 32 })).map(([address, bits]) => addressRange(`${address}/${bits}`)),
+);
+
+t.test('tells of any text and any ranges what one comparison after the other tells', (t) => {
+    const asked = fc.array(fc.oneof(arbitraryText, fc.constantFrom(null, undefined, 7)), { minLength: 1, maxLength: 40 });
+    fc.assert(
+        fc.property(fc.array(arbitraryRange, { maxLength: 40 }), asked, (ranges, texts) => {
+            const isInRanges = inRanges(ranges);
+            const bounds = ranges.flatMap(({ first, last }) => [first, last]);
+            return [...texts, ...bounds].every((text) => isInRanges(text) === isInOneOf(text, ranges));
+        }),
+        { numRuns: 300 },
+    );
+    t.end();
+});
+
+t.test('has the bounds of ranges in them, and no zones', (t) => {
+    const isIn = inRanges(['10.0.0.0/30', '10.0.0.2-10.0.0.9', '10.0.0.11', 'fe80::/10'].map(addressRange));
+    const texts = [
+        '9.255.255.255',
+        '10.0.0.0',
+        '10.0.0.4',
+        '10.0.0.9',
+        '10.0.0.10',
+        '10.0.0.11',
+        '::ffff:10.0.0.4',
+        'fe80::1',
+        'fe80::1%eth0',
+    ];
+    t.same(texts.filter(isIn), ['10.0.0.0', '10.0.0.4', '10.0.0.9', '10.0.0.11', 'fe80::1']);
+    t.equal(inRanges([])('10.0.0.0'), false);
+    t.end();
 });

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { addressRange } from '../../../lib/address-range.ts';
 import type { HostInput } from '../../../lib/inventory/host.ts';
-import { compareRows, type FilterName, type Filters, matches, type Position, type Selection } from '../../../lib/inventory/selection.ts';
+import { compareRows, type FilterName, type Filters, matching, type Position, type Selection } from '../../../lib/inventory/selection.ts';
 import type { Collection, ReadOptions } from '../../../lib/inventory/store.ts';
 import { ids, present } from '../assertions.ts';
 import type { Laws } from '../register-laws.ts';
@@ -112,7 +112,7 @@ const countingLaws: Laws<AnyInventoryFixture> = {
     async 'counts the rows that fulfil a filter'(fixture) {
         for (const list of await selectedLists(fixture)) {
             for (const where of [{}, ...samples(list)]) {
-                const count = list.listed.filter((row) => matches(row, where)).length;
+                const count = list.listed.filter(matching(where)).length;
                 assert.equal(await list.collection.count(list.path, where), count, `${list.name} where ${JSON.stringify(where)}`);
             }
             if (list.path.length > 0) {
@@ -202,7 +202,7 @@ function positionOf({ id, updated_at }: Row): Position {
 
 async function assertSelected({ name, collection, path, listed }: SelectedList, where: Filters): Promise<void> {
     const byChange = where.updated_since !== undefined;
-    const expected = listed.filter((row) => matches(row, where)).sort((one, other) => compareRows(byChange, one, other));
+    const expected = listed.filter(matching(where)).sort((one, other) => compareRows(byChange, one, other));
     const found = await selected(collection, path, { where });
     assert.ok(ids(found).join() === ids(expected).join(), `${name} where ${JSON.stringify(where)}: ${found.length} of ${expected.length}`);
 }

@@ -3,7 +3,7 @@ import { ScanwireError } from '../../../lib/errors.ts';
 import type { Deletions } from '../../../lib/inventory/deletions.ts';
 import type { Host } from '../../../lib/inventory/host.ts';
 import type { Note, Service, Session, Vuln, Workspace, WorkspaceVuln } from '../../../lib/inventory/resources.ts';
-import { compareRows, type FilterName, matches, type Selection } from '../../../lib/inventory/selection.ts';
+import { compareRows, type FilterName, matching, type Selection } from '../../../lib/inventory/selection.ts';
 import type { SelectableCollection } from '../../../lib/inventory/store.ts';
 import { type Tombstones, tombstones } from './tombstones.ts';
 
@@ -208,8 +208,9 @@ export function collection<R extends Row>(
         const ids = wantedHosts === undefined ? idsBelow(path) : idsBelow(path).filter((id) => wantedHosts.has(rows.parentOf(id) ?? ROOT));
         const found = ids.flatMap((id) => rows.get(id) ?? []);
         const seen = (row: R): R => (lastSeen === undefined ? row : { ...row, last_seen: lastSeen(row) });
+        const fulfils = matching(where);
         const wanted = found.filter(
-            (row) => matches(where.last_seen_since === undefined ? row : seen(row), where) && compareRows(byChange, row, after) > 0,
+            (row) => fulfils(where.last_seen_since === undefined ? row : seen(row)) && compareRows(byChange, row, after) > 0,
         );
         const part = wanted.sort((one, other) => compareRows(byChange, one, other)).slice(0, limit);
         return extras.length === 0 ? part : part.map(seen);

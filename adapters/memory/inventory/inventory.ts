@@ -4,7 +4,7 @@ import { checkedWorkspaceChanges } from '../../../lib/inventory/boundary.ts';
 import type { Host } from '../../../lib/inventory/host.ts';
 import { checkedHostMove, targetOf } from '../../../lib/inventory/host-moves.ts';
 import { DEFAULT_WORKSPACE, type Note, type Session, type Vuln, type Workspace } from '../../../lib/inventory/resources.ts';
-import { FILTERS, matches } from '../../../lib/inventory/selection.ts';
+import { FILTERS, matching } from '../../../lib/inventory/selection.ts';
 import type { InventoryStore, InventoryWriter, RemovedHosts } from '../../../lib/inventory/store.ts';
 import { newWorkspaceName, workspaceNameTaken } from '../../../lib/inventory/workspace-names.ts';
 import { checked, clockSchema } from '../../../lib/schema-validation.ts';
@@ -117,7 +117,7 @@ export function memoryInventory(options: MemoryInventoryOptions = {}): MemoryInv
         },
 
         async removeHosts(workspaceName, { address, dryRun = false }) {
-            const isMeant = (host: Host): boolean => matches(host, address === undefined ? {} : { address });
+            const isMeant: (host: Host) => boolean = matching(address === undefined ? {} : { address });
             return remove(existing(workspaces.find(ROOT, workspaceName), 'workspace').id, isMeant, dryRun);
         },
 

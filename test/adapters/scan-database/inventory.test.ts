@@ -6,7 +6,7 @@ import { TABLES } from '../../../adapters/scan-database/columns.ts';
 import { openScanDatabase } from '../../../adapters/scan-database/index.ts';
 import { addressRange } from '../../../lib/address-range.ts';
 import type { Host } from '../../../lib/inventory/host.ts';
-import { compareRows, type Filters, matches, type Selection } from '../../../lib/inventory/selection.ts';
+import { compareRows, type Filters, matching, type Selection } from '../../../lib/inventory/selection.ts';
 import type { Collection } from '../../../lib/inventory/store.ts';
 import { timestampFormat } from '../../../lib/timestamp.ts';
 import { collect } from '../../support/collect.ts';
@@ -234,9 +234,7 @@ t.test('finds hosts by what goes out, whatever they hold', async (t) => {
         { updated_since: new Date('1970-01-01T00:00:00Z'), arch: 'Unknown' },
     ];
     for (const where of wheres) {
-        const expected = listed
-            .filter((host) => matches(host, where))
-            .sort((one, other) => compareRows('updated_since' in where, one, other));
+        const expected = listed.filter(matching(where)).sort((one, other) => compareRows('updated_since' in where, one, other));
         const found: Host[] = [];
         for (let page: Host[] | null = null; page === null || page.length === 70; found.push(...page)) {
             const last: Host | undefined = found.at(-1);
@@ -259,9 +257,7 @@ t.test('lists what has changed in its order, also what changes meanwhile', async
     await pool.query(`insert into hosts (id, workspace_id, address, updated_at)
         select 1000 + n, 1, '10.0.0.0'::inet + n, '2025-01-01'::timestamp + n * 7919 % 900 * interval '1 minute' from generate_series(1, 900) n`);
     const where = { updated_since: new Date('2025-01-01T00:00:00Z') };
-    const before = (await all(inventory.hosts, [1]))
-        .filter((host) => matches(host, where))
-        .sort((one, other) => compareRows(true, one, other));
+    const before = (await all(inventory.hosts, [1])).filter(matching(where)).sort((one, other) => compareRows(true, one, other));
     t.same(await selected(inventory.hosts, { where, limit: 600 }), before.slice(0, 600));
     const middle = present(before[399]);
     t.same(await selected(inventory.hosts, { where, after: middle }), before.slice(400));

@@ -137,6 +137,9 @@ t.test('says what is wrong with a call', async (t) => {
     t.match(await rpc('db.hosts', {}, {}), { error: { code: -32600 } });
     t.match(await rpc('db.hosts', { limit: -1 }), { error: { code: -32602, message: /^limit must be/ } });
     t.match(await rpc('db.hosts', { addresses: ['x'] }), { error: { code: -32602, message: /^address must be/ } });
+    const tooMany = { addresses: Array.from({ length: 1001 }, () => '::') };
+    const atMost = 'addresses must contain less than or equal to 1000 items';
+    t.match(await rpc('db.hosts', tooMany), { error: { code: -32602, message: atMost } });
     t.match(await rpc('db.hosts', { workspace: 'nobody' }), { error: { code: 404, message: /nobody/ } });
     t.match(await call([]), { error: { code: -32600 }, id: null });
     t.match(await call({ jsonrpc: '1.0', method: 'db.hosts', id: 'a' }), { error: { code: -32600 }, id: 'a' });

@@ -131,6 +131,11 @@ t.test('refuses in the form that clients read', async (t) => {
     t.match(await ask('/hosts?workspace=nobody'), { status: 404, body: { error: { code: 404, message: 'Unknown workspace "nobody"' } } });
     t.match(await ask('/services?workspace=nobody'), { status: 404 });
     t.match(await ask('/hosts?address=x'), { status: 400, body: { error: { message: /^address must be an IP address/ } } });
+    const many = (count: number) => Array.from({ length: count }, () => '::').join();
+    const tooMany = { error: { code: 400, message: 'address must contain less than or equal to 1000 items' } };
+    t.match(await ask(`/hosts?address=${many(1000)}`), { status: 200 });
+    t.match(await ask(`/hosts?address=${many(1001)}`), { status: 400, body: tooMany });
+    t.match(await ask(`/services?address=${many(2000)}`), { status: 400, body: tooMany });
     t.match(await ask('/hosts?id=1'), { status: 400, body: { error: { message: /belongs into the path/ } } });
     for (const method of ['POST', 'PUT', 'DELETE', 'PATCH']) {
         for (const path of ['/hosts', '/hosts/1', '/db-import', '/nothing']) {

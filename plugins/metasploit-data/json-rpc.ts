@@ -4,6 +4,7 @@ import { referencesOf } from '../../lib/inventory/findings.ts';
 import { checked, count } from '../../lib/schema-validation.ts';
 import { askedAddresses, MAX_ADDRESSES } from './asked-addresses.ts';
 import { type MoreName, type MoreSource, moreRows } from './more-lists.ts';
+import { portList } from './port-list.ts';
 import { type Asked, type ListName, listed, type Reader, type Row, type WholeInventory } from './rows.ts';
 import { type Relations, related } from './shown-rows.ts';
 
@@ -209,27 +210,14 @@ function serviceRule({ proto, ports }: Wanted): ServiceRule | null {
     if (proto === undefined && ports === undefined) {
         return null;
     }
-    const ranges = ports === undefined ? undefined : portRanges(String(ports));
-    return (service) =>
-        (proto === undefined || service.proto === proto) &&
-        (ranges === undefined || ranges.some(([from, to]) => from <= Number(service.port) && Number(service.port) <= to));
+    const isListed = ports === undefined ? undefined : portList(String(ports));
+    return (service) => (proto === undefined || service.proto === proto) && (isListed === undefined || isListed(Number(service.port)));
 }
 
 async function* onServices(batches: ReturnType<typeof related>, holds: ServiceRule): AsyncGenerator<readonly Row[]> {
     for await (const [rows, { services }] of batches) {
         yield rows.filter((row) => holds({ ...services.get(row.service_id as number) }));
     }
-}
-
-const LAST_PORT = 65_535;
-
-/** `22,80,8000-8100`, `-1023` and `1024-` too, as the framework reads them. A part that is no number is a range of none. */
-function portRanges(ports: string): readonly (readonly [from: number, to: number])[] {
-    const parts = ports.split(',').filter((part) => part.trim() !== '');
-    return parts.map((part) => {
-        const [from = '', to = from] = part.split('-');
-        return [Number(from), to === '' ? LAST_PORT : Number(to)];
-    });
 }
 
 async function* page<T>(batches: AsyncIterable<readonly T[]>, offset: number, limit: number): AsyncIterable<readonly T[]> {

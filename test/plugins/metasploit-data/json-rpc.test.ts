@@ -1,5 +1,6 @@
 import t from 'tap';
-import { filled, SECONDS, served } from './data-service.ts';
+import { memoryInventory } from '../../../adapters/memory/index.ts';
+import { each, filled, https, SECONDS, served } from './data-service.ts';
 
 t.test('answers the calls of JSON-RPC', async (t) => {
     const { rpc } = await served();
@@ -72,6 +73,45 @@ t.test('finds vulnerabilities and notes by their host and their service', async 
         const { result } = await rpc(`db.${method}`, options);
         const found = result[method].map(({ name, type }: { name?: string; type?: string }) => name ?? type);
         t.same(found, expected, `${method} ${JSON.stringify(options)}`);
+    }
+});
+
+t.test('reads lists of ports as the framework does', async (t) => {
+    const store = memoryInventory();
+    const ports = [20, 21, 22, 24, 25, 80, 1024, 8000, 8050, 8100, 65_535];
+    await store.importHosts('default', each([{ address: '192.0.2.1', services: ports.map((port) => ({ ...https, port })) }]));
+    const { rpc } = await served({ store });
+    const but = (...without: readonly number[]) => ports.filter((port) => !without.includes(port));
+    for (const [list, expected] of [
+        ['21-25,!24', [21, 22, 25]],
+        ['!24,21-25', [21, 22, 25]],
+        ['21-25, !24-80 ,80', [21, 22]],
+        ['!22', but(22)],
+        [' !22 , ! 24-80', but(22, 24, 25, 80)],
+        ['!8100-8000', but(8000, 8050, 8100)],
+        ['8100-8000', [8000, 8050, 8100]],
+        ['1024- ,80', but(20, 21, 22, 24, 25)],
+        [' -24', [20, 21, 22, 24]],
+        ['-24,', [20, 21, 22, 24]],
+        ['-', ports],
+        ['!-', []],
+        ['22', [22]],
+        [22, [22]],
+        [' 20 - 21 ', [20, 21]],
+        ['80,80,70-90', [80]],
+        ['x', []],
+        ['!x', []],
+        ['!', []],
+        ['x,!22', []],
+        ['80-x, ,22', [22]],
+        [',', []],
+    ] as const) {
+        const { services } = (await rpc('db.services', { ports: list })).result;
+        t.same(
+            services.map(({ port }: { port: number }) => port),
+            expected,
+            JSON.stringify(list),
+        );
     }
 });
 

@@ -84,6 +84,13 @@ export function protect(listener: Server | TlsListener, limits: ConnectionLimits
     return { sweep: () => connections.sweep(), connections: () => connections.size };
 }
 
+/** One that is over. */
+interface Ending {
+    readonly connection: Connection;
+    /** Whether it had no request when that was seen. */
+    readonly isWaiting: boolean;
+}
+
 class Connections {
     readonly #limits: Limits;
     readonly #all = new Set<Connection>();
@@ -95,8 +102,9 @@ class Connections {
     readonly #perAddress = new Map<string, number>();
     /** Those whose wait is over and that are spared, in the order in which that was seen. */
     readonly #over = new Set<Connection>();
-    /** Where the look at all of them has come to, and how many are a step of it: no fewer while they are ended. */
+    /** Where the look at all of them has come to, how many of those that were there when it began are left of it, and how many are a step of it. */
     #round = this.#all.values();
+    #left = 0;
     #step = 0;
 
     constructor(limits: Limits) {
@@ -131,7 +139,9 @@ class Connections {
 
         socket.once('close', () => {
             this.#remove(connection);
-            this.#accepted.delete(ports);
+            if (this.#accepted.get(ports) === connection) {
+                this.#accepted.delete(ports);
+            }
         });
     }
 
@@ -198,10 +208,10 @@ class Connections {
      */
     goOn(canComeBack: boolean): void {
         const now = this.#limits.now();
-        const ending: Socket[] = [];
+        const ending: Connection[] = [];
         for (const connection of this.#nextStep()) {
             if (isOver(connection, this.#limits, now)) {
-                canComeBack && this.#isSpared(connection) ? this.#over.add(connection) : ending.push(connection.socket);
+                canComeBack && this.#isSpared(connection) ? this.#over.add(connection) : ending.push(connection);
             }
         }
 
@@ -214,21 +224,27 @@ class Connections {
             this.#over.delete(connection);
             // Something may have come while it was spared.
             if (isOver(connection, this.#limits, now)) {
-                ending.push(connection.socket);
+                ending.push(connection);
             }
         }
-        destroyInTurns(ending);
+        this.#endInTurns(ending.map((connection) => ({ connection, isWaiting: this.#waiting.has(connection) })));
     }
 
+    /** Those that come meanwhile wait for the next round: a round that went on to them would never end while as many come as are looked at. */
     *#nextStep(): Generator<Connection> {
-        this.#step = Math.max(this.#step, Math.ceil(this.#all.size / STEPS));
-        for (let left = this.#step; left > 0; left -= 1) {
+        if (this.#left === 0) {
+            this.#round = this.#all.values();
+            this.#left = this.#all.size;
+            this.#step = Math.ceil(this.#left / STEPS);
+        }
+
+        for (let count = 0; count < this.#step && this.#left > 0; count += 1) {
             const { value, done } = this.#round.next();
             if (done) {
-                this.#round = this.#all.values();
-                this.#step = 0;
+                this.#left = 0;
                 return;
             }
+            this.#left -= 1;
             yield value;
         }
     }
@@ -237,6 +253,18 @@ class Connections {
     #isSpared({ address, unanswered, receiving }: Connection): boolean {
         const { maxPerAddress = Infinity } = this.#limits;
         return unanswered === 0 && receiving === null && (this.#perAddress.get(address) ?? 0) < maxPerAddress;
+    }
+
+    #endInTurns(ending: readonly Ending[]): void {
+        for (const { connection, isWaiting } of ending.slice(0, ENDED_AT_ONCE)) {
+            // A request may have come in the turns since, and have been answered.
+            if (!isWaiting || (this.#waiting.has(connection) && isOver(connection, this.#limits, this.#limits.now()))) {
+                connection.socket.destroy();
+            }
+        }
+        if (ending.length > ENDED_AT_ONCE) {
+            setImmediate(() => this.#endInTurns(ending.slice(ENDED_AT_ONCE)));
+        }
     }
 
     #answered(connection: Connection): void {
@@ -275,15 +303,7 @@ class Connections {
     }
 }
 
-function destroyInTurns(sockets: readonly Socket[]): void {
-    for (const socket of sockets.slice(0, ENDED_AT_ONCE)) {
-        socket.destroy();
-    }
-    if (sockets.length > ENDED_AT_ONCE) {
-        setImmediate(destroyInTurns, sockets.slice(ENDED_AT_ONCE));
-    }
-}
-
-function portsOf({ remoteAddress, remotePort, localPort }: Socket): string {
-    return `${remoteAddress} ${remotePort} ${localPort}`;
+/** With our own address: a client may connect to two of them from the same port. */
+function portsOf({ remoteAddress, remotePort, localAddress, localPort }: Socket): string {
+    return `${remoteAddress} ${remotePort} ${localAddress} ${localPort}`;
 }

@@ -12,6 +12,8 @@ import { protect } from '../../../lib/protect/connections.ts';
 /** How many that wait are ended in a step; a round, in which all are looked at, has ten, and one to begin with. */
 const IN_STEP = 12;
 const ROUND = 11;
+/** Of those that end at once, more than could be ended in a round if they were spared. */
+const MANY = 240;
 const HEAD = 'GET / HTTP/1.1\r\nHost: a\r\n\r\n';
 
 /** A server whose time passes, and whose connections are looked at, only where the test says so. Limits of time are 1 s. */
@@ -104,20 +106,20 @@ t.test('leaves to nobody else to end those that wait for their next request', as
 });
 
 t.test('ends at once what keeps something of ours', async (t) => {
-    const begun: Socket[] = [];
-    const { connect, ended, pass, look } = await server(t, {}, ({ socket }, response) => {
-        begun.push(socket);
-        response.write(Buffer.alloc(1 << 24));
+    let begun = 0;
+    const { connect, ended, pass, look } = await server(t, { bodyTimeout: 1000 }, () => {
+        begun += 1;
     });
-    // They take nothing of their answer.
-    for (const socket of await connect(40)) {
-        socket.pause().write(HEAD);
+    // Their bodies do not come.
+    for (const socket of await connect(MANY)) {
+        socket.write('POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n');
     }
-    await until(() => begun.length === 40);
+    await until(() => begun === MANY);
     await look(2 * ROUND);
+    t.equal(ended.length, 0);
     pass(1000);
-    await look(ROUND);
-    t.equal(ended.length, 40);
+    await look(2 * ROUND);
+    t.equal(ended.length, MANY);
 });
 
 t.test('spares nobody who stands in the way of others of the address', async (t) => {
@@ -137,15 +139,48 @@ t.test('spares nobody who stands in the way of others of the address', async (t)
 
 t.test('lets one that was spared ask', async (t) => {
     const { connect, ended, pass, look, connections } = await server(t);
-    const sockets = await connect(60);
+    const sockets = await connect(300);
     pass(1000);
-    await look(2);
+    // All are over, and were seen to be; few were ended.
+    await look(ROUND);
     const late = sockets.findLast(({ destroyed }) => !destroyed) as Socket;
     late.write(HEAD);
     await once(late, 'data');
-    await look(2 * ROUND);
-    t.equal(ended.length, 59);
+    await look(3 * ROUND);
+    t.equal(ended.length, 299);
     t.equal(connections(), 1);
+});
+
+t.test('looks at all of them in a second, however many come meanwhile', async (t) => {
+    const { connect, ended, pass, look } = await server(t);
+    const slow = await connect(100);
+    await look(1);
+    pass(1000);
+    // As many as are looked at in a step come and go.
+    for (let step = 0; step < 2 * ROUND; step += 1) {
+        const brief = await connect(20);
+        await look(1);
+        const before = ended.length;
+        for (const socket of brief) {
+            socket.destroy();
+        }
+        await until(() => ended.length === before + brief.length);
+    }
+    t.equal(slow.filter(({ destroyed }) => !destroyed).length, 0);
+});
+
+t.test('lets one ask that was found to be over, and was not ended yet', async (t) => {
+    const { connect, ended, pass, look } = await server(t, { maxPerAddress: 1000 });
+    const sockets = await connect(1000);
+    pass(1000);
+    // It is among the last of the first step, which ends all of its 100, and its request is read some turns before its end would come.
+    const asking = sockets[97] as Socket;
+    await until(() => !asking.connecting);
+    const answer = once(asking, 'data');
+    asking.write(HEAD);
+    await look(1);
+    t.equal(ended.length, 99);
+    t.match(String((await answer)[0]), /^HTTP\/1\.1 200 /);
 });
 
 t.test('spares nobody once nobody can come back, and looks again where the listener listens again', async (t) => {

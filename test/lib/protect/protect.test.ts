@@ -324,6 +324,41 @@ t.test('begins TLS on a connection with its first bytes, and ends what sends non
     await answered(speaking, HEAD);
 });
 
+t.test('tells two TLS connections from the same port of a client to two addresses of the machine apart', async (t) => {
+    let time = 0;
+    let secured = 0;
+    const server = createSecureServer(await certificate(), ok).on('secureConnection', () => {
+        secured += 1;
+    });
+    const protection = protect(server, { now: () => time, headTimeout: 1000, idleTimeout: 1000 });
+    await once(server.listen(0, '0.0.0.0'), 'listening');
+    t.teardown(() => {
+        server.close();
+        server.closeAllConnections();
+    });
+    const { port } = server.address() as AddressInfo;
+    const connected = async (host: string, localPort?: number): Promise<Socket> => {
+        const accepted = once(server, 'connection');
+        const socket = connect({ port, host, localAddress: '127.0.0.1', ...(localPort !== undefined && { localPort }) }).on(
+            'error',
+            () => {},
+        );
+        await Promise.all([accepted, once(socket, 'connect')]);
+        return socket;
+    };
+    const first = await connected('127.0.0.1');
+    const both = [first, await connected('127.0.0.2', first.localPort)].map((socket) => connectTls({ socket, rejectUnauthorized: false }));
+    for (const socket of both) {
+        socket.on('error', () => {});
+    }
+    await until(() => secured === 2);
+    time += 1000;
+    protection.sweep();
+    await until(() => both.every((socket) => socket.resume().destroyed));
+    await until(() => protection.connections() === 0);
+    t.pass('both are ended');
+});
+
 t.test('takes IPv6 addresses by their first 64 bits', (t) => {
     t.equal(addressBlock('2001:db8:1:2:3:4:5:6'), addressBlock('2001:DB8:1:2::1'));
     t.not(addressBlock('2001:db8:1:2::1'), addressBlock('2001:db8:1:3::1'));

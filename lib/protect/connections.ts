@@ -32,6 +32,8 @@ const ENDED_AT_ONCE = 8;
  * the same seconds cost everybody else is more than what their waiting does.
  */
 const ENDED_IN_STEP = 12;
+/** How many requests of all connections together may wait behind others of their connection. Each is held with its head; strangers could fill the memory with them. */
+const MAX_BEHIND = 1_024;
 
 /**
  * Keeps the connections of a listener within limits: what exceeds them is destroyed, and a request whose head is too long answered with a 431. To be called once, before the server listens. Takes
@@ -100,6 +102,8 @@ class Connections {
     /** Those without a request, the one that has waited longest first. */
     readonly #waiting = new Set<Connection>();
     readonly #perAddress = new Map<string, number>();
+    /** Requests that wait behind others of their connection, of all of them. */
+    #behind = 0;
     /** Those whose wait is over and that are spared, in the order in which that was seen. */
     readonly #over = new Set<Connection>();
     /** Where the look at all of them has come to, how many of those that were there when it began are left of it, and how many are a step of it. */
@@ -176,7 +180,16 @@ class Connections {
         Object.assign(connection, { receiving: request, receivingSince: now, windowSince: now });
         response.once('close', () => this.#answered(connection));
         // What is traced of a request is not part of the one before.
-        connection.unanswered === 1 ? handle() : connection.begin.push(AsyncResource.bind(handle));
+        if (connection.unanswered === 1) {
+            handle();
+            return;
+        }
+
+        connection.begin.push(AsyncResource.bind(handle));
+        this.#behind += 1;
+        if (this.#behind > MAX_BEHIND) {
+            this.#endGreediest();
+        }
     }
 
     /** Whether a request of the connection has no whole answer yet. */
@@ -275,19 +288,36 @@ class Connections {
             // Node ends a connection that waits for its next request by a timer of its own, and thousands together.
             connection.socket.setTimeout(0);
         }
-        if (!connection.socket.destroyed) {
-            connection.begin.shift()?.();
+        const next = connection.socket.destroyed ? undefined : connection.begin.shift();
+        if (next !== undefined) {
+            this.#behind -= Number(this.#all.has(connection));
+            next();
         }
     }
 
     #remove(connection: Connection): void {
         if (this.#all.delete(connection)) {
             const { address } = connection;
+            this.#behind -= connection.begin.length;
             this.#waiting.delete(connection);
             this.#over.delete(connection);
             const others = (this.#perAddress.get(address) ?? 1) - 1;
             others === 0 ? this.#perAddress.delete(address) : this.#perAddress.set(address, others);
         }
+    }
+
+    /** Ends the connection with the most requests behind others. */
+    #endGreediest(): void {
+        let greediest: Connection | undefined;
+        for (const connection of this.#all) {
+            greediest = connection.begin.length > (greediest?.begin.length ?? 0) ? connection : greediest;
+        }
+        if (greediest === undefined) {
+            return;
+        }
+
+        this.#remove(greediest);
+        greediest.socket.destroy();
     }
 
     /** Ends the connection that has waited longest without a request; false when all have one. */

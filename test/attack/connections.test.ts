@@ -3,6 +3,7 @@ import { request } from 'node:https';
 import { connect, type Socket } from 'node:net';
 import { type ConnectionOptions, connect as connectTls } from 'node:tls';
 import t, { type Test } from 'tap';
+import { until } from '../../adapters/contract/assertions.ts';
 import { json, serve } from '../acceptance/support/processes.ts';
 import { temporaryFolder } from '../acceptance/support/temporary-folder.ts';
 import { clientHello } from '../support/client-hello.ts';
@@ -54,6 +55,21 @@ const tls = async (t: Test, port: number, text = '') => {
 
 const POST = 'POST /https-record-schema/check HTTP/1.1\r\nHost: a\r\nContent-Type: text/plain\r\nContent-Length: 1000\r\n\r\n';
 const GET = 'GET /rest_api/v2/workspaces HTTP/1.1\r\nHost: a\r\ntoken: scw_no\r\n\r\n';
+
+t.test('requests that wait behind others do not fill the memory', { timeout: 90_000 }, async (t) => {
+    const { port, get } = usual;
+    const wrong = GET.replace('\r\n\r\n', `\r\nX-Filling: ${'x'.repeat(7_000)}\r\n\r\n`);
+    const parked = await Promise.all(Array.from({ length: 100 }, () => tls(t, port, wrong.repeat(30))));
+    let ended = 0;
+    for (const { closed } of parked) {
+        void closed.then(() => {
+            ended += 1;
+        });
+    }
+    // Of 2,900 behind others no more than 1,024 are kept, but for those that were refused meanwhile, 200 in a second.
+    await until(() => ended >= 40);
+    t.equal(await get('/rest_api/v2/workspaces'), 200);
+});
 
 t.test('what is silent, slow or idle is destroyed within half a minute', { timeout: 90_000 }, async (t) => {
     const { port, get } = usual;

@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { once } from 'node:events';
-import { createServer, type RequestListener, type Server } from 'node:http';
+import { createServer, type RequestListener, type Server, type ServerResponse } from 'node:http';
 import { createServer as createSecureServer, type Server as SecureServer } from 'node:https';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import { setImmediate } from 'node:timers/promises';
@@ -324,6 +324,47 @@ t.test('begins TLS on a connection with its first bytes, and ends what sends non
     await answered(speaking, HEAD);
 });
 
+t.test('ends those with the most requests behind others once there are too many of all of them', async (t) => {
+    const held: ServerResponse[] = [];
+    const { connect, protection } = await protectedServer(t, {}, (_, response) => void held.push(response));
+    const patient = await connect();
+    patient.write(HEAD.repeat(2));
+    const greedy: Socket[] = [];
+    // 31 of each wait behind the first: in 33 connections these are as many as may, but for one.
+    while (greedy.length < 33) {
+        const socket = await connect();
+        socket.resume().write(HEAD.repeat(32));
+        greedy.push(socket);
+    }
+    await until(() => held.length === 34);
+    t.equal(protection.connections(), 34);
+
+    const another = await connect();
+    another.write(HEAD.repeat(2));
+    await until(() => greedy.filter(({ destroyed }) => destroyed).length === 1);
+    for (const socket of [patient, another]) {
+        const both = answers(socket, 2);
+        await until(() => {
+            for (const response of held.splice(0)) {
+                response.end('ok');
+            }
+            return both.come();
+        });
+    }
+
+    // What was answered counts no more.
+    const last = await connect();
+    last.write(HEAD.repeat(32));
+    const all = answers(last, 32);
+    await until(() => {
+        for (const response of held.splice(0)) {
+            response.end('ok');
+        }
+        return all.come();
+    });
+    t.equal(greedy.filter(({ destroyed }) => destroyed).length, 1);
+});
+
 t.test('tells two TLS connections from the same port of a client to two addresses of the machine apart', async (t) => {
     let time = 0;
     let secured = 0;
@@ -374,6 +415,15 @@ t.test('refuses limits that cannot be', (t) => {
     t.throws(() => protect(createServer(), wrong), { code: 'MISCONFIGURED', field: 'maxConnections' });
     t.end();
 });
+
+/** Whether so many answers have come. */
+function answers(socket: Socket, count: number): { come(): boolean } {
+    let text = '';
+    socket.on('data', (chunk: Buffer) => {
+        text += chunk;
+    });
+    return { come: () => text.split('HTTP/1.1 200').length - 1 === count };
+}
 
 function promiseOf<T>(): { readonly promise: Promise<T>; resolve(value: T): void } {
     let resolve = (_: T): void => {};

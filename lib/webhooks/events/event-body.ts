@@ -24,6 +24,25 @@ export function eventBody(kind: EventKind, body: unknown, maxBytes: number = Num
     return text;
 }
 
+/** From this length on a body is large: each step with it, as to write, store, sign or send it, keeps the process from all else for milliseconds. */
+const LARGE_BODY = 65_536;
+
+/** A step with a mebibyte takes 5 to 10 ms. The rest after it is a few times as long. */
+const LENGTH_PER_MILLISECOND = 50_000;
+
+/** Whether a body is one after which to rest. */
+export function isLarge({ length }: string): boolean {
+    return length >= LARGE_BODY;
+}
+
+/**
+ * Milliseconds to rest between two steps with a body, so that others get through; 0 for one that is not large. Without a rest the steps follow
+ * each other closely, and an event that comes meanwhile is held up by all of them.
+ */
+export function restAfter(body: string): number {
+    return isLarge(body) ? Math.ceil(body.length / LENGTH_PER_MILLISECOND) : 0;
+}
+
 /** How deep a body may be nested. Low enough that code which parses the body again, deeper in its own stack, does not overflow. */
 const MAX_DEPTH = 1000;
 

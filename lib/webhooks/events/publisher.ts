@@ -11,7 +11,7 @@ import { noteMade } from '../messages/formatted-message.ts';
 import type { MessageCache } from '../sending/message-cache.ts';
 import { RULE_SETS, type RuleSet } from '../setting-values.ts';
 import type { WebhooksContext } from '../webhooks-context.ts';
-import { eventBody } from './event-body.ts';
+import { eventBody, isLarge, restAfter } from './event-body.ts';
 import type { EventBody } from './event-body-types.ts';
 import type { EventKind, EventKinds } from './event-kinds.ts';
 import type { UnroutedEvent } from './event-routing.ts';
@@ -96,6 +96,9 @@ const MAX_BYTES = 16 * 1024 * 1024;
 /** Maximum number of events, each published by a call of its own, that share one statement. Those of one `publishAll` always share one. */
 const BATCH = 100;
 
+/** The same of events with large bodies. */
+const LARGE_BATCH = 4;
+
 const ownerAndKeysSchema: Joi.ObjectSchema<{ owner?: string; idempotencyKey?: string; orderKey?: string }> = Joi.object({
     owner: ownerSchema,
     idempotencyKey: Joi.string().max(200),
@@ -104,12 +107,14 @@ const ownerAndKeysSchema: Joi.ObjectSchema<{ owner?: string; idempotencyKey?: st
 
 /** Publishes events of the known kinds ({@link EventKinds}) into a store. */
 export function publisher(context: WebhooksContext): Publisher {
-    const { kinds, deliveries, maxBodyBytes, newId, dispatcher, session, reservations, messageCache, routing } = context;
+    const { kinds, deliveries, maxBodyBytes, newId, dispatcher, session, reservations, messageCache, routing, sleep } = context;
     const published = publishing(context);
     const traced = tracedBy(context);
     const limit = acceptanceLimit(dispatcher);
     const acceptTogether = (events: readonly UnroutedEvent[]) => routing.route(events, accept);
     const acceptBatched = batched<UnroutedEvent, Acceptance>(acceptTogether, BATCH, ACCEPTANCES_AT_ONCE);
+    // Nor are small events to wait for a statement with large bodies.
+    const acceptLarge = batched<UnroutedEvent, Acceptance>(acceptTogether, LARGE_BATCH);
     // Events with order keys have statements of their own: they may wait for others with the same keys, and must not keep other events waiting.
     const acceptOrdered = batched<UnroutedEvent, Acceptance>(acceptTogether, BATCH, ACCEPTANCES_AT_ONCE);
 
@@ -160,7 +165,8 @@ export function publisher(context: WebhooksContext): Publisher {
     function acceptOne(tx: Executor | undefined, event: UnroutedEvent): Promise<Acceptance> {
         // A refused key must not make other events of the statement fail.
         const shared = tx === undefined && event.idempotency === undefined;
-        const together = event.orderKey === undefined ? acceptBatched : acceptOrdered;
+        const acceptAlike = isLarge(event.body) ? acceptLarge : acceptBatched;
+        const together = event.orderKey === undefined ? acceptAlike : acceptOrdered;
         return shared ? together(event) : acceptIn(tx, [event]).then(([acceptance]) => acceptance as Acceptance);
     }
 
@@ -168,6 +174,10 @@ export function publisher(context: WebhooksContext): Publisher {
         async publish(kind, body, { tx, ...options } = {}) {
             const event = unrouted(kind, body, options);
             assertJoinable(tx);
+            const rest = restBefore(tx, [event]);
+            if (rest > 0) {
+                await sleep(rest);
+            }
             const [accepted] = await traced([event], async ([one]) => [await acceptOne(tx, one as UnroutedEvent)]);
             return published(event, accepted as Acceptance, tx !== undefined);
         },
@@ -180,10 +190,19 @@ export function publisher(context: WebhooksContext): Publisher {
             assertJoinable(tx);
             const all = events.map(({ kind, body, ...options }, index) => atIndex(index, () => unrouted(kind, body, options)));
             assertTogether(all);
+            const rest = restBefore(tx, all);
+            if (rest > 0) {
+                await sleep(rest);
+            }
             const accepted = all.length === 0 ? [] : await traced(all, (events) => acceptIn(tx, events));
             return accepted.map((one, index) => published(all[index] as UnroutedEvent, one, tx !== undefined));
         },
     };
+}
+
+/** Milliseconds to rest before events are stored; none in a transaction of the application, in which others may wait for its locks. */
+function restBefore(tx: Executor | undefined, events: readonly UnroutedEvent[]): number {
+    return tx === undefined ? events.reduce((sum, { body }) => sum + restAfter(body), 0) : 0;
 }
 
 /** The exporters whose deliveries were left to dispatch; true where the store does not say whose. */

@@ -3,6 +3,7 @@ import { type KeyRing, rememberingRing } from '../../keys/key-ring.ts';
 import type { Claim, ClaimRequest, RecordedOutcome } from '../deliveries/delivery-store.ts';
 import type { DeliveryJob, QueueWorker } from '../dispatching/delivery-queue.ts';
 import type { Reservation } from '../dispatching/reservations.ts';
+import { restAfter } from '../events/event-body.ts';
 import { unsealAuthentication } from '../exporters/authentication.ts';
 import type { StoredExporter } from '../exporters/exporter.ts';
 import { knownUrl, unsealUrl } from '../exporters/sealed-url.ts';
@@ -121,6 +122,10 @@ export function deliveryWorker(context: WebhooksContext): (collector: string, co
     /** @param begunAt When the attempt begins, if it is under a reservation; else null. */
     async function send(claim: Claim, begunAt: Date | null): Promise<void> {
         try {
+            const rest = restAfter(claim.event.body);
+            if (rest > 0) {
+                await context.sleep(rest);
+            }
             const keyRing = rememberingRingFor(claim.exporter);
             const outcome = await attempted(claim, keyRing, context);
             pace.ended(claim.exporter.id, outcome.code);

@@ -55,7 +55,8 @@ export async function startMetrics(
             import('./output/errors.ts'),
         ]);
     const metrics = await webhookMetrics({ ...options, processMetrics: true });
-    const server = hapiServer({ host, port, debug: false });
+    const security = { hsts: false, noSniff: true, xframe: 'deny', xss: false, noOpen: false } as const;
+    const server = hapiServer({ host, port, debug: false, routes: { security } });
     protect(server.listener, { maxConnections: MAX_CONNECTIONS });
     server.route([metricsRoute(metrics, '/metrics', false), ...healthRoutes(async () => (await options.source()?.readiness()) ?? UNREADY)]);
     try {

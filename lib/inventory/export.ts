@@ -33,7 +33,7 @@ export const exportQuerySchema: Joi.ObjectSchema<ExportQuery> = Joi.object<Expor
         .valid(...EXPORT_FORMATS)
         .required()
         .description('`jsonl` can be imported again with notes and vulnerabilities, `nmap-xml` without; `csv` has a line for each service'),
-});
+}).required();
 
 /** An export under way. */
 export interface Export {
@@ -62,7 +62,7 @@ export async function exportWorkspace(
     query: ExportQuery,
     { clock = systemClock, ...options }: ExportOptions = {},
 ): Promise<Export> {
-    const { workspace, format } = checked(exportQuerySchema, query);
+    const { workspace, format } = checked(exportQuerySchema, query, { subject: 'Export' });
     const { id } = await workspaceNamed(inventory, workspace);
     const { type, findings, text } = FORMS[format];
     return { type, text: pieces(text(wholeHosts(inventory, id, { ...options, findings }), clock)) };

@@ -13,7 +13,7 @@ const licenseSchema = Joi.object<License, true>({
     holder: nameSchema.trim().required(),
     notBefore: Joi.date().min(new Date(0)).required(),
     expires: Joi.date().greater(Joi.ref('notBefore')).required(),
-});
+}).required();
 
 /** A new Ed25519 key pair to sign licences with. Keep the private key where no server of a customer sees it. */
 export function newLicenseKeyPair(): LicenseKeyPair {

@@ -1,4 +1,6 @@
+import Joi from 'joi';
 import { batchesOf } from '../batched.ts';
+import { checked, objectWith } from '../schema-validation.ts';
 import type { RecordProblem } from './check-record.ts';
 import type { MendKind } from './mend-record.ts';
 import type { RecordLine } from './read-records.ts';
@@ -8,6 +10,11 @@ import type { AddedRecord, AddRecordsOptions, RecordStore } from './store.ts';
 export interface ImportRecordsOptions extends AddRecordsOptions {
     readonly store: RecordStore;
 }
+
+const optionsSchema = Joi.object<ImportRecordsOptions>({
+    store: objectWith<RecordStore>('add').required(),
+    enrich: Joi.any(),
+}).required();
 
 /** What became of a line. */
 export type ImportedLine = Pick<RecordLine, 'line' | 'byteOffset'> &
@@ -20,9 +27,16 @@ export type ImportedLine = Pick<RecordLine, 'line' | 'byteOffset'> &
  * Stores the records of good lines as they come. A batch comes out when its records are stored; the next lines are read meanwhile.
  * Memory does not depend on the number of lines.
  *
- * @throws What the store or the source throws. What came out before stays stored, and is not new when it is imported again.
+ * @throws ScanwireError `MISCONFIGURED` that names the option; what the store or the source throws. What came out before stays stored, and is not new when it is imported again.
  */
-export async function* importRecords(
+export function importRecords(
+    lines: AsyncIterable<RecordLine>,
+    options: ImportRecordsOptions,
+): AsyncGenerator<readonly ImportedLine[], void, undefined> {
+    return imported(lines, checked(optionsSchema, options, { subject: 'importRecords options', code: 'MISCONFIGURED' }));
+}
+
+async function* imported(
     lines: AsyncIterable<RecordLine>,
     { store, enrich }: ImportRecordsOptions,
 ): AsyncGenerator<readonly ImportedLine[], void, undefined> {

@@ -82,8 +82,11 @@ function instanceOf(exporter: Server['plugins']['webhook-exporter'], name: strin
     }
 }
 
-/** `GET path`: what a scrape gets. */
-export function metricsRoute({ text }: WebhookMetrics, path: string, auth: false | RouteOptionsAccess): ServerRoute {
+const metricsSchema = objectWith<WebhookMetrics>('text').required();
+
+/** `GET path`: what a scrape gets. @throws ScanwireError `MISCONFIGURED` without metrics. */
+export function metricsRoute(metrics: WebhookMetrics, path: string, auth: false | RouteOptionsAccess): ServerRoute {
+    const { text } = checked(metricsSchema, metrics, { subject: 'metricsRoute metrics', code: 'MISCONFIGURED' });
     return {
         method: 'GET',
         path,

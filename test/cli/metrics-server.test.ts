@@ -26,6 +26,8 @@ t.test('serves health and metrics, also while there is nothing to measure', asyn
     };
     t.strictSame(await get('/health/live'), { status: 200, text: '{"status":"ok"}' });
     t.strictSame(await get('/health/ready'), { status: 503, text: '{"status":"unavailable"}' });
+    const nowhere = await fetch(`${server.uri}/nowhere`);
+    t.strictSame([nowhere.status, nowhere.headers.get('x-content-type-options')], [404, 'nosniff']);
     t.match(await get('/metrics'), { status: 200, text: /scanwire_ready\{part="process"\} 0\n/ });
     ready = true;
     t.strictSame(await get('/health/ready'), { status: 200, text: '{"status":"ok"}' });

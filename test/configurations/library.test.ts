@@ -16,14 +16,15 @@ import {
 } from '../../adapters/postgres/index.ts';
 import { openScanDatabase } from '../../adapters/scan-database/index.ts';
 import { auditTrail } from '../../lib/audit/audit-trail.ts';
-import { readOnlyInventory } from '../../lib/inventory/index.ts';
+import { exportWorkspace, readOnlyInventory } from '../../lib/inventory/index.ts';
 import { apiKeys } from '../../lib/keys/api-keys.ts';
 import { keyRing } from '../../lib/keys/key-ring.ts';
 import { issueLicense, newLicenseKeyPair, signedLicense } from '../../lib/license/index.ts';
 import { protect } from '../../lib/protect/index.ts';
-import { captureRecord, captureRecords, capturer, readRecords, recordSource } from '../../lib/records/index.ts';
+import { captureRecord, captureRecords, capturer, importRecords, readRecords, recordSource } from '../../lib/records/index.ts';
 import { replayCache, verify } from '../../lib/verify/index.ts';
 import { egressGuard, httpSender, webhookMetrics, webhooks } from '../../lib/webhooks/index.ts';
+import { metricsRoute } from '../../plugins/metrics/index.ts';
 import { HUSH, refusesAll, untyped, type Wrong, wrong } from './refusal.ts';
 
 /* What somebody can get wrong at the functions of the package: each is refused where it is given, not by the first query. */
@@ -235,6 +236,15 @@ const SENDING: readonly Wrong[] = [
         ['dnsTimeout', /must be less than or equal to timeout/, { dnsTimeout: 9000, timeout: 8000 }],
         ['maxBytes', /must be less than or equal to/, { maxBytes: 1e12 }],
         ['userAgent', /must/, { userAgent: 'a\r\nb' }],
+    ]),
+    wrong('issueLicense', 'Licence', /is required/, () => untyped(issueLicense)()),
+    wrong('exportWorkspace', 'Export', /is required/, () => untyped(exportWorkspace)(memoryInventory())),
+    wrong('metricsRoute', 'metricsRoute metrics', /is required/, () => untyped(metricsRoute)()),
+    ...tableOf('importRecords', (options: unknown) => untyped(importRecords)([], options), {}, [
+        ['importRecords options', /is required/, undefined],
+        ['store', /is required/, {}],
+        ['store', /must have the function add/, { store: {} }],
+        ['store', /must be of type object/, { store: [] }],
     ]),
     wrong('captureRecord', 'guard', /is required/, () => untyped(captureRecord)('https://127.0.0.1/')),
     wrong('captureRecords', 'guard', /is required/, () => untyped(captureRecords)([]).next()),

@@ -86,7 +86,7 @@ const metricsSchema = objectWith<WebhookMetrics>('text').required();
 
 /** `GET path`: what a scrape gets. @throws ScanwireError `MISCONFIGURED` without metrics. */
 export function metricsRoute(metrics: WebhookMetrics, path: string, auth: false | RouteOptionsAccess): ServerRoute {
-    const { text } = checked(metricsSchema, metrics, { subject: 'metricsRoute metrics', code: 'MISCONFIGURED' });
+    const { text } = checked(metricsSchema, metrics, { subject: 'Metrics', code: 'MISCONFIGURED' });
     return {
         method: 'GET',
         path,

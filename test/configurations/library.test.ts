@@ -239,7 +239,7 @@ const SENDING: readonly Wrong[] = [
     ]),
     wrong('issueLicense', 'Licence', /is required/, () => untyped(issueLicense)()),
     wrong('exportWorkspace', 'Export', /is required/, () => untyped(exportWorkspace)(memoryInventory())),
-    wrong('metricsRoute', 'metricsRoute metrics', /is required/, () => untyped(metricsRoute)()),
+    wrong('metricsRoute', 'Metrics', /is required/, () => untyped(metricsRoute)()),
     ...tableOf('importRecords', (options: unknown) => untyped(importRecords)([], options), {}, [
         ['importRecords options', /is required/, undefined],
         ['store', /is required/, {}],

@@ -24,6 +24,8 @@ import { percentilesOf } from './steady.ts';
  */
 const CONNECTIONS = 5_000;
 const KEYS_PER_SECOND = 5_000;
+/** How many keys that are none are sent in turn. */
+const WRONG_KEYS = 500;
 const SECONDS = 60;
 /** After the strangers have done their worst, in seconds; no limit of a connection is longer than half of it. */
 const LATER = 60;
@@ -40,6 +42,7 @@ const UNDER: Readonly<Record<string, Figure>> = {
     failed: { label: 'shows that failed', bar: '0' },
     memoryMiB: { label: 'memory over idle, MiB', bar: '≤ 100' },
     sockets: { label: 'sockets a minute later, more than before', bar: '0' },
+    sentPerSecond: { label: 'wrong keys sent a second' },
     perSecond: { label: 'wrong keys answered a second' },
 };
 
@@ -101,13 +104,16 @@ async function surrounded({ bench }: Checkout, server: ServedHosts, { kind, coun
     await writeFile(`/proc/${server.pid}/clear_refs`, '5');
 
     const command = [join(bench, 'contenders', 'strangers.js'), kind, port, String(count), String(SECONDS * scale)];
-    const env = { ...process.env, WRONG_KEY: newApiKey() };
+    const env = { ...process.env, WRONG_KEYS: Array.from({ length: WRONG_KEYS }, newApiKey).join(',') };
     const strangers = spawn(process.execPath, command, { env, stdio: ['ignore', 'pipe', 'inherit'] });
     try {
         const lines = createInterface(strangers.stdout)[Symbol.asyncIterator]();
         await lines.next();
         const meanwhile = await shows(server.host, RATE, asked);
-        const { perSecond } = JSON.parse((await lines.next()).value as string) as { perSecond: number };
+        const { perSecond, sentPerSecond } = JSON.parse((await lines.next()).value as string) as Record<
+            'perSecond' | 'sentPerSecond',
+            number
+        >;
         const peak = await memoryMiB(server.pid, 'VmHWM');
         await sleep(LATER * 1000 * Math.min(1, Math.max(scale, 0.6)));
         const later = await socketsOf(server.pid);
@@ -122,7 +128,7 @@ async function surrounded({ bench }: Checkout, server: ServedHosts, { kind, coun
             failed: meanwhile.failed,
             memoryMiB: peak - idle,
             sockets: later - sockets,
-            ...(kind === 'keys' && { perSecond }),
+            ...(kind === 'keys' && { perSecond, sentPerSecond }),
         };
     } finally {
         await ended(strangers, 'SIGKILL');

@@ -3,8 +3,8 @@ import { connect as connectTls, type TLSSocket } from 'node:tls';
 
 /*
  * Strangers without a key, for so many seconds: `silent` and `slow` keep so many connections to a port of 127.0.0.1 open and make a new
- * one for each that is closed; `keys` sends so many requests with wrong keys a second. Prints a line when they are all there, and
- * another when the time is over. What is open then stays so until the process is ended, and nothing is made again.
+ * one for each that is closed; `keys` sends so many requests with wrong keys a second, on further connections where those that there are take
+ * no more, and gives up the oldest of many. Prints a line when they are all there, and another when the time is over. What is open then stays so until the process is ended, and nothing is made again.
  */
 const [kind = '', port = 0, count = 0, seconds = 0] = process.argv.slice(2).map((text) => (/^\d/.test(text) ? Number(text) : text)) as [
     string,
@@ -55,13 +55,23 @@ function slow(): void {
     });
 }
 
-const CONNECTIONS = 40;
+/** To begin with, at most, and how many are given up at once to make others in their place. */
+const [CONNECTIONS, MOST_CONNECTIONS, GIVEN_UP] = [40, 600, 20];
+/** Further connections of a tick. */
+const OPENED_IN_FLOOD = 10;
 /** Fewer than the server takes of a connection before it ends it. */
 const UNANSWERED = 24;
 const lanes: { readonly socket: Socket; pending: number }[] = [];
 
-/** Well-formed, so that it has to be looked for. */
-const WRONG_KEY = process.env.WRONG_KEY ?? '';
+/** Well-formed, so that they have to be looked for. */
+const WRONG_KEYS = (process.env.WRONG_KEYS ?? '').split(',');
+let sent = 0;
+
+/** With another key than the one before. */
+function wrongRequest(): string {
+    sent += 1;
+    return `GET /rest_api/v2/workspaces HTTP/1.1\r\nHost: a\r\ntoken: ${WRONG_KEYS[sent % WRONG_KEYS.length]}\r\n\r\n`;
+}
 
 function lane(): void {
     const socket = tls();
@@ -84,9 +94,19 @@ function askWithWrongKeys(): void {
     for (const one of lanes) {
         const requests = Math.min(Math.ceil(owed / lanes.length), UNANSWERED - one.pending, Math.floor(owed));
         if (requests > 0 && !one.socket.destroyed) {
-            one.socket.write(`GET /rest_api/v2/workspaces HTTP/1.1\r\nHost: a\r\ntoken: ${WRONG_KEY}\r\n\r\n`.repeat(requests));
+            one.socket.write(Array.from({ length: requests }, wrongRequest).join(''));
             one.pending += requests;
             owed -= requests;
+        }
+    }
+
+    // None takes any more.
+    if (owed > 2 * UNANSWERED) {
+        for (const { socket } of lanes.length >= MOST_CONNECTIONS ? lanes.slice(0, GIVEN_UP) : []) {
+            socket.destroy();
+        }
+        for (let made = 0; made < Math.min(OPENED_IN_FLOOD, Math.ceil(owed / UNANSWERED)) && lanes.length < MOST_CONNECTIONS; made += 1) {
+            lane();
         }
     }
 }
@@ -111,7 +131,9 @@ const timer = setInterval(() => {
     }
     if (readyAt > 0 && now - readyAt > seconds * 1000) {
         clearInterval(timer);
-        process.stdout.write(`${JSON.stringify({ open: open.size, closed, perSecond: answered / seconds })}\n`);
+        process.stdout.write(
+            `${JSON.stringify({ open: open.size, closed, perSecond: answered / seconds, sentPerSecond: sent / seconds })}\n`,
+        );
     }
 }, TICK);
 // Ended by whoever started it; by itself if that is forgotten.

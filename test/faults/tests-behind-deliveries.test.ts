@@ -59,9 +59,8 @@ t.test('nor where there is one place only', async (t) => {
 
 t.test('nor for the memory that bodies have', async (t) => {
     const { deployment, process, ids } = await slow(t, 1, { window: 400 });
-    await Promise.all(
-        Array.from({ length: 100 }, () => process.publish('idr_investigation_created', { ...INVESTIGATION, title: 't'.repeat(1_000_000) })),
-    );
+    const large = { ...INVESTIGATION, title: 't'.repeat(1_000_000) };
+    await deployment.finish(Promise.all(Array.from({ length: 100 }, () => process.publish('idr_investigation_created', large))));
     await deployment.advance(1_000);
     t.ok(deployment.posts.length < 100, 'some bodies wait for memory');
     await testsSoon(t, deployment, process, ids[0] as string, 'of the exporter whose bodies have it');

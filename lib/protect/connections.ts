@@ -240,7 +240,12 @@ class Connections {
                 ending.push(connection);
             }
         }
-        this.#endInTurns(ending.map((connection) => ({ connection, isWaiting: this.#waiting.has(connection) })));
+        this.#endInTurns(
+            ending.map((connection) => {
+                // A body that is too slow, behind its answer too, would be given another window when it is asked again.
+                return { connection, isWaiting: connection.receiving === null && this.#waiting.has(connection) };
+            }),
+        );
     }
 
     /** Those that come meanwhile wait for the next round: a round that went on to them would never end while as many come as are looked at. */

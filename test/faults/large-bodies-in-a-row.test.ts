@@ -85,6 +85,14 @@ t.test('a large body leaves the process to others before it is stored, and befor
     t.equal(got[1], LARGE + '{"text":""}'.length);
 });
 
+t.test('events with an order key are stored in the order of their calls, however large', async (t) => {
+    const { exporter, rests, accepted } = await sending(t);
+    await Promise.all([exporter.publish('text', textOf(LARGE), { orderKey: 'a' }), exporter.publish('text', textOf(1), { orderKey: 'a' })]);
+    t.equal(await accepted(), 2);
+    await until(() => rests.length === 1);
+    rests[0]?.end();
+});
+
 t.test('many that are published together rest as long as their large bodies take', async (t) => {
     const { exporter, rests, accepted } = await sending(t);
     const events = [textOf(LARGE), textOf(10), textOf(LARGE)].map((body) => ({ kind: 'text', body }));

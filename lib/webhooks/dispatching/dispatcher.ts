@@ -244,10 +244,10 @@ function handingOut(context: DispatcherContext, left: LeftDeliveries): HandingOu
                 throw error;
             });
         }
-        // Last: the store may refuse it, and no job is to wait for the sweep because of that.
+        // The store may refuse it: then the sweep finds them again, and no job is to wait for that.
         const unsendable = handedOut.filter((one) => !isSendable(one));
         if (unsendable.length > 0) {
-            await fromStore(endUnsendable(unsendable, context));
+            await fromStore(endUnsendable(unsendable, context)).catch(onError);
         }
     }
 

@@ -29,6 +29,7 @@ const LARGE_BODY = 65_536;
 
 /** A step with a mebibyte takes 5 to 10 ms. The rest after it is a few times as long. */
 const LENGTH_PER_MILLISECOND = 50_000;
+const LONGEST_REST = 50;
 
 /** Whether a body is one after which to rest. */
 export function isLarge({ length }: string): boolean {
@@ -40,7 +41,7 @@ export function isLarge({ length }: string): boolean {
  * each other closely, and an event that comes meanwhile is held up by all of them.
  */
 export function restAfter(body: string): number {
-    return isLarge(body) ? Math.ceil(body.length / LENGTH_PER_MILLISECOND) : 0;
+    return isLarge(body) ? Math.min(Math.ceil(body.length / LENGTH_PER_MILLISECOND), LONGEST_REST) : 0;
 }
 
 /** How deep a body may be nested. Low enough that code which parses the body again, deeper in its own stack, does not overflow. */

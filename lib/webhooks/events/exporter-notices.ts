@@ -185,8 +185,10 @@ async function publishNotice(notice: ExporterNotice, mayLeave: boolean, context:
         return 'left';
     }
 
-    const removed = await context.exporters.forgetNotices?.([notice.id]);
-    if (removed?.includes(notice.id)) {
+    const { exporters } = context;
+    // A store of another maker that does not say what it has removed has removed it.
+    const removed = exporters.forgetNotices === undefined ? [] : ((await exporters.forgetNotices([notice.id])) ?? [notice.id]);
+    if (removed.includes(notice.id)) {
         if (event instanceof ScanwireError) {
             context.onError(event);
         }

@@ -174,7 +174,8 @@ export function publisher(context: WebhooksContext): Publisher {
         async publish(kind, body, { tx, ...options } = {}) {
             const event = unrouted(kind, body, options);
             assertJoinable(tx);
-            const rest = restBefore(tx, [event]);
+            // Events with an order key keep the order of their calls.
+            const rest = event.orderKey === undefined ? restBefore(tx, [event]) : 0;
             if (rest > 0) {
                 await sleep(rest);
             }

@@ -122,7 +122,7 @@ export function deliveryWorker(context: WebhooksContext): (collector: string, co
     /** @param begunAt When the attempt begins, if it is under a reservation; else null. */
     async function send(claim: Claim, begunAt: Date | null): Promise<void> {
         try {
-            const rest = restAfter(claim.event.body);
+            const rest = restAfter(claim.message?.body ?? claim.event.body);
             if (rest > 0) {
                 await context.sleep(rest);
             }

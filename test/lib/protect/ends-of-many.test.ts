@@ -122,6 +122,18 @@ t.test('ends at once what keeps something of ours', async (t) => {
     t.equal(ended.length, MANY);
 });
 
+t.test('ends what is slow with a body that was answered before it came', async (t) => {
+    const { connect, ended, pass, look } = await server(t, { bodyTimeout: 1000, idleTimeout: 100_000, headTimeout: 100_000 });
+    for (const socket of await connect(40)) {
+        const answer = once(socket, 'data');
+        socket.write('POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000\r\n\r\n');
+        await answer;
+    }
+    pass(1000);
+    await look(2 * ROUND);
+    t.equal(ended.length, 40);
+});
+
 t.test('spares nobody who stands in the way of others of the address', async (t) => {
     const { connect, ended, pass, look } = await server(t, { maxPerAddress: 60 });
     const others = ['127.0.0.2', '127.0.0.3', '127.0.0.4', '127.0.0.5', '127.0.0.6'];

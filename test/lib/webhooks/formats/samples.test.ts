@@ -1,5 +1,6 @@
 /* What goes out beside what makers of receivers show. Sources and dates of the samples are in `fixtures/receivers/README.md`. */
 import { readFileSync } from 'node:fs';
+import { CloudEvent } from 'cloudevents';
 import t from 'tap';
 import { withFormatSecret } from '../../../../lib/webhooks/formats/format-secret.ts';
 import { fixture } from '../../../support/served.ts';
@@ -36,24 +37,39 @@ function fieldsOf(value: unknown, place = ''): readonly string[] {
     });
 }
 
+/** What a message breaks of the rules, or of those of the public SDK. */
+function broken(rules: Parameters<typeof brokenRules>[0] | 'cloudevents', message: unknown): readonly string[] {
+    if (rules !== 'cloudevents') {
+        return brokenRules(rules, message);
+    }
+
+    try {
+        new CloudEvent(message as object, true);
+        return [];
+    } catch (error) {
+        return [(error as Error).message];
+    }
+}
+
 for (const [format, rules] of [
     ['slack', SLACK_RULES],
     ['teams', TEAMS_RULES],
     ['pagerduty', PAGERDUTY_RULES],
     ['splunk-hec', SPLUNK_RULES],
     ['sentinel', SENTINEL_RULES],
-    ['cloudevents', null],
+    ['cloudevents', 'cloudevents'],
 ] as const) {
     t.test(`${format}: the rules take the samples, and what goes out is nothing else`, (t) => {
         const samples = samplesOf(format);
         for (const [index, sample] of samples.entries()) {
-            t.strictSame(rules === null ? [] : brokenRules(rules, sample), [], `sample ${index}`);
+            t.strictSame(broken(rules, sample), [], `sample ${index}`);
         }
 
         const known = new Set(samples.flatMap((sample) => fieldsOf(sample)));
+        t.notSame(broken(rules, [{ Title: 1 }]), [], 'and not everything');
         for (const event of events) {
             const message: unknown = JSON.parse(Buffer.from(withFormatSecret(made(format, event).body, 'R'.repeat(32))).toString());
-            t.strictSame(rules === null ? [] : brokenRules(rules, message), [], event.kind);
+            t.strictSame(broken(rules, message), [], event.kind);
             // the columns are those of a table that is made for them
             const fields = format === 'sentinel' ? [] : fieldsOf(message);
             t.strictSame(

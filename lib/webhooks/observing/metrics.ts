@@ -161,11 +161,22 @@ function heardBy(client: Client, registry: Prometheus.Registry, perExporter: boo
  */
 const CERTIFICATES_FOR = 24 * 60 * 60_000;
 
+/** Issuers that are told apart. A receiver chooses what its certificate says, so that there could be as many as receivers. */
+const MAX_ISSUERS = 20;
+
+interface SeenCertificate {
+    readonly issuer: string;
+    /** In seconds since 1970. */
+    readonly end: number;
+    /** When it was seen. */
+    readonly at: number;
+}
+
 /** When the certificates end that receivers have presented to this process. */
 function certificateGauge(client: Client, registry: Prometheus.Registry, options: MetricsOptions): (event: WebhookEvent) => void {
     const { perExporter = false, monotonic = () => performance.now() } = options;
-    /** By exporter: the end in seconds since 1970, and when it was seen. */
-    const seen = new Map<string, { readonly end: number; readonly at: number }>();
+    /** By exporter. */
+    const seen = new Map<string, SeenCertificate>();
 
     function forget(): void {
         for (const [exporterId, { at }] of seen) {
@@ -177,29 +188,40 @@ function certificateGauge(client: Client, registry: Prometheus.Registry, options
 
     const gauge: Prometheus.Gauge = new client.Gauge({
         name: 'scanwire_receiver_certificate_expiry_timestamp_seconds',
-        help: 'The earliest end of a certificate, among the receivers that this process has connected to within a day, in seconds since 1970',
-        labelNames: perExporter ? ['exporter'] : [],
+        help: 'The earliest end of a certificate of each issuer, among the receivers that this process has connected to within a day, in seconds since 1970',
+        labelNames: perExporter ? ['issuer', 'exporter'] : ['issuer'],
         registers: [registry],
         collect() {
             forget();
             gauge.reset();
             if (perExporter) {
-                for (const [exporter, { end }] of seen) {
-                    gauge.set({ exporter }, end);
+                for (const [exporter, { issuer, end }] of seen) {
+                    gauge.set({ issuer, exporter }, end);
                 }
             } else {
-                const ends = [...seen.values()].map(({ end }) => end);
-                // Without labels, a gauge that was reset is 0.
-                gauge.set(ends.length === 0 ? Number.NaN : Math.min(...ends));
+                for (const [issuer, end] of earliestEnds([...seen.values()])) {
+                    gauge.set({ issuer }, end);
+                }
             }
         },
     });
 
     return (event) => {
         if ('deliveryId' in event && event.certificate !== undefined) {
-            seen.set(event.exporterId, { end: Date.parse(event.certificate.expiresAt) / 1000, at: monotonic() });
+            const { issuer, expiresAt } = event.certificate;
+            seen.set(event.exporterId, { issuer, end: Date.parse(expiresAt) / 1000, at: monotonic() });
         }
     };
+}
+
+/** The earliest end by issuer, earliest first; `other` stands for all issuers beyond so many. */
+function earliestEnds(certificates: readonly SeenCertificate[]): ReadonlyMap<string, number> {
+    const ends = new Map<string, number>();
+    for (const { issuer, end } of certificates.toSorted((a, b) => a.end - b.end)) {
+        const label = ends.has(issuer) || ends.size < MAX_ISSUERS ? issuer : 'other';
+        ends.set(label, ends.get(label) ?? end);
+    }
+    return ends;
 }
 
 /** What is counted in the store at each scrape, once for all gauges of it. Without an answer of the store they are absent, and the scrape goes on. */

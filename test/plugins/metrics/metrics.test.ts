@@ -108,7 +108,15 @@ t.test('has no label whose values grow with exporters, receivers or owners, of w
     const scrape = (await text()).text;
     const labels = [...scrape.matchAll(/[{,](\w+)="([^"]*)"/g)];
     t.match(scrape, /^scanwire_deliveries_ended_total\{state="exhausted"\} 1$/m);
-    t.strictSame([...new Set(labels.map(([, name]) => name))].toSorted(), ['collector', 'kind', 'le', 'outcome', 'part', 'state']);
+    t.strictSame([...new Set(labels.map(([, name]) => name))].toSorted(), [
+        'collector',
+        'issuer',
+        'kind',
+        'le',
+        'outcome',
+        'part',
+        'state',
+    ]);
     t.notMatch(scrape, /the exporter|the owner|of the receiver|its reason/);
 });
 
@@ -160,11 +168,15 @@ t.test('says when the first of the certificates of receivers ends', async (t) =>
     const name = 'scanwire_receiver_certificate_expiry_timestamp_seconds';
     const server = await measured(t);
     const { exporters } = server.plugins['webhook-exporter'];
-    t.match(await scraped(server), { [name]: Number.NaN }, 'none yet');
+    const certificates = async () => Object.entries(await scraped(server)).filter(([series]) => series.startsWith(name));
+    t.strictSame(await certificates(), [], 'none yet');
     const url = `https://127.0.0.1:${(receiver.address() as AddressInfo).port}/`;
     const { exporter } = await exporters.create({ url, trust: 'all' });
     await exporters.start(exporter.id);
-    await until(async () => (await scraped(server))[name] === Date.parse(end) / 1000);
+    await until(async () => (await certificates()).length > 0);
+    const [[series = '', shown] = []] = await certificates();
+    t.match(series, /\{issuer="CN=[^"]+"\}$/);
+    t.equal(shown, Date.parse(end) / 1000);
 });
 
 t.test('forgets the certificate of a receiver that this process has not connected to for a day', async (t) => {
@@ -178,7 +190,7 @@ t.test('forgets the certificate of a receiver that this process has not connecte
         return { hear, shown };
     };
     const [all, each] = await Promise.all([gauges(false), gauges(true)]);
-    t.strictSame([await all.shown(), await each.shown()], [[' Nan'], []]);
+    t.strictSame([await all.shown(), await each.shown()], [[], []]);
     for (const { hear } of [all, each]) {
         now = 0;
         hear(seen('a', '2027-01-01T00:00:00.000Z'));
@@ -186,11 +198,25 @@ t.test('forgets the certificate of a receiver that this process has not connecte
         now = DAY;
         hear(seen('b', '2029-01-01T00:00:00.000Z'));
     }
-    t.strictSame(await all.shown(), [' 1830297600'], 'the renewed one of a');
-    t.strictSame(await each.shown(), ['{exporter="a"} 1830297600', '{exporter="b"} 1861920000']);
+    t.strictSame(await all.shown(), ['{issuer="CN=x"} 1830297600'], 'the renewed one of a');
+    t.strictSame(await each.shown(), ['{issuer="CN=x",exporter="a"} 1830297600', '{issuer="CN=x",exporter="b"} 1861920000']);
     now = DAY + 1;
-    t.strictSame(await all.shown(), [' 1861920000']);
-    t.strictSame(await each.shown(), ['{exporter="b"} 1861920000']);
+    t.strictSame(await all.shown(), ['{issuer="CN=x"} 1861920000']);
+    t.strictSame(await each.shown(), ['{issuer="CN=x",exporter="b"} 1861920000']);
+});
+
+t.test('tells the issuers of certificates apart, but for those beyond twenty', async (t) => {
+    const { hear, text } = await webhookMetrics({ source: () => null });
+    for (let index = 0; index < 30; index += 1) {
+        const certificate = { issuer: `CN="a"\\${index % 25}`, expiresAt: new Date(Date.UTC(2030, 0, 1 + index)).toISOString() };
+        hear({ type: 'delivery.failed', deliveryId: 'd', exporterId: `e${index}`, duration: 1, certificate } as WebhookEvent);
+    }
+    const shown = [...(await text()).text.matchAll(/^scanwire_receiver_certificate_\w+\{issuer="(.*)"\} (\d+)$/gm)];
+    const endOf = (index: number): string => String(Date.UTC(2030, 0, 1 + index) / 1000);
+    t.strictSame(
+        shown.map(([, issuer, end]) => [issuer, end]),
+        [...Array.from({ length: 20 }, (_, index) => [`CN=\\"a\\"\\\\${index}`, endOf(index)]), ['other', endOf(20)]],
+    );
 });
 
 t.test('docs/metrics.md has every metric', async (t) => {

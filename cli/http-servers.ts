@@ -15,7 +15,7 @@ import type { System } from '../plugins/admin-console/system.ts';
 import { plugin as httpsRecordSchema } from '../plugins/https-record-schema/index.ts';
 import { type McpOptions, plugin as mcp } from '../plugins/mcp/index.ts';
 import { plugin as metasploitData, type WholeInventory } from '../plugins/metasploit-data/index.ts';
-import { type RequestLimit, plugin as restApi } from '../plugins/rest-api-v2/index.ts';
+import { type RequestLimit, type RestApiV2Options, plugin as restApi } from '../plugins/rest-api-v2/index.ts';
 import { plugin as tokenAuth } from '../plugins/token-auth/index.ts';
 import { plugin as webhookExporter } from '../plugins/webhook-exporter/index.ts';
 import { addBackup, type BackedUp } from './backup.ts';
@@ -32,24 +32,27 @@ export const PATIENCE = 3_000;
 
 /** The server of the REST API, with all that is served on its port; it does not listen yet. */
 export async function restServer(
-    { host, port, enrich, drainTimeout, hsts, maxConnections, maxPerAddress, maxRequests, keepFor, vendor, rate, tracing }: ServersOptions,
+    options: ServersOptions,
     { key, cert }: TlsPair,
     parts: Parts,
     demo: Demo | null,
     { undo, inventory }: Pick<DataService, 'undo' | 'inventory'>,
 ): Promise<Server> {
+    const { host, port, enrich, drainTimeout, hsts, maxConnections, maxPerAddress, maxRequests, keepFor, vendor, rate, tracing } = options;
     const { stores, keyRing, license, queue, receivers } = parts;
+    const streams = streamsAsked(options);
     const routes = { security: forBrowsers(hsts) };
     const server = hapiServer({ host, port, tls: { key, cert, ...handshakeOptions() }, debug: false, routes });
     await server.register([
         { plugin: tokenAuth, options: { store: stores.apiKeys, keyRing } },
-        { plugin: metasploitData, options: { store: inventory as WholeInventory, license: license.source } },
+        { plugin: metasploitData, options: { store: inventory as WholeInventory, license: license.source, ...streams } },
         {
             plugin: restApi,
             options: {
                 store: inventory,
                 license: license.source,
-                openapi: docsPage(),
+                openapi: description(options),
+                ...streams,
                 ...(maxRequests !== undefined && { rateLimit: await requestLimit(maxRequests, undo) }),
             },
         },
@@ -114,7 +117,10 @@ export async function startDataService(
     });
     await server.register([
         { plugin: tokenAuth, options: { store: parts.stores.apiKeys, keyRing: parts.keyRing } },
-        { plugin: metasploitData, options: { store: inventory as WholeInventory, license: parts.license.source } },
+        {
+            plugin: metasploitData,
+            options: { store: inventory as WholeInventory, license: parts.license.source, ...streamsAsked(options) },
+        },
     ]);
     protect(server.listener, { maxConnections, maxPerAddress, isLong: () => false });
     reportErrors(server, onError);
@@ -137,9 +143,16 @@ async function requestLimit(requests: number, undo: Undo[]): Promise<RequestLimi
     return { requests, redis };
 }
 
-/** Whoever has installed what shows it gets a page about the API. */
-function docsPage(): { readonly page?: string } {
-    return isInstalled('swagger-ui-dist/package.json') ? { page: '/api-docs' } : {};
+function streamsAsked({ maxStreams }: ServersOptions): { readonly maxStreams?: number } {
+    return maxStreams === undefined ? {} : { maxStreams };
+}
+
+/** The description of the API. Whoever has installed what shows it gets a page about it. */
+function description({ openapi }: ServersOptions): NonNullable<RestApiV2Options['openapi']> {
+    if (openapi === 'off') {
+        return { enabled: false };
+    }
+    return { public: openapi === 'public', ...(isInstalled('swagger-ui-dist/package.json') && { page: '/api-docs' }) };
 }
 
 /** What assistants may read. */

@@ -19,6 +19,10 @@ export interface ServersOptions {
     readonly maxPerAddress?: number;
     /** Of one API key, in a minute. */
     readonly maxRequests?: number;
+    /** Indexes that are streamed at once; 32 when absent. */
+    readonly maxStreams?: number;
+    /** Who gets the description of the API: whoever has a key when absent, anybody, or nobody. */
+    readonly openapi?: 'public' | 'off';
     readonly metasploitPort?: number;
     /** Milliseconds for which deliveries are kept that have ended, null for ever; 30 days when absent. */
     readonly keepFor?: number | null;
@@ -63,6 +67,13 @@ export function define(self: Command): void {
             '--max-requests <n>',
             'requests of one API key to rest_api/v2 in a minute; not limited unless given',
             wholeNumber(1, 1_000_000),
+        )
+        .option('--max-streams <n>', 'indexes that are streamed at once; 32 unless given', wholeNumber(1, 10_000))
+        .addOption(
+            new Option('--openapi <access>', 'description of the API for anybody or nobody; for whoever has a key unless given').choices([
+                'public',
+                'off',
+            ]),
         )
         .option(
             '--scan-database-file <file>',

@@ -1,5 +1,7 @@
+import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { createServer, type IncomingHttpHeaders } from 'node:http';
+import { request } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { dirname, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -7,7 +9,7 @@ import t, { type Test } from 'tap';
 import { until } from '../../adapters/contract/assertions.ts';
 import { openEmbeddedDatabase } from '../../adapters/pglite/index.ts';
 import { ended } from '../support/scanwire.ts';
-import { fixture, json, serveIn, usedDataOf } from '../support/served.ts';
+import { fixture, get, json, serveIn, usedDataOf } from '../support/served.ts';
 
 /** A receiver that keeps the headers of what it gets. */
 async function receiverOf(t: Test) {
@@ -101,4 +103,32 @@ t.test('removes deliveries that ended longer ago than --keep-for', async (t) => 
     await serveIn(t, env, data, '--keep-for', '1d');
     await until(async () => (await listed()).length === 1);
     t.equal((await listed())[0]?.id, kept?.id);
+});
+
+t.test('sends no more indexes at once than --max-streams, and describes the API to whom --openapi says', async (t) => {
+    const data = await usedDataOf(t);
+    const { server, served } = await serveIn(t, {}, data, '--max-streams', '1', '--openapi', 'public');
+    const scan = join(dirname(data), 'hosts.jsonl');
+    const hosts = Array.from({ length: 20_000 }, (_, index) => ({
+        address: `10.0.${index >> 8}.${index & 255}`,
+        comments: 'c'.repeat(500),
+    }));
+    writeFileSync(scan, hosts.map((host) => `${JSON.stringify(host)}\n`).join(''));
+    await json(data, 'import', scan);
+    const { key } = await json<{ key: string }>(data, 'keys', 'create', 'reader');
+    t.equal((await get(served, '/rest_api/v2/openapi.json', '')).status, 200, 'without a key');
+
+    // 20 MB that nobody reads do not fit into what lies between.
+    const ca = readFileSync(served.certificate);
+    const reader = request(`${served.url}/rest_api/v2/workspaces/1/hosts`, { ca, headers: { token: key }, agent: false }).end();
+    const [answer] = await once(reader, 'response');
+    t.equal(answer.statusCode, 200);
+    t.equal((await get(served, '/rest_api/v2/workspaces/1/hosts', key)).status, 503);
+    reader.destroy();
+    t.equal(await ended(server, 'SIGTERM'), 0);
+
+    const closed = await serveIn(t, {}, data, '--openapi', 'off');
+    t.equal((await get(closed.served, '/rest_api/v2/openapi.json', key)).status, 404);
+    t.equal((await get(closed.served, '/api-docs', key)).status, 404);
+    t.equal((await get(closed.served, '/rest_api/v2/workspaces/1/hosts', key)).status, 200);
 });

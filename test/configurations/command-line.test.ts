@@ -24,6 +24,8 @@ const USAGE: readonly Row[] = [
     [`${SERVE} --max-connections 10 --max-per-address 11`, '--max-per-address', /must not exceed --max-connections/],
     [`${SERVE} --max-per-address none`, '--max-per-address', /must be a whole number from 1 to 1000000/],
     [`${SERVE} --max-requests 0`, '--max-requests', /must be a whole number from 1 to 1000000/],
+    [`${SERVE} --max-streams 0`, '--max-streams', /must be a whole number from 1 to 10000/],
+    [`${SERVE} --openapi none`, '--openapi', /Allowed choices are public, off/],
     [`${SERVE} --metasploit-port 0`, '--metasploit-port', /must be a whole number from 1 to 65535/],
     [`${SERVE} --vendor Acme_Corp`, '--vendor', /must be 1 to 40 letters and digits, with single dashes between them/],
     [`${SERVE} --keep-for 3`, '--keep-for', /must be forever, or a span of at least 24 h/],

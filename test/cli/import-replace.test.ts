@@ -78,7 +78,7 @@ t.test('brings a workspace from the scan of one week to that of the next, with a
         code: 0,
         stdout: 'Imported into whole: hosts 1 new, 1 unchanged, 2 gone; services 1 new, 2 unchanged, 3 gone\n',
     });
-    const [first, last] = ['192.0.2.1, alive, 22 open, 80 closed, 443 open', '192.0.2.4, alive, 22 open'];
-    t.strictSame(await held('kept'), [first, '192.0.2.2, down, 22 open', '192.0.2.3, alive, 80 open', last]);
-    t.strictSame(await held('whole'), [first, '192.0.2.2, down', last]);
+    const [first, last] = ['198.51.100.1, alive, 22 open, 80 closed, 443 open', '198.51.100.4, alive, 22 open'];
+    t.strictSame(await held('kept'), [first, '198.51.100.2, down, 22 open', '198.51.100.3, alive, 80 open', last]);
+    t.strictSame(await held('whole'), [first, '198.51.100.2, down', last]);
 });

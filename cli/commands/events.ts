@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import type { EventSummary } from '../../lib/webhooks/events/new-event.ts';
-import type { PublishOptions } from '../../lib/webhooks/events/publisher.ts';
+import type { PublishOptions } from '../../lib/webhooks/events/unrouted-event.ts';
 import { RULE_SETS } from '../../lib/webhooks/setting-values.ts';
 import { command, definedFields } from '../command.ts';
 import { readJson } from '../input-file.ts';

@@ -87,8 +87,9 @@ export type * from './dispatching/delivery-queue.ts';
 export type * from './events/event-body-types.ts';
 export type { EventKind, EventKinds } from './events/event-kinds.ts';
 export type { Condition, FailedCondition, Filter, FilterOp, Scalar } from './events/filter.ts';
-export type { Publish, PublishedEvent, PublishOptions } from './events/publisher.ts';
+export type { Publish, PublishedEvent } from './events/publisher.ts';
 export type { Subscription, SubscriptionVerdict } from './events/subscription.ts';
+export type { PublishOptions } from './events/unrouted-event.ts';
 export type * from './exporters/authentication.ts';
 export type {
     CheckedExporterSettings,

@@ -65,7 +65,7 @@ async function sending(t: Test, around: (store: DeliveryStore) => Partial<Delive
 
 const textOf = (length: number) => ({ text: 'x'.repeat(length) });
 
-t.test('a large body leaves the process to others before it is stored, and before it is sent', async (t) => {
+t.test('a large body leaves the process to others before it is judged, stored, and sent', async (t) => {
     const { exporter, got, rests, accepted } = await sending(t);
     const published = exporter.publish('text', textOf(LARGE));
     await until(() => rests.length === 1);
@@ -77,10 +77,15 @@ t.test('a large body leaves the process to others before it is stored, and befor
     t.equal(rests.length, 1, 'a small one rests never, and overtakes it');
 
     rests[0]?.end();
-    await published;
     await until(() => rests.length === 2);
-    t.equal(got.length, 1, 'it is not sent yet');
+    t.equal(await accepted(), 1, 'it is not stored yet');
+    t.equal(rests[1]?.milliseconds, 21);
+
     rests[1]?.end();
+    await published;
+    await until(() => rests.length === 3);
+    t.equal(got.length, 1, 'it is not sent yet');
+    rests[2]?.end();
     await until(() => got.length === 2);
     t.equal(got[1], LARGE + '{"text":""}'.length);
 });
@@ -119,9 +124,11 @@ t.test('a small event does not wait for a statement with a large one', async (t)
         },
     }));
     const large = Array.from({ length: 3 }, () => exporter.publish('text', textOf(LARGE)));
-    await until(() => rests.length === 3);
-    for (const { end } of rests.splice(0)) {
-        end();
+    for (const _ of ['before they are judged', 'before they are stored']) {
+        await until(() => rests.length === 3);
+        for (const { end } of rests.splice(0)) {
+            end();
+        }
     }
     await until(() => held.length > 0);
     await exporter.publish('text', textOf(1));

@@ -12,8 +12,28 @@ import type { EventKind } from './event-kinds.ts';
  * @throws ScanwireError `INVALID_INPUT` that names the field and the rule it breaks; the field of a body that is too long is `body`.
  */
 export function eventBody(kind: EventKind, body: unknown, maxBytes: number = Number.POSITIVE_INFINITY): string {
+    return judged(kind, writtenBody(kind, body), maxBytes);
+}
+
+/** A body as text that has been checked against its kind, and neither for its length nor for its depth. */
+export interface WrittenBody {
+    readonly text: string;
+    /** Whether the check bounds how deep it is. */
+    readonly isShallow: boolean;
+}
+
+/** The first half of {@link eventBody}. What is large takes milliseconds in either, between which others can get through. */
+export function writtenBody(kind: EventKind, body: unknown): WrittenBody {
     const quick = quickChecks.get(kind)?.()(body) ?? UNSURE;
-    const text = quick === UNSURE ? checkedText(kind, body) : JSON.stringify(quick);
+    return quick === UNSURE ? { text: checkedText(kind, body), isShallow: false } : { text: JSON.stringify(quick), isShallow: true };
+}
+
+/** The second half of {@link eventBody}. */
+export function judged(kind: EventKind, { text, isShallow }: WrittenBody, maxBytes: number): string {
+    if (!isShallow && isNestedDeeper(text, MAX_DEPTH)) {
+        throw tooDeep(kind);
+    }
+
     const bytes = Buffer.byteLength(text);
     if (bytes > maxBytes) {
         throw new ScanwireError('INVALID_INPUT', `Body of ${kind.name} must be at most ${maxBytes} bytes; it has ${bytes}`, {
@@ -50,12 +70,7 @@ const MAX_DEPTH = 1000;
 /** The text of a body after the check; the body that is given may be any value of JavaScript. */
 function checkedText(kind: EventKind, body: unknown): string {
     const checked = overflowing(kind, () => checkedBy(kind.schema, body, `Body of ${kind.name}`));
-    const text = overflowing(kind, () => jsonOf(kind, inOrder(checked, orderOf(kind))));
-    if (isNestedDeeper(text, MAX_DEPTH)) {
-        throw tooDeep(kind);
-    }
-
-    return text;
+    return overflowing(kind, () => jsonOf(kind, inOrder(checked, orderOf(kind))));
 }
 
 /** Turns an overflow of the stack into a refusal: schemas and JSON go down a body by recursion. */

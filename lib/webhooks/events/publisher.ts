@@ -1,51 +1,17 @@
-import { createHash } from 'node:crypto';
-import Joi from 'joi';
 import { batched } from '../../batched.ts';
 import { ScanwireError } from '../../errors.ts';
-import { checked } from '../../schema-validation.ts';
 import { assertTransaction, type Executor } from '../../transaction.ts';
-import type { Acceptance, DeliveryStore } from '../deliveries/delivery-store.ts';
+import type { Acceptance } from '../deliveries/delivery-store.ts';
 import { ACCEPTANCES_AT_ONCE, acceptanceLimit } from '../dispatching/acceptance-limit.ts';
-import { ownerSchema } from '../exporters/exporter.ts';
 import { noteMade } from '../messages/formatted-message.ts';
 import type { MessageCache } from '../sending/message-cache.ts';
-import { RULE_SETS, type RuleSet } from '../setting-values.ts';
 import type { WebhooksContext } from '../webhooks-context.ts';
-import { eventBody, isLarge, restAfter } from './event-body.ts';
+import { isLarge, restAfter } from './event-body.ts';
 import type { EventBody } from './event-body-types.ts';
-import type { EventKind, EventKinds } from './event-kinds.ts';
+import type { EventKinds } from './event-kinds.ts';
 import type { UnroutedEvent } from './event-routing.ts';
 import type { AcceptedEvent, NewEvent } from './new-event.ts';
-import { isNoticeKind, isSubscribable, kindAmong } from './subscription.ts';
-
-/** What may be said about an event besides its body. */
-export interface PublishOptions {
-    /**
-     * Of an event about an investigation: the set of detection rules that raised it. Exporters of the type `investigation_legacy` do not get those
-     * of `library`.
-     */
-    readonly rules?: RuleSet;
-    /**
-     * Whose event it is, in the application's words, at most 200 characters. Among exporters that have an owner, only those of this owner get it.
-     * By default it is the deployment's own, which only exporters without an owner get.
-     */
-    readonly owner?: string;
-    /**
-     * A key of the caller's, at most 200 characters. A caller that repeats a publish which may have succeeded gives the same key, and gets the
-     * first answer again, for as long as the event is kept. Another kind or body under the same key, of the same owner, is refused.
-     */
-    readonly idempotencyKey?: string;
-    /**
-     * A key of the caller's, at most 200 characters. Ordered exporters get events with the same key one after another, in the order in which they
-     * were accepted. A publish with a key waits for open transactions in which an event with the same key was published.
-     */
-    readonly orderKey?: string;
-    /**
-     * An open transaction of the application: event and deliveries exist if and only if it commits. Needs a store that keeps them
-     * in the same database (`transactions`). `docs/webhook-exporter.md` has the few lines that make one of a query builder's.
-     */
-    readonly tx?: Executor;
-}
+import { type PublishOptions, unroutedEvents } from './unrouted-event.ts';
 
 /** An event that was accepted. */
 export interface PublishedEvent extends AcceptedEvent {
@@ -99,15 +65,10 @@ const BATCH = 100;
 /** The same of events with large bodies. */
 const LARGE_BATCH = 4;
 
-const ownerAndKeysSchema: Joi.ObjectSchema<{ owner?: string; idempotencyKey?: string; orderKey?: string }> = Joi.object({
-    owner: ownerSchema,
-    idempotencyKey: Joi.string().max(200),
-    orderKey: Joi.string().max(200),
-});
-
 /** Publishes events of the known kinds ({@link EventKinds}) into a store. */
 export function publisher(context: WebhooksContext): Publisher {
-    const { kinds, deliveries, maxBodyBytes, newId, dispatcher, session, reservations, messageCache, routing, sleep } = context;
+    const { deliveries, dispatcher, session, reservations, messageCache, routing, sleep } = context;
+    const { written, unrouted } = unroutedEvents(context);
     const published = publishing(context);
     const traced = tracedBy(context);
     const limit = acceptanceLimit(dispatcher);
@@ -137,23 +98,10 @@ export function publisher(context: WebhooksContext): Publisher {
         return accepted;
     }
 
-    /** The event with its body checked and frozen as bytes. */
-    function unrouted(kindName: string, body: unknown, { rules, ...ownerAndKeys }: Omit<PublishOptions, 'tx'>): UnroutedEvent {
-        const kind = publishableKind(kinds, kindName);
-        if (rules !== undefined && !RULE_SETS.includes(rules)) {
-            throw new ScanwireError('INVALID_INPUT', `Rules must be ${RULE_SETS.join(' or ')}`, { field: 'rules' });
+    async function resting(milliseconds: number): Promise<void> {
+        if (milliseconds > 0) {
+            await sleep(milliseconds);
         }
-
-        const text = eventBody(kind, body, maxBodyBytes);
-        const event = { id: newId(), kind, body: text, rules: rules ?? null, owner: null };
-        if (Object.values(ownerAndKeys).every((text) => text === undefined)) {
-            return event;
-        }
-
-        const { owner = null, idempotencyKey: key, orderKey } = checked(ownerAndKeysSchema, ownerAndKeys, { subject: 'Event' });
-        assertHeeded(deliveries, ownerAndKeys);
-        const idempotency = key === undefined ? {} : { idempotency: { key, digest: digestOf(kind, text) } };
-        return { ...event, owner, ...idempotency, ...(orderKey !== undefined && { orderKey }) };
     }
 
     function acceptIn(tx: Executor | undefined, events: readonly UnroutedEvent[]): Promise<readonly Acceptance[]> {
@@ -172,13 +120,13 @@ export function publisher(context: WebhooksContext): Publisher {
 
     return {
         async publish(kind, body, { tx, ...options } = {}) {
-            const event = unrouted(kind, body, options);
+            const one = written(kind, body);
             assertJoinable(tx);
             // Events with an order key keep the order of their calls.
-            const rest = event.orderKey === undefined ? restBefore(tx, [event]) : 0;
-            if (rest > 0) {
-                await sleep(rest);
-            }
+            const rest = options.orderKey === undefined ? restBefore(tx, [{ body: one.written.text }]) : 0;
+            await resting(rest);
+            const event = unrouted(one, options);
+            await resting(rest);
             const [accepted] = await traced([event], async ([one]) => [await acceptOne(tx, one as UnroutedEvent)]);
             return published(event, accepted as Acceptance, tx !== undefined);
         },
@@ -189,12 +137,9 @@ export function publisher(context: WebhooksContext): Publisher {
             }
 
             assertJoinable(tx);
-            const all = events.map(({ kind, body, ...options }, index) => atIndex(index, () => unrouted(kind, body, options)));
+            const all = events.map(({ kind, body, ...options }, index) => atIndex(index, () => unrouted(written(kind, body), options)));
             assertTogether(all);
-            const rest = restBefore(tx, all);
-            if (rest > 0) {
-                await sleep(rest);
-            }
+            await resting(restBefore(tx, all));
             const accepted = all.length === 0 ? [] : await traced(all, (events) => acceptIn(tx, events));
             return accepted.map((one, index) => published(all[index] as UnroutedEvent, one, tx !== undefined));
         },
@@ -202,7 +147,7 @@ export function publisher(context: WebhooksContext): Publisher {
 }
 
 /** Milliseconds to rest before events are stored; none in a transaction of the application, in which others may wait for its locks. */
-function restBefore(tx: Executor | undefined, events: readonly UnroutedEvent[]): number {
+function restBefore(tx: Executor | undefined, events: readonly { readonly body: string }[]): number {
     return tx === undefined ? events.reduce((sum, { body }) => sum + restAfter(body), 0) : 0;
 }
 
@@ -288,16 +233,6 @@ function publishing({ dispatcher, onEvent, onError }: WebhooksContext) {
     };
 }
 
-/** @throws ScanwireError `MISCONFIGURED` for a key that the store would not heed. */
-function assertHeeded({ idempotent, ordered }: DeliveryStore, { idempotencyKey, orderKey }: PublishOptions): void {
-    if (idempotencyKey !== undefined && idempotent !== true) {
-        throw new ScanwireError('MISCONFIGURED', 'The store keeps no idempotency keys', { field: 'idempotencyKey' });
-    }
-    if (orderKey !== undefined && ordered !== true) {
-        throw new ScanwireError('MISCONFIGURED', 'The store keeps no order', { field: 'orderKey' });
-    }
-}
-
 function assertJoinable(tx: Executor | undefined): void {
     if (tx !== undefined) {
         assertTransaction(tx);
@@ -330,13 +265,4 @@ function atIndex<T>(index: number, run: () => T): T {
         const field = `[${index}]${error.field === undefined ? '' : `.${error.field}`}`;
         throw new ScanwireError(error.code, `Event ${index}: ${error.message}`, { field, cause: error });
     }
-}
-
-function digestOf({ name }: EventKind, body: string): string {
-    return createHash('sha256').update(`${name}\n${body}`).digest('base64url');
-}
-
-/** @throws ScanwireError `INVALID_INPUT` for one that the application cannot publish: what scanwire itself sends, it may not. */
-function publishableKind(kinds: EventKinds, name: string): EventKind {
-    return kindAmong(kinds, name, (kind) => isSubscribable(kind) && !isNoticeKind(kind.name));
 }

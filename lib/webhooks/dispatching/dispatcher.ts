@@ -1,4 +1,4 @@
-import type { HandedOut, Listening, SweepResult } from '../deliveries/delivery-store.ts';
+import type { DispatchResult, HandedOut, Listening, SweepResult } from '../deliveries/delivery-store.ts';
 import { COLLECTOR_PATTERN } from '../exporters/exporter.ts';
 import { emitPoisoned } from '../observing/emitted-events.ts';
 import { unsentOutcome } from '../outcomes/outcome.ts';
@@ -189,6 +189,8 @@ function handingOut(context: DispatcherContext, left: LeftDeliveries): HandingOu
     let graceEnds = Number.POSITIVE_INFINITY;
     /** Jobs of deliveries that are marked `queued` in their rows, but are not in the queue yet. */
     let unqueued: readonly DeliveryJob[] = [];
+    /** Handed out for another attempt than the delivery's first: retries, but also after faults alone, and single replays. A look that fails leaves them to the next. */
+    const later: HandedOut[] = [];
     const { add, addInTurns, added } = adding(enqueue, onError);
     const replays = replaySteps(context, addInTurns);
     const options = { window, breakerAfter, beginWithin: RESERVATION_TIMES.beginWithin, limit: BATCH, ...(rate !== null && { rate }) };
@@ -215,23 +217,20 @@ function handingOut(context: DispatcherContext, left: LeftDeliveries): HandingOu
 
     /** Adds what is handed out. With `laterInTurns`, what is `later` is not added but returned, to be added in turns. */
     async function dispatch(laterInTurns: boolean): Promise<HandedOutAfterStep & { readonly again: number | null }> {
-        /** Handed out for another attempt than the delivery's first: retries, but also after faults alone, and single replays. */
-        const later: HandedOut[] = [];
         let atOnce = 0;
         let again: number | null;
-        let handedOut: readonly HandedOut[];
+        let result: DispatchResult;
         do {
             left.dispatchBegins();
-            const result = await fromStore(deliveries.dispatch(options));
-            ({ handedOut } = result);
+            result = await fromStore(deliveries.dispatch(options));
             // Attempts may end all the time: what is `later`, lost or replayed does not wait for a look that has missed none.
             again = left.dispatchEnds(result);
-            const now = handedOut.filter(({ attempt }) => !laterInTurns || attempt === 1);
-            later.push(...handedOut.filter((one) => !now.includes(one)));
+            const now = result.handedOut.filter(({ attempt }) => !laterInTurns || attempt === 1);
+            later.push(...result.handedOut.filter((one) => !now.includes(one)));
             atOnce += now.length;
             await enqueue(now);
-        } while (handedOut.length === BATCH);
-        return { atOnce, inTurns: later, again };
+        } while (result.handedOut.length === BATCH);
+        return { atOnce, inTurns: later.splice(0), again };
     }
 
     async function enqueue(handedOut: readonly HandedOut[]): Promise<void> {

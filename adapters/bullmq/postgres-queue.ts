@@ -4,7 +4,7 @@ import type { Pool, PoolClient, QueryResult } from 'pg';
 import { ScanwireError } from '../../lib/errors.ts';
 import { checked } from '../../lib/schema-validation.ts';
 import type { DeliveryQueue } from '../../lib/webhooks/dispatching/delivery-queue.ts';
-import { type HostPool, isClient, isHostPool, ownPool } from '../postgres/own-pool.ts';
+import { assertPrepared, type HostPool, isClient, isHostPool, ownPool } from '../postgres/own-pool.ts';
 import { connectionLosses } from './connection-losses.ts';
 import { bullmqQueue } from './queue.ts';
 import type { BullmqServer } from './worker.ts';
@@ -95,7 +95,7 @@ async function migrate(pool: QueuePool): Promise<void> {
     const client = await pool.connect();
     try {
         await runMigrations(client, SCHEMA);
-        await assertLooksIntoSchema(client);
+        await assertPrepared(client, 'the queue', `current_schema() = '${SCHEMA}'`);
         client.release();
     } catch (error) {
         client.release(true);
@@ -199,12 +199,4 @@ function droppedWhenSilent(client: PoolClient): PoolClient {
         return result instanceof Promise ? result.catch(dropping) : result;
     }) as PoolClient['query'];
     return client;
-}
-
-/** @throws ScanwireError `MISCONFIGURED` when the sessions of the pool do not look into the queue's schema. */
-async function assertLooksIntoSchema(client: PoolClient): Promise<void> {
-    const { rows } = await client.query('SELECT current_schema() AS schema');
-    if (rows[0]?.schema !== SCHEMA) {
-        throw new ScanwireError('MISCONFIGURED', 'The pg package is too old for the queue: its pools do not know onConnect');
-    }
 }

@@ -1,4 +1,6 @@
 import type { Pool, PoolClient, PoolConfig } from 'pg';
+import { ScanwireError } from '../../lib/errors.ts';
+import type { Executor } from '../../lib/transaction.ts';
 
 /** A `pg.Pool`, the embedded database's included. Only its settings are used. */
 export interface HostPool {
@@ -31,13 +33,27 @@ export function isClient(given: object): boolean {
  * The application's pool makes it, through its constructor: what fits is the `pg` that the application has installed, in its version, or a class of
  * the same shape, and not whatever this package would find under that name.
  *
- * @param prepare Is waited for on each new connection, after what the application does there.
+ * @param prepare Is waited for on each new connection, after what the application does there. Older pools leave it out without a word: see {@link assertPrepared}.
  */
 export function ownPool(application: HostPool, connections: number, prepare?: (client: PoolClient) => Promise<unknown>): Pool {
     const pool = new (application.constructor as new (options: PoolConfig) => Pool)(ownOptions(application, connections, prepare));
     // An idle connection was lost. The pool makes another when it needs one, and an unheard error would end the process.
     pool.on('error', () => {});
     return pool;
+}
+
+/**
+ * Asks a session of a pool of our own whether it was prepared.
+ *
+ * @param of What needs it.
+ * @param holds A condition in SQL that holds in sessions that are.
+ * @throws ScanwireError `MISCONFIGURED`.
+ */
+export async function assertPrepared(session: Executor, of: string, holds: string): Promise<void> {
+    const { rows } = await session.query<{ prepared: boolean | null }>(`select ${holds} as prepared`);
+    if (rows[0]?.prepared !== true) {
+        throw new ScanwireError('MISCONFIGURED', `The pg package is too old for ${of}: its pools do not know onConnect`);
+    }
 }
 
 function ownOptions(application: HostPool, connections: number, prepare?: (client: PoolClient) => Promise<unknown>): PoolConfig {

@@ -14,7 +14,7 @@ import { copying } from '../postgres/inventory/copy-out.ts';
 import { type Readers, readersOf } from '../postgres/inventory/readers.ts';
 import { rowText } from '../postgres/inventory/row-text.ts';
 import { fromWithin, idsWithin, textBatches } from '../postgres/inventory/text-batches.ts';
-import { type HostPool, isHostPool, ownPool } from '../postgres/own-pool.ts';
+import { assertPrepared, type HostPool, isHostPool, ownPool } from '../postgres/own-pool.ts';
 import {
     type Columns,
     type Computed,
@@ -36,6 +36,10 @@ interface WrittenSource extends FieldSource {
     readonly from: string;
     readonly parents: readonly string[];
 }
+
+/** That a session writes nothing, and ends what takes too long. */
+const IS_PREPARED = `current_setting('default_transaction_read_only') = 'on'
+    and current_setting('statement_timeout')::interval = interval '${IMPATIENT.statement} ms'`;
 
 /** To plan a statement that writes hosts takes as long as it writes 500 of them. Those of other rows are short. */
 const HOSTS_AT_ONCE = 4_000;
@@ -104,7 +108,8 @@ const optionsSchema: Joi.ObjectSchema<ScanDatabaseOptions & Required<Pick<ScanDa
  * The inventory in an existing Metasploit Framework database, read in place. Every session is read-only and ends a statement that takes
  * longer than 4.5 s.
  *
- * @throws ScanwireError `MISCONFIGURED` that names the tables and columns that are missing or may not be read; `UNAVAILABLE`.
+ * @throws ScanwireError `MISCONFIGURED` that names the tables and columns that are missing or may not be read, or says that the package `pg` is too
+ *     old to make sessions read-only; `UNAVAILABLE`.
  */
 export async function openScanDatabase(options: ScanDatabaseOptions): Promise<ScanDatabase> {
     const given = checked(optionsSchema, options, { subject: 'openScanDatabase options', code: 'MISCONFIGURED' });
@@ -120,6 +125,7 @@ export async function openScanDatabase(options: ScanDatabaseOptions): Promise<Sc
     );
     try {
         const database = patiently(own, IMPATIENT);
+        await assertPrepared(database, 'the scan database', IS_PREPARED);
         const columns = await readColumns(database);
         const readers = readersOf(database, patiently(own, IMPATIENT, { through: copying }));
         return { inventory: inventoryOf(readers, columns), close: () => own.end() };

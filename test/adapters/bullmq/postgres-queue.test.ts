@@ -5,6 +5,7 @@ import { postgresQueue } from '../../../adapters/bullmq/index.ts';
 import { until } from '../../../adapters/contract/assertions.ts';
 import type { DeliveryJob, DeliveryQueue } from '../../../lib/webhooks/dispatching/delivery-queue.ts';
 import { freePort } from '../../support/free-port.ts';
+import { OldPool } from '../../support/old-pool.ts';
 import { testDatabase } from '../../support/test-database.ts';
 
 const job = (collector = 'default', attempt = 1): DeliveryJob => ({
@@ -188,12 +189,6 @@ t.test('is unavailable where no PostgreSQL listens, and closes', async (t) => {
 });
 
 t.test('refuses a pg whose pools do not prepare their sessions', async (t) => {
-    class OldPool extends pg.Pool {
-        constructor({ onConnect: _, ...options }: pg.PoolConfig) {
-            super(options);
-        }
-    }
-
     const database = await testDatabase();
     const pool = new OldPool({ connectionString: database.url });
     const queue = postgresQueue({ pool });

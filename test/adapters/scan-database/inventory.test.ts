@@ -10,6 +10,7 @@ import { compareRows, type Filters, matching, type Selection } from '../../../li
 import type { Collection } from '../../../lib/inventory/store.ts';
 import { timestampFormat } from '../../../lib/timestamp.ts';
 import { collect } from '../../support/collect.ts';
+import { OldPool } from '../../support/old-pool.ts';
 import { seeded } from '../../support/seeded.ts';
 import { tapTest } from '../contract/tap-test.ts';
 import { scanDatabase } from './scan-database.ts';
@@ -359,3 +360,14 @@ async function all<Row extends { readonly id: number }>(collection: Collection<R
     }
     return rows;
 }
+t.test('refuses a pg whose pools do not prepare their sessions, which could write', async (t) => {
+    const { url, stop } = await scanDatabase(2);
+    t.after(stop);
+    const pool = new OldPool({ connectionString: url });
+    t.after(() => pool.end());
+    await t.rejects(openScanDatabase({ pool }), {
+        code: 'MISCONFIGURED',
+        message: /^The pg package is too old for the scan database: its pools do not know onConnect/,
+    });
+});
+

@@ -3,8 +3,17 @@ import { HOST_STATES, KNOWN_ARCHES } from '../../lib/inventory/host.ts';
 import type { Executor } from '../../lib/transaction.ts';
 import type { rowText } from '../postgres/inventory/row-text.ts';
 
-/** What every version of the schema has, and what some versions or editions lack: that goes out as if it were null. */
-export const TABLES: Readonly<Record<string, { readonly always: readonly string[]; readonly sometimes: readonly string[] }>> = {
+/** The columns of a table that are read. */
+interface KnownColumns {
+    /** What every version of the schema has. */
+    readonly always: readonly string[];
+    /** What some versions or editions lack: that goes out as if it were null. */
+    readonly sometimes: readonly string[];
+    /** What every version has and what goes out with no row: rows are found by it. */
+    readonly unseen?: readonly string[];
+}
+
+export const TABLES: Readonly<Record<string, KnownColumns>> = {
     workspaces: {
         always: ['id', 'name', 'created_at', 'updated_at'],
         sometimes: ['boundary', 'description', 'owner_id', 'limit_to_network'],
@@ -34,7 +43,11 @@ export const TABLES: Readonly<Record<string, { readonly always: readonly string[
         ].concat(['cred_count', 'nexpose_data_asset_id', 'history_count', 'detected_arch']),
     },
     services: { always: ['id', 'host_id', 'created_at', 'updated_at', 'port', 'proto', 'state', 'name', 'info'], sometimes: [] },
-    notes: { always: ['id', 'host_id', 'created_at', 'updated_at', 'ntype', 'data'], sometimes: ['service_id', 'critical', 'seen'] },
+    notes: {
+        always: ['id', 'host_id', 'created_at', 'updated_at', 'ntype', 'data'],
+        sometimes: ['service_id', 'critical', 'seen'],
+        unseen: ['workspace_id'],
+    },
     sessions: {
         always: ['id', 'host_id', 'stype', 'via_exploit', 'via_payload', 'desc', 'port', 'platform', 'datastore', 'opened_at', 'closed_at'],
         sometimes: ['close_reason', 'local_id', 'last_seen', 'campaign_id'],
@@ -58,13 +71,18 @@ const READ_COLUMNS = `
 export async function readColumns(database: Executor): Promise<Columns> {
     const { rows } = await database.query<{ column: string; type: string; readable: boolean }>(READ_COLUMNS, [Object.keys(TABLES)]);
     const types = new Map(rows.map(({ column, type }) => [column, type]));
-    const missing = Object.entries(TABLES).flatMap(([table, { always }]) => {
-        const absent = always.map((column) => `${table}.${column}`).filter((column) => !types.has(column));
-        return absent.length === always.length ? [table] : absent;
+    const missing = Object.entries(TABLES).flatMap(([table, { always, unseen = [] }]) => {
+        const needed = qualified(table, [...always, ...unseen]);
+        const absent = needed.filter((column) => !types.has(column));
+        return absent.length === needed.length ? [table] : absent;
     });
     refuse(missing, 'is not one of the Metasploit Framework, or its search_path is another: it lacks');
 
-    const known = new Set(Object.entries(TABLES).flatMap(([table, { always, sometimes }]) => qualified(table, [...always, ...sometimes])));
+    const known = new Set(
+        Object.entries(TABLES).flatMap(([table, { always, sometimes, unseen = [] }]) =>
+            qualified(table, [...always, ...sometimes, ...unseen]),
+        ),
+    );
     refuse(
         rows.filter(({ column, readable }) => known.has(column) && !readable).map(({ column }) => column),
         'does not let this role read (grant select on the tables)',

@@ -7,7 +7,7 @@ import { openScanDatabase } from '../../../adapters/scan-database/index.ts';
 import { addressRange } from '../../../lib/address-range.ts';
 import type { Host } from '../../../lib/inventory/host.ts';
 import { compareRows, type Filters, matching, type Selection } from '../../../lib/inventory/selection.ts';
-import type { Collection } from '../../../lib/inventory/store.ts';
+import type { Collection, InventoryStore } from '../../../lib/inventory/store.ts';
 import { timestampFormat } from '../../../lib/timestamp.ts';
 import { collect } from '../../support/collect.ts';
 import { OldPool } from '../../support/old-pool.ts';
@@ -122,6 +122,11 @@ t.test('over a pool of the application', async (t) => {
 
         await pool.query('alter table sessions rename to elsewhere; alter table vulns drop column name');
         await t.rejects(openScanDatabase({ pool }), { code: 'MISCONFIGURED', message: /it lacks sessions, vulns\.name$/ });
+        // It goes out with no note, but says whose they are.
+        await pool.query(
+            'alter table elsewhere rename to sessions; alter table vulns add column name text; alter table notes drop column workspace_id',
+        );
+        await t.rejects(openScanDatabase({ pool }), { code: 'MISCONFIGURED', message: /it lacks notes\.workspace_id$/ });
     });
 });
 
@@ -164,26 +169,39 @@ t.test('writes long listings as it reads them, whether ids lie close together or
     t.ok(mixed === read, `${mixed.length} and ${read.length} characters`);
 });
 
-t.test('lists hosts for a role that may read the columns that go out and no others', async (t) => {
+t.test('reads for a role that may read the columns that are named and no others', async (t) => {
     const { pool, stop } = await scanDatabase(6_000);
     t.after(stop);
     const role = `scandb_columns_${process.pid}`;
     await pool.query(`create role ${role}`);
     t.after(() => pool.query(`drop owned by ${role}; drop role ${role}`));
-    for (const [table, { always, sometimes }] of Object.entries(TABLES)) {
+    for (const [table, { always, sometimes, unseen = [] }] of Object.entries(TABLES)) {
         const { rows } = await pool.query<{ columns: string }>(
             `select string_agg(quote_ident(column_name), ', ') as columns from information_schema.columns
             where table_name = $1 and column_name = any ($2)`,
-            [table, [...always, ...sometimes]],
+            [table, [...always, ...sometimes, ...unseen]],
         );
         await pool.query(`grant select (${rows[0]?.columns}) on ${table} to ${role}`);
     }
     const granted = new pg.Pool({ ...pool.options, options: `-c role=${role}` });
     t.after(() => granted.end());
-    const { inventory, close } = await openScanDatabase({ pool: granted });
-    t.after(close);
-    const [text, expected] = await bothForms(inventory.hosts);
+    const [limited, whole] = [await openScanDatabase({ pool: granted }), await openScanDatabase({ pool })];
+    t.after(limited.close);
+    t.after(whole.close);
+    const [text, expected] = await bothForms(limited.inventory.hosts);
     t.ok(text === expected, `${text.length} and ${expected.length} characters`);
+    const paths = { workspaces: [], services: [1, 1], notes: [1, 1], sessions: [1, 1], vulns: [1, 1, 1], hostVulns: [1, 1] };
+    for (const name of Object.keys(whole.inventory) as (keyof InventoryStore)[]) {
+        const path = name in paths ? paths[name as keyof typeof paths] : [1];
+        const read = async ({ [name]: collection }: InventoryStore) => {
+            const { list, get, count, listText } = present(collection) as Collection<{ readonly id: number }>;
+            const rows = (await collect(list(path))).flat();
+            return [rows, await get(path, rows[0]?.id ?? 0), await present(count)(path, {}), listText && (await collect(listText(path)))];
+        };
+        const everything = await read(whole.inventory);
+        t.type(everything[1], 'object');
+        t.same(await read(limited.inventory), everything, name);
+    }
 });
 
 t.test('reads fewer services at once than hosts: what is in one of them the scanned machine says', async (t) => {
@@ -353,13 +371,6 @@ t.test('refuses options that name no database, or two', async (t) => {
     await t.rejects(openScanDatabase({ connectionString: 'postgres://127.0.0.1:1/x' }), { code: 'UNAVAILABLE' });
 });
 
-async function all<Row extends { readonly id: number }>(collection: Collection<Row>, path: readonly number[]): Promise<Row[]> {
-    const rows: Row[] = [];
-    for await (const batch of collection.list(path)) {
-        rows.push(...batch);
-    }
-    return rows;
-}
 t.test('refuses a pg whose pools do not prepare their sessions, which could write', async (t) => {
     const { url, stop } = await scanDatabase(2);
     t.after(stop);
@@ -371,3 +382,10 @@ t.test('refuses a pg whose pools do not prepare their sessions, which could writ
     });
 });
 
+async function all<Row extends { readonly id: number }>(collection: Collection<Row>, path: readonly number[]): Promise<Row[]> {
+    const rows: Row[] = [];
+    for await (const batch of collection.list(path)) {
+        rows.push(...batch);
+    }
+    return rows;
+}

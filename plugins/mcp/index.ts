@@ -9,6 +9,7 @@ import type { RecordStore } from '../../lib/records/store.ts';
 import { checked, objectWith } from '../../lib/schema-validation.ts';
 import { VERSION } from '../../lib/version.ts';
 import type { StoreFailure } from '../errors.ts';
+import { inTime, noteArrival } from '../in-time.ts';
 import { authSchema, claimInstance, type InstanceOptions, instanceSchema } from '../instance.ts';
 import { logFailure } from '../log-and-events.ts';
 import { bearerKey, hasScope, licensed, needsScope, withStrategy, workspacesSeen } from '../route-authorization.ts';
@@ -95,7 +96,7 @@ function addRoute(server: Server, settings: McpOptions): void {
         // With the cookies of somebody who is signed in no other site shall ask.
         cors: false,
         ext: {
-            onPreAuth: { method: bearerKey(false) },
+            onPreAuth: [{ method: noteArrival }, { method: bearerKey(false) }],
             onCredentials: { method: needsScope('inventory:read', DENIAL) },
             onPostAuth: { method: licensed(license, UNREADABLE) },
             onPreResponse: unsniffed,
@@ -139,7 +140,8 @@ function serverFor(request: Request, sources: Sources, protocol: Protocol): Inst
     server.setRequestHandler(ListToolsRequestSchema, async () => ({ tools: [...toolsOf(sources, sight)] as never }));
     server.setRequestHandler(CallToolRequestSchema, async ({ params: { name, arguments: input } }) => {
         try {
-            const page = JSON.parse(JSON.stringify(await callTool(sources, name, input, sight, { signal })));
+            const found = await inTime(request, () => callTool(sources, name, input, sight, { signal }));
+            const page = JSON.parse(JSON.stringify(found));
             return { content: [{ type: 'text' as const, text: jsonText(page) }], structuredContent: page };
         } catch (error) {
             return { content: [{ type: 'text' as const, text: reasonOf(request, error) }], isError: true };

@@ -4,12 +4,14 @@ import type { Lifecycle, NamedPlugin, Request, ResponseToolkit, RouteOptions, Ro
 import Joi from 'joi';
 import { ScanwireError } from '../../lib/errors.ts';
 import { MAX_ID } from '../../lib/inventory/fields.ts';
+import { rowsOf } from '../../lib/inventory/host-pages.ts';
 import { inventorySchema } from '../../lib/inventory/store.ts';
 import { DENIAL } from '../../lib/keys/api-keys.ts';
 import type { LicenseSource } from '../../lib/license/license-source.ts';
 import { checked, objectWith } from '../../lib/schema-validation.ts';
 import { VERSION } from '../../lib/version.ts';
 import { type StoreFailure, toBoom, unavailable } from '../errors.ts';
+import { begunInTime, inTime, noteArrival } from '../in-time.ts';
 import { authSchema, claimInstance, type InstanceOptions, instanceSchema } from '../instance.ts';
 import { leadPathsBelow } from '../leading-paths.ts';
 import { MAX_STREAMS, maxStreamsSchema, type Streams, streamsOf } from '../open-streams.ts';
@@ -133,7 +135,7 @@ function optionsOfEveryRoute({ auth = 'token', license, queryToken = false }: Me
         auth: auth === false ? false : { strategies: [auth], mode: 'required' },
         cache: { otherwise: 'no-store' },
         ext: {
-            onPreAuth: { method: bearerKey(queryToken) },
+            onPreAuth: [{ method: noteArrival }, { method: bearerKey(queryToken) }],
             onCredentials: { method: needsScope('inventory:read', DENIAL) },
             onPostAuth: { method: licensed(license, UNREADABLE) },
             onPreResponse: [{ method: asTheFramework }, unsniffed],
@@ -208,18 +210,17 @@ function index({ streams }: Source, rows: Reading): Lifecycle.Method {
 function show(row: Reading<Asked & { readonly id: number }>, streams?: Streams): Lifecycle.Method {
     return async (request, h) => {
         const id = pathId(String(request.params.id), MAX_ID);
-        const rows: object[] = [];
+        let found: object | undefined;
         try {
             if (id !== null) {
                 streams?.begin(request);
-            }
-            for await (const batch of id === null ? [] : row({ ...askedOf(request), id }, readerOf(request))) {
-                rows.push(...batch);
+                const rows = row({ ...askedOf(request), id }, readerOf(request));
+                found = await inTime(request, async () => (await rowsOf(rows))[0]);
             }
         } catch (error) {
             throw failed(request, error);
         }
-        return h.response(JSON.stringify({ data: rows[0] ?? [] })).type(JSON_TYPE);
+        return h.response(JSON.stringify({ data: found ?? [] })).type(JSON_TYPE);
     };
 }
 
@@ -260,7 +261,7 @@ function rpcError(h: ResponseToolkit, id: string, code: number, message: string)
     return h.response(`{"jsonrpc":"2.0","error":${JSON.stringify({ code, message })},"id":${id}}`).type(JSON_TYPE);
 }
 
-/** The rows between two texts. The first batch is taken before the answer begins, so that what fails at once is a proper error. */
+/** The rows between two texts. The first batch is taken before the answer begins, so that what fails at once, or is late, is a proper error. */
 async function streamed(
     request: Request,
     h: ResponseToolkit,
@@ -268,22 +269,26 @@ async function streamed(
     [before, after]: readonly [before: string, after: string],
 ) {
     try {
-        const { all } = await withFirst(pieces(rows, before, after), { cut: streamCut(request, PLUGIN) });
+        const { all } = await begunInTime(request, () => withFirst(pieces(rows, before, after), { cut: streamCut(request, PLUGIN) }));
         return h.response(Readable.from(all, { objectMode: false })).type(JSON_TYPE);
     } catch (error) {
         throw failed(request, error);
     }
 }
 
+/** Begins with the first batch, even with one of which nothing goes out: the store answers, however late it comes to what is looked for. */
 async function* pieces(rows: AsyncIterable<readonly object[]>, before: string, after: string): AsyncGenerator<string, void, undefined> {
-    let prefix = before;
+    let [begin, comma] = [before, ''];
     for await (const batch of rows) {
-        if (batch.length > 0) {
-            yield prefix + JSON.stringify(batch).slice(1, -1);
-            prefix = ',';
+        const text = JSON.stringify(batch).slice(1, -1);
+        const piece = begin + (text && comma + text);
+        begin = '';
+        comma = text === '' ? comma : ',';
+        if (piece !== '') {
+            yield piece;
         }
     }
-    yield prefix === ',' ? after : before + after;
+    yield begin + after;
 }
 
 /** What a client did wrong it is told; anything else is a store that cannot be read. */

@@ -74,6 +74,7 @@ export async function* related(
     let id: number | undefined;
     for await (const rows of batches) {
         if (rows.length === 0) {
+            yield [rows, NOBODY];
             continue;
         }
 

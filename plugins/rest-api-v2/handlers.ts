@@ -4,13 +4,13 @@ import type { ApplicationSchema } from '../../lib/application-schema.ts';
 import { MAX_ID } from '../../lib/inventory/fields.ts';
 import { rowsOf } from '../../lib/inventory/host-pages.ts';
 import type { Collection, ReadOptions } from '../../lib/inventory/store.ts';
-import type { StoreFailure } from '../errors.ts';
+import { orUnavailable, type StoreFailure } from '../errors.ts';
+import { begunInTime, inTime } from '../in-time.ts';
 import type { Streams } from '../open-streams.ts';
 import { pathId } from '../route-parts.ts';
-import { type Begun, streamCut, whileOpen, withFirst } from '../streamed-answers.ts';
+import { streamCut, whileOpen, withFirst } from '../streamed-answers.ts';
 import { type AnswerBody, answered } from './compression.ts';
 import { assertKnown, readDeletions } from './deleted-rows.ts';
-import { inTime } from './in-time.ts';
 import { type Asked, askedOf, nextLink } from './index-query.ts';
 import { limitedTo, seenAt } from './limited-workspaces.ts';
 import type { ResourceRow } from './options.ts';
@@ -77,12 +77,10 @@ function index(resource: Resource, streams: Streams): Handler {
         if (deleted !== null && deletions !== undefined) {
             // What was deleted below a row is known for longer than the row.
             await assertParent(request, parents, path);
-            assertKnown(deleted, await inTime(request, UNREADABLE, () => deletions.since({ signal })));
+            assertKnown(deleted, await answerOf(request, () => deletions.since({ signal })));
         }
 
-        const total = asked.counts
-            ? await inTime(request, UNREADABLE, () => rows.count?.(path, where, { signal }), { mayQueue: true })
-            : undefined;
+        const total = asked.counts ? await answerOf(request, () => rows.count?.(path, where, { signal })) : undefined;
         const read =
             request.method === 'head'
                 ? { isEmpty: true, body: [], next: null }
@@ -142,30 +140,11 @@ async function readIndex(
         }
         return await withFirst(indexText(batches, form), { cut, few: PIECES });
     };
-    const { first, all, whole } = await begunInTime(request, begin);
+    const { first, all, whole } = await orUnavailable(request, UNREADABLE, () => begunInTime(request, begin));
     if (whole !== null) {
         done();
     }
     return { isEmpty: first === undefined || first === form.begin + form.end, body: whole ?? all, next };
-}
-
-/** What begins too late is ended: nobody would read it. */
-async function begunInTime(request: Request, begin: () => Promise<Begun<string | Uint8Array>>) {
-    let begun: Promise<Begun<string | Uint8Array>> | undefined;
-    try {
-        return await inTime(
-            request,
-            UNREADABLE,
-            () => {
-                begun = begin();
-                return begun;
-            },
-            { mayQueue: true },
-        );
-    } catch (error) {
-        begun?.then(({ all }) => all[Symbol.asyncIterator]().return?.()).catch(() => undefined);
-        throw error;
-    }
 }
 
 function allOf({ rows, forms, takesText }: Resource, form: RowForm, path: readonly number[], options: ReadOptions) {
@@ -221,7 +200,12 @@ function show(resource: Resource): Handler {
 
 /** The row at the end of a path, null when there is none. `rows[0]` of a store of the application's own is undefined then. */
 async function row(request: Request, rows: Collection<ResourceRow>, path: readonly number[]): Promise<ResourceRow | null> {
-    return (await inTime(request, UNREADABLE, () => rows.get(path.slice(0, -1), path.at(-1) ?? 0))) ?? null;
+    return (await answerOf(request, () => rows.get(path.slice(0, -1), path.at(-1) ?? 0))) ?? null;
+}
+
+/** What the store is asked for; a 503 when it fails, or is late. */
+async function answerOf<T>(request: Request, ask: () => T | Promise<T>): Promise<T> {
+    return await orUnavailable(request, UNREADABLE, () => inTime(request, ask));
 }
 
 /** The ids of the request's path, from the outside in, so many of them. */

@@ -2,6 +2,7 @@ import type { Lifecycle, NamedPlugin, Request, RequestRoute, RouteOptions, Serve
 import { DENIAL } from '../../lib/keys/api-keys.ts';
 import { checked } from '../../lib/schema-validation.ts';
 import { VERSION } from '../../lib/version.ts';
+import { noteArrival } from '../in-time.ts';
 import { claimInstance } from '../instance.ts';
 import { isBelowIn, isDecodable, leadPathsBelow } from '../leading-paths.ts';
 import { logging } from '../log-and-events.ts';
@@ -9,7 +10,6 @@ import { MAX_STREAMS, streamsOf } from '../open-streams.ts';
 import { atFreePaths, licensed, needsScope, withStrategy } from '../route-authorization.ts';
 import { UNREAD_BODY, unsniffed } from '../route-parts.ts';
 import { base as basePage, type Resource, read, UNREADABLE, unknownRoute } from './handlers.ts';
-import { noteArrival } from './in-time.ts';
 import { optionsSchema, type RestApiV2Options } from './options.ts';
 import { type RequestLimiting, requestLimiting } from './request-limits.ts';
 import { BASE, PREFIX, resources } from './resources.ts';

@@ -2,6 +2,7 @@
 import Joi from 'joi';
 import { addressRange } from '../../lib/address-range.ts';
 import { ScanwireError } from '../../lib/errors.ts';
+import { MAX_ID } from '../../lib/inventory/fields.ts';
 import { HOST_STATES } from '../../lib/inventory/host.ts';
 import { rowsOf, workspaceNamed } from '../../lib/inventory/host-pages.ts';
 import { DEFAULT_WORKSPACE } from '../../lib/inventory/resources.ts';
@@ -15,6 +16,7 @@ import { checked } from '../../lib/schema-validation.ts';
 import type { Deliveries } from '../../lib/webhooks/deliveries/deliveries.ts';
 import { deliveryQuerySchema } from '../../lib/webhooks/deliveries/delivery-filter.ts';
 import { jsonSchemaOf } from '../json-schema.ts';
+import { pathId } from '../route-parts.ts';
 
 /** What the tools read. A tool for what is left out is not there. */
 export interface Sources {
@@ -197,18 +199,17 @@ async function rowPage(rows: AnyRows, path: readonly number[], { where, after }:
     return { rows: page, total, cursor: next };
 }
 
-const CURSOR = /^(?:(\d{1,15})-)?(\d{1,10})$/;
+/** An id, with the time of a change before it where rows are in the order of those. */
+const CURSOR = /^(?:(-?\d{1,16})-)?(\d{1,16})$/;
 
-function positionOf(text: string, byChange: boolean): { readonly id: number; readonly updated_at?: Date } {
-    const [, time, id] = CURSOR.exec(text) ?? [];
-    if (id === undefined || (time !== undefined) !== byChange) {
-        throw wrongCursor();
+/** @param max The largest id of a row. */
+function positionOf(text: string, byChange: boolean, max: number = MAX_ID): { readonly id: number; readonly updated_at?: Date } {
+    const [, time, digits = ''] = CURSOR.exec(text) ?? [];
+    const [id, updated_at] = [pathId(digits, max), new Date(Number(time ?? 0))];
+    if (id === null || (time !== undefined) !== byChange || Number.isNaN(updated_at.getTime())) {
+        throw new ScanwireError('INVALID_INPUT', 'cursor must be that of the page before, with the same input', { field: 'cursor' });
     }
-    return { id: Number(id), ...(byChange && { updated_at: new Date(Number(time)) }) };
-}
-
-function wrongCursor(): ScanwireError {
-    return new ScanwireError('INVALID_INPUT', 'cursor must be that of the page before, with the same input', { field: 'cursor' });
+    return { id, ...(byChange && { updated_at }) };
 }
 
 async function lengthOf(batches: AsyncIterable<readonly unknown[]>): Promise<number> {
@@ -246,7 +247,7 @@ function sees({ workspaces }: Sight, id: number): boolean {
 
 async function recordPage(records: RecordStore, { cursor: after, ...where }: Input, sight: Sight): Promise<PageOfRows> {
     assertSeesAll(sight);
-    const position = after === undefined ? {} : { after: positionOf(after, false).id };
+    const position = after === undefined ? {} : { after: positionOf(after, false, Number.MAX_SAFE_INTEGER).id };
     const found = await records.list({ ...where, ...position, limit: PAGE + 1 });
     const rows = found.slice(0, PAGE).map(({ id, importedAt, record: { data, ...record } }) => {
         return { id, importedAt, ...record, bytes: Buffer.byteLength(data, 'base64') };

@@ -3,6 +3,7 @@ import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import t, { type Test } from 'tap';
 import { memoryApiKeys, memoryInventory, memoryRecords } from '../../../adapters/memory/index.ts';
+import type { Selection } from '../../../lib/inventory/selection.ts';
 import type { ApiKeyScope } from '../../../lib/keys/scopes.ts';
 import { alwaysLicensed } from '../../../lib/license/license-source.ts';
 import type { Delivery } from '../../../lib/webhooks/deliveries/delivery-store.ts';
@@ -88,7 +89,12 @@ type Connected = Awaited<ReturnType<Awaited<ReturnType<typeof served>>['connecte
 async function allOf({ call }: Connected, name: string, args: Record<string, unknown> = {}) {
     const pages: { rows: { id: number | string }[]; total: number | null; cursor: string | null }[] = [];
     for (let cursor: string | null | undefined; cursor !== null; cursor = pages.at(-1)?.cursor) {
-        pages.push((await call(name, { ...args, ...(cursor !== undefined && { cursor }) })) as never);
+        const page = await call(name, { ...args, ...(cursor !== undefined && { cursor }) });
+        if ('error' in page) {
+            throw new Error(page.error);
+        }
+
+        pages.push(page);
     }
     return {
         sizes: pages.map(({ rows }) => rows.length),
@@ -151,6 +157,44 @@ t.test('gives pages of 100 rows, a cursor and the true total', async (t) => {
     t.match(await assistant.call('deliveries'), { total: 150, more: true }, 'as far as was counted');
     t.notOk('more' in (await assistant.call('deliveries', { state: 'pending' })));
     t.match(await assistant.call('records', { host: 'www.example.org' }), { rows: [], total: 0 });
+});
+
+t.test('takes every cursor that it gives, of records with ids of 64 bits and of times before 1970', async (t) => {
+    const rows = Array.from({ length: 250 }, (_, n) => ({ id: 2_147_483_398 + n, updated_at: new Date(n - 200) }));
+    const { list, get } = memoryInventory().hosts;
+    const hosts = {
+        list,
+        get,
+        filters: ['updated_since'],
+        count: async () => rows.length,
+        select: (_: readonly number[], { after, limit }: Selection) =>
+            each([rows.filter(({ id }) => id > (after?.id ?? 0)).slice(0, limit)]),
+    };
+    const far = Number.MAX_SAFE_INTEGER - 249;
+    const records = {
+        list: async ({ after = 0, limit = 100 }) => {
+            const found = rows.map((_, n) => far + n).filter((id) => id > after);
+            return found.slice(0, limit).map((id) => ({ id, importedAt: new Date(0), record: RECORD }));
+        },
+    };
+    const { connected } = await served(t, { store: { ...(await filled()), hosts }, records } as never);
+    const assistant = await connected();
+    const all = { sizes: [100, 100, 50], totals: [250, 250, 250], ids: rows.map(({ id }) => id) };
+    t.same(await allOf(assistant, 'hosts'), all);
+    const before = { updated_since: '1969-12-31T00:00:00Z' };
+    t.same(await allOf(assistant, 'hosts', before), all);
+    t.same(
+        (await allOf(assistant, 'records')).ids,
+        rows.map((_, n) => far + n),
+    );
+    for (const [name, input] of [
+        ['records', { cursor: '9007199254740992' }],
+        ['records', { cursor: '-5' }],
+        ['hosts', { cursor: '2147483648' }],
+        ['hosts', { ...before, cursor: '9999999999999999-1' }],
+    ] as const) {
+        t.match(await assistant.call(name, input), { error: /^cursor must be that/ }, input.cursor);
+    }
 });
 
 t.test('finds by workspace, address, state, name and text', async (t) => {

@@ -83,7 +83,7 @@ function index(resource: Resource, streams: Streams): Handler {
         const total = asked.counts ? await answerOf(request, () => rows.count?.(path, where, { signal })) : undefined;
         const read =
             request.method === 'head'
-                ? { isEmpty: true, body: [], next: null }
+                ? await unread(request, resource)
                 : await readIndex(request, { ...resource, rows }, path, asked, open);
         if (read.isEmpty && deleted === null) {
             await assertParent(request, parents, path);
@@ -102,6 +102,17 @@ async function assertParent(request: Request, parents: Resource['parents'], path
     if (parents !== null && (await row(request, parents, path)) === null) {
         throw Boom.notFound();
     }
+}
+
+/**
+ * Of an index of which no row is read. The look-up of a parent tells whether the store answers; one without parents is asked for the last id that there may
+ * be, which reads no row either.
+ */
+async function unread(request: Request, { parents, rows }: Resource): Promise<IndexRead> {
+    if (parents === null) {
+        await row(request, rows, [MAX_ID]);
+    }
+    return { isEmpty: true, body: [], next: null };
 }
 
 /** Of an index of a batch, as stores of ours read it first: what begins it, three pieces of 64 KiB with commas between them, what ends it. */

@@ -183,7 +183,7 @@ t.test('answers in time', async (t) => {
     t.test('a row that does not come is a 503 in less than 10 s, and so is what is below it', async (t) => {
         const running = await served({ store: (await slowStore(AN_HOUR)).store });
         for (const method of ['GET', 'HEAD']) {
-            for (const path of ['/workspaces/1', '/workspaces/1/hosts/1', '/workspaces/1/hosts']) {
+            for (const path of ['/workspaces', '/workspaces/1', '/workspaces/1/hosts/1', '/workspaces/1/hosts']) {
                 const { status, took } = await asked(running, path, {}, method);
                 t.equal(status, 503, `${method} ${path}`);
                 t.ok(took >= 9_000 && took < 10_000, `${method} ${path}: after ${took} ms`);

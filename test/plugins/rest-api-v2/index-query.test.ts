@@ -370,6 +370,23 @@ t.test('reads no rows for a HEAD request', async (t) => {
     const down = { ...store.workspaces, get: () => Promise.reject(new Error('down')) };
     const { get: ask } = await served({ store: { ...store, workspaces: down } });
     t.equal((await ask(W, { method: 'HEAD' })).status, 503);
+    t.equal((await ask('/workspaces', { method: 'HEAD' })).status, 503, 'which has no parents');
+
+    const asked: (readonly number[])[] = [];
+    const noted = {
+        ...store.workspaces,
+        list: () => t.fail('list') as never,
+        select: () => t.fail('select') as never,
+        async get(path: readonly number[], id: number) {
+            const found = await store.workspaces.get(path, id);
+            t.equal(found, null);
+            asked.push([...path, id]);
+            return found;
+        },
+    };
+    const { get: probe } = await served({ store: { ...store, workspaces: noted } });
+    t.match(await probe('/workspaces', { method: 'HEAD' }), { status: 200, body: '' });
+    t.same(asked, [[2_147_483_647]], 'an id that no row has');
 });
 
 t.test('answers a malformed path as any other that leads nowhere, and takes no notice of ranges', async (t) => {

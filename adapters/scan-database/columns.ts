@@ -13,6 +13,7 @@ interface KnownColumns {
     readonly unseen?: readonly string[];
 }
 
+/** The tables that are read. */
 export const TABLES: Readonly<Record<string, KnownColumns>> = {
     workspaces: {
         always: ['id', 'name', 'created_at', 'updated_at'],

@@ -2,7 +2,7 @@ import { timingSafeEqual } from 'node:crypto';
 import { type Clock, systemClock } from '../clock.ts';
 import { ScanwireError } from '../errors.ts';
 import { BODY_FORMS, type BodyForm, bodyDigest, standardSignatures, vendorNamed } from '../webhooks/messages/signature.ts';
-import { wrongSecret } from '../webhooks/messages/signing-secret.ts';
+import { MAX_SECRETS, wrongSecret } from '../webhooks/messages/signing-secret.ts';
 import { SIGNATURE_FORMS, type SignatureForm } from '../webhooks/setting-values.ts';
 import type { ReplayCache } from './replay-cache.ts';
 
@@ -204,9 +204,6 @@ function verifyBody(signatures: readonly BodySignature[], secrets: readonly stri
     }
 }
 
-/** More than a sender has secrets at a time. Each is compared with each of ours, so that more would let anybody choose how much work that is. */
-const MAX_SIGNATURES = 16;
-
 const SECONDS = /^\d{1,12}$/;
 
 function verifyStandard(
@@ -223,9 +220,10 @@ function verifyStandard(
         throw unverified('Header webhook-timestamp must be whole seconds', 'webhook-timestamp');
     }
 
-    const texts = signatures.split(' ', MAX_SIGNATURES + 1);
-    if (texts.length > MAX_SIGNATURES) {
-        throw unverified(`Header webhook-signature has more than ${MAX_SIGNATURES} signatures`, 'webhook-signature');
+    // Each is compared with each of ours: more than a sender has secrets would let anybody choose how much work that is.
+    const texts = signatures.split(' ', MAX_SECRETS + 1);
+    if (texts.length > MAX_SECRETS) {
+        throw unverified(`Header webhook-signature has more than ${MAX_SECRETS} signatures`, 'webhook-signature');
     }
 
     const expected = standardSignatures(secrets, { id, seconds, body: raw });

@@ -79,15 +79,18 @@ export function sealSecret(keyRing: KeyRing, exporterId: string, secret: string)
     return keyRing.seal(secret, secretContext(exporterId));
 }
 
+/** What is stored of the secrets of an exporter. */
+type StoredSecrets = Pick<StoredExporter, 'id' | 'sealedSecret' | 'previousSecrets'>;
+
 /** The sealed secrets that sign now: the current one first, then those before it that have not ended. */
-export function sealedSecrets(exporter: StoredExporter, now: Date): readonly [current: SealedText, ...previous: SealedText[]] {
+export function sealedSecrets(exporter: StoredSecrets, now: Date): readonly [current: SealedText, ...previous: SealedText[]] {
     const context = secretContext(exporter.id);
     const previous = exporter.previousSecrets.filter(({ until }) => until > now);
     return [{ sealed: exporter.sealedSecret, context }, ...previous.map(({ sealed }) => ({ sealed, context }))];
 }
 
 /** The secrets that sign now, the current one first. @throws ScanwireError `UNSEALABLE`. */
-export function unsealSecrets(exporter: StoredExporter, keyRing: KeyRing, now: Date): Secrets {
+export function unsealSecrets(exporter: StoredSecrets, keyRing: KeyRing, now: Date): Secrets {
     const [current, ...previous] = sealedSecrets(exporter, now);
     const open = ({ sealed, context }: SealedText): string => keyRing.open(sealed, context);
     return [open(current), ...previous.map(open)];
@@ -102,6 +105,9 @@ const OVERLAP = 86_400_000;
 /** Maximum number of previous secrets: each adds a signature to every message, and receivers limit the length of a header. */
 const MAX_PREVIOUS = 20;
 
+/** Maximum number of secrets that sign a message, and so of its signatures: the current one and the previous ones. Receivers must take as many. */
+export const MAX_SECRETS: number = 1 + MAX_PREVIOUS;
+
 /**
  * Makes `secret` the current one and the one before it a previous one. Every previous secret keeps its own end, unless it is the one that
  * is current again. Null when `secret` is the current one already.
@@ -110,7 +116,7 @@ const MAX_PREVIOUS = 20;
  * @throws ScanwireError `CONFLICT` when too many previous ones are still valid, `UNSEALABLE`.
  */
 export function changeSecret(
-    exporter: StoredExporter,
+    exporter: StoredSecrets,
     secret: string,
     keyRing: KeyRing,
     now: Date,

@@ -6,7 +6,7 @@ import { DEFAULT_WORKSPACE, workspaceName } from '../../lib/inventory/resources.
 import type { InventoryStore } from '../../lib/inventory/store.ts';
 import type { ListedAttempt } from '../../lib/webhooks/deliveries/attempt-lists.ts';
 import type { Attempt } from '../../lib/webhooks/deliveries/delivery-store.ts';
-import type { ChangedExporter } from '../../lib/webhooks/exporters/exporter-operations.ts';
+import type { ChangedExporter, UpdateOptions } from '../../lib/webhooks/exporters/exporter-operations.ts';
 import type { TestOptions, TestResult } from '../../lib/webhooks/exporters/test-event.ts';
 import type { AnsweredAttempt } from '../../lib/webhooks/outcomes/response-bodies.ts';
 import { audited, type Caller } from './audit.ts';
@@ -45,7 +45,11 @@ export function handlersOf(system: HostSystem, caller: Caller): Partial<Handlers
 function cutHandlers(system: HostSystem, { owner }: Caller): Partial<Handlers> {
     const handlers = knownHandlers.get(system) ?? newHandlers(system);
     knownHandlers.set(system, handlers);
-    return owner === undefined ? handlers : system.webhooks === undefined ? {} : owned(handlers, system.webhooks, owner);
+    const { webhooks } = system;
+    if (owner === undefined) {
+        return handlers;
+    }
+    return webhooks === undefined ? {} : owned({ ...handlers, ...exporterHandlers(webhooks, { asOwner: true }) }, webhooks, owner);
 }
 
 /** They are the same for each request. */
@@ -75,7 +79,7 @@ function keyHandlers(keys: System['keys']): Partial<Handlers> {
     };
 }
 
-function exporterHandlers({ exporters }: System['webhooks']): Partial<Handlers> {
+function exporterHandlers({ exporters }: System['webhooks'], caller: Pick<UpdateOptions, 'asOwner'> = {}): Partial<Handlers> {
     const start = async (id: string, options?: TestOptions): Promise<TestedExporter> => tested(await exporters.start(id, options));
 
     return {
@@ -88,7 +92,7 @@ function exporterHandlers({ exporters }: System['webhooks']): Partial<Handlers> 
         pageExporters: (query) => exporters.page(query),
         showExporter: ({ id, showUrl = false }) => exporters.show(id, { showUrl }),
         async updateExporter({ id, start: starts = false, wait, ...changes }) {
-            const changed = await exporters.update(id, changes, { wait });
+            const changed = await exporters.update(id, changes, { ...caller, wait });
             return starts ? { ...(await start(id, { wait })), warnings: changed.warnings } : tested(changed);
         },
         startExporter: ({ id, wait }) => start(id, { wait }),

@@ -137,10 +137,7 @@ const CUTS: { readonly [Name in OperationName]: Cut<Name> | null } = {
         (query) =>
             page({ ...query, owner }),
     showExporter: toExporter,
-    updateExporter: (update, own) => async (input) => {
-        assertOwnerMay(input, await own.exporter(input.id));
-        return await update(input);
-    },
+    updateExporter: toExporter,
     startExporter: toExporter,
     stopExporter: toExporter,
     pauseExporter: toExporter,

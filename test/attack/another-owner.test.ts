@@ -278,6 +278,50 @@ t.test('lets an owner loosen nothing that is for the operator to give, and keep 
     t.equal((await ask(server, 'ann', 'updateExporter', { id, trust: 'all' })).status, 400);
 });
 
+t.test('lets an owner take what the operator gave for one receiver to no other', async (t) => {
+    const { server, belongings, url } = await served(t);
+    const { exporter: id } = await belongings('ann');
+    const { exporters } = server.plugins['webhook-exporter'];
+    const elsewhere = 'http://127.0.0.1:9/';
+    const proxy = { url: 'http://127.0.0.1:9', resolvesNames: true };
+    const client = { tokenUrl: 'https://tokens.example.com/', clientId: 'ann', clientSecret: 'secret' };
+    const refused = async (field: string, why: RegExp, changes: Readonly<Record<string, unknown>>): Promise<void> => {
+        const { status, payload } = await ask(server, 'ann', 'updateExporter', { id, keepHeaders: true, ...changes });
+        t.equal(status, 400, payload);
+        t.match(JSON.parse(payload), { error: { code: 'INVALID_INPUT', field, message: why } });
+    };
+    const taken = async (changes: Readonly<Record<string, unknown>>): Promise<void> => {
+        const { status, payload } = await ask(server, 'ann', 'updateExporter', { id, ...changes });
+        t.equal(status, 200, payload);
+    };
+
+    await exporters.update(id, { trust: 'all' });
+    const trusting = /^URL must keep its scheme, host and port while trust is all: that is for the operator to give/;
+    await refused('url', trusting, { url: elsewhere });
+    await refused('url', trusting, { url: elsewhere, trust: 'all', proxy: null });
+    await refused('url', /^URL/, { url: 'no url' });
+    await taken({ url: `${url}/another-path` });
+    t.match(await exporters.get(id), { trust: 'all', url: `${new URL(url).origin}/…` });
+    await taken({ url: elsewhere, trust: 'strict' });
+
+    await exporters.update(id, { url, proxy, oauth: client });
+    const resolving = /must keep its scheme, host and port while the proxy resolves names: that is for the operator to give/;
+    await refused('url', resolving, { url: elsewhere });
+    await refused('url', resolving, { url: elsewhere, trust: 'strict', oauth: null });
+    await refused('oauth.tokenUrl', resolving, { oauth: { ...client, tokenUrl: 'https://internal.example.com/' } });
+    await taken({ url: `${url}/another-path`, keepHeaders: true, oauth: { ...client, tokenUrl: `${client.tokenUrl}new` } });
+    await taken({ oauth: null });
+    await refused('oauth.tokenUrl', resolving, { oauth: client });
+    await taken({ url: elsewhere, proxy: null });
+    await taken({ proxy: { url: 'http://127.0.0.1:9' } });
+    await taken({ url, oauth: client });
+    t.match(await exporters.list(), [{ id, trust: 'strict', authentication: ['proxy', 'oauth'] }]);
+
+    await exporters.update(id, { trust: 'all', proxy });
+    await exporters.update(id, { url: elsewhere, keepHeaders: true });
+    t.match(await exporters.get(id), { trust: 'all', url: elsewhere }, 'the operator may');
+});
+
 t.test('lists replays however many others have begun since, and ends them', async (t) => {
     const { server, belongings } = await served(t);
     const bob = await belongings('bob');

@@ -8,7 +8,7 @@ import type { WebhooksContext } from '../webhooks-context.ts';
 import { type Exporter, type NewExporterSettings, newExporterSchema, type StoredExporter } from './exporter.ts';
 import { type ShownExporter, withHealth } from './exporter-health.ts';
 import { allOf, type ExporterLists, exporterLists, ownerQuerySchema, type SummaryQuery } from './exporter-lists.ts';
-import { type ExporterChanges, exporterChangesSchema, exporterToStore, patchOf } from './exporter-patch.ts';
+import { type ExporterChanges, exporterChangesSchema, exporterToStore, ownersPatchOf, patchOf } from './exporter-patch.ts';
 import { type ExporterQuestions, exporterQuestions } from './exporter-preview.ts';
 import { resealExporters } from './exporter-resealing.ts';
 import { insertWithinOwnerLimit } from './owner-limits.ts';
@@ -30,6 +30,12 @@ export interface CreatedExporter {
     readonly secret: string;
     /** What is doubtful about its receiver. */
     readonly warnings: readonly ReceiverWarning[];
+}
+
+/** How an exporter is changed. */
+export interface UpdateOptions extends TestOptions {
+    /** Whether its owner asks for it, who may loosen nothing that is for the operator to give. False by default. */
+    readonly asOwner?: boolean | undefined;
 }
 
 /** Configured receivers. Methods reject with ScanwireError `NOT_FOUND` for an unknown id and `UNAVAILABLE` without a store. */
@@ -55,7 +61,7 @@ export interface Exporters extends ExporterLists, ExporterQuestions {
      *
      * @throws ScanwireError `INVALID_INPUT`, `CONFLICT` for a change of type that is not allowed.
      */
-    update(id: string, changes: ExporterChanges, options?: TestOptions): Promise<ChangedExporter>;
+    update(id: string, changes: ExporterChanges, options?: UpdateOptions): Promise<ChangedExporter>;
     /** Starts an exporter: from now on events go to it, and its `pending` deliveries are sent; `held` ones only once they are replayed. Sends a `test`. */
     start(id: string, options?: TestOptions): Promise<ChangedExporter>;
     /** Stops an exporter: new events do not go to it, and accepted deliveries wait in their rows. Sends a `test`, and waits only a moment for its outcome. */
@@ -120,14 +126,14 @@ export function exporters(context: WebhooksContext): Exporters {
      * Stores a change. If somebody else has changed the exporter meanwhile, it is tried again with what is stored by then, so that neither change
      * is lost.
      */
-    async function update(id: string, changes: ExporterChanges, writesLeft: number = MAX_CHANGES_AT_ONCE): Promise<StoredExporter> {
+    async function update(id: string, changes: ExporterChanges, asOwner = false, tries = MAX_CHANGES_AT_ONCE): Promise<StoredExporter> {
         const before = await stored(id);
-        const patch = await patchOf(before, changes, context);
+        const patch = await (asOwner ? ownersPatchOf : patchOf)(before, changes, context);
         try {
             return Object.keys(patch).length === 0 ? before : await store.update(id, patch);
         } catch (error) {
-            if (writesLeft > 1 && error instanceof ScanwireError && error.code === 'CONFLICT') {
-                return await update(id, changes, writesLeft - 1);
+            if (tries > 1 && error instanceof ScanwireError && error.code === 'CONFLICT') {
+                return await update(id, changes, asOwner, tries - 1);
             }
             throw error;
         }
@@ -164,7 +170,7 @@ export function exporters(context: WebhooksContext): Exporters {
 
         async update(id, changes, options) {
             const valid = checked(exporterChangesSchema, changes, { subject: 'Exporter' });
-            return changed(await update(id, valid), { testTimeout: patience(options), url: valid.url });
+            return changed(await update(id, valid, options?.asOwner), { testTimeout: patience(options), url: valid.url });
         },
 
         async start(id, options) {

@@ -18,7 +18,7 @@ import {
     unsettledCredential,
 } from './authentication.ts';
 import { type CheckedExporterSettings, configurableSchemas, type ExporterSettings, newExporter, type StoredExporter } from './exporter.ts';
-import { assertCollector } from './owner-limits.ts';
+import { assertCollector, assertOwnerMayChange } from './owner-limits.ts';
 import { checkReceiverUrl } from './receiver-url.ts';
 import { knownUrl, urlToStore } from './sealed-url.ts';
 
@@ -132,6 +132,15 @@ export async function patchOf(before: StoredExporter, changes: ExporterChanges, 
     checkAuthentication(after, context);
     const choices = checkedChoices(after, context);
     return { ...patch, ...(stored.filter !== undefined && { filter: choices.filter }) };
+}
+
+/** The same where its owner asks for the changes. @throws ScanwireError as well for what is for the operator to give. */
+export async function ownersPatchOf(before: StoredExporter, changes: ExporterChanges, context: WebhooksContext): Promise<ExporterPatch> {
+    assertOwnerMayChange(before, changes, context.keyRing);
+    const patch = await patchOf(before, changes, context);
+    const moves = changes.url !== undefined || changes.oauth !== undefined;
+    // What the operator gives meanwhile is given for the receiver that there was.
+    return moves ? { trust: before.trust, ...patch, expectedAuthentication: before.sealedAuthentication } : patch;
 }
 
 /** The headers to store. A value that stays must not have been changed meanwhile. */

@@ -1,9 +1,12 @@
 import Joi from 'joi';
 import { ScanwireError } from '../../errors.ts';
-import { collectorSchema, type Exporter, ownerSchema, type StoredExporter } from './exporter.ts';
+import type { KeyRing } from '../../keys/key-ring.ts';
+import { unsealAuthentication } from './authentication.ts';
+import { collectorSchema, ownerSchema, type StoredExporter } from './exporter.ts';
 import type { ExporterLists } from './exporter-lists.ts';
 import type { ExporterChanges } from './exporter-patch.ts';
 import type { ExporterStore } from './exporter-store.ts';
+import { knownUrl } from './sealed-url.ts';
 
 /** What the exporters of an owner may be. */
 export interface OwnerLimits {
@@ -92,7 +95,7 @@ export async function insertWithinOwnerLimit(
  * @param before The exporter that is changed; absent for a new one.
  * @throws ScanwireError `INVALID_INPUT` with the field.
  */
-export function assertOwnerMay({ trust, proxy }: Pick<ExporterChanges, 'trust' | 'proxy'>, before?: Pick<Exporter, 'trust'>): void {
+export function assertOwnerMay({ trust, proxy }: Pick<ExporterChanges, 'trust' | 'proxy'>, before?: Pick<StoredExporter, 'trust'>): void {
     if (trust === 'all' && before?.trust !== 'all') {
         throw new ScanwireError('INVALID_INPUT', 'Trust must not be all: that is for the operator to give', { field: 'trust' });
     }
@@ -100,4 +103,43 @@ export function assertOwnerMay({ trust, proxy }: Pick<ExporterChanges, 'trust' |
         const message = 'Proxy.resolvesNames must not be true: that is for the operator to give';
         throw new ScanwireError('INVALID_INPUT', message, { field: 'proxy.resolvesNames' });
     }
+}
+
+/**
+ * The same for a change. What the operator gave was given for one receiver: while it stays, its owner cannot take it to another, nor the proxy to
+ * another token server.
+ *
+ * @throws ScanwireError `INVALID_INPUT` with the field; `UNSEALABLE`.
+ */
+export function assertOwnerMayChange(before: StoredExporter, changes: ExporterChanges, keyRing: KeyRing): void {
+    assertOwnerMay(changes, before);
+    const { url, oauth, proxy, trust = before.trust } = changes;
+    const moves = url !== undefined && isElsewhere(url, knownUrl(before, keyRing));
+    if (moves && trust === 'all') {
+        throw stays('url', 'URL', 'trust is all');
+    }
+    if (proxy !== undefined || !before.authentication.includes('proxy') || !(moves || oauth)) {
+        return;
+    }
+
+    const { proxy: given, oauth: former } = unsealAuthentication(before, keyRing) ?? {};
+    if (given?.resolvesNames === true) {
+        const why = 'the proxy resolves names';
+        if (moves) {
+            throw stays('url', 'URL', why);
+        }
+        if (oauth && isElsewhere(oauth.tokenUrl, former?.tokenUrl ?? null)) {
+            throw stays('oauth.tokenUrl', 'Oauth.tokenUrl', why);
+        }
+    }
+}
+
+/** Whether a URL leads to another scheme, host or port than the one before. One that is none is refused for that. */
+function isElsewhere(url: string, former: string | null): boolean {
+    return URL.canParse(url) && (former === null || !URL.canParse(former) || new URL(url).origin !== new URL(former).origin);
+}
+
+function stays(field: string, subject: string, why: string): ScanwireError {
+    const message = `${subject} must keep its scheme, host and port while ${why}: that is for the operator to give, for one receiver`;
+    return new ScanwireError('INVALID_INPUT', message, { field });
 }

@@ -91,6 +91,30 @@ t.test('sends what is of an owner as such, so that it goes where that one may ca
     );
 });
 
+t.test('takes to another receiver nothing that the operator gives while the owner changes the URL', async (t) => {
+    const { exporters: store, ...stores } = memoryWebhooks();
+    let meanwhile = async (): Promise<unknown> => undefined;
+    const get = async (id: string) => {
+        const found = await store.get(id);
+        const [change] = [meanwhile];
+        meanwhile = async () => undefined;
+        await change();
+        return found;
+    };
+    const { exporters } = recordingProcess(t, { ...stores, exporters: { ...store, get } });
+    const { exporter } = await exporters.create({ url: URL, owner: 'ann' });
+    const change = { url: 'https://elsewhere.example/', keepHeaders: true };
+    const proxy = { url: 'https://proxy.example.com', resolvesNames: true };
+
+    meanwhile = () => exporters.update(exporter.id, { proxy }, { wait: false });
+    await t.rejects(exporters.update(exporter.id, change, { asOwner: true, wait: false }), { code: 'INVALID_INPUT', field: 'url' });
+    await exporters.update(exporter.id, { proxy: null }, { wait: false });
+
+    meanwhile = () => exporters.update(exporter.id, { trust: 'all' }, { wait: false });
+    await exporters.update(exporter.id, change, { asOwner: true, wait: false });
+    t.match(await exporters.get(exporter.id), { url: change.url, trust: 'strict' });
+});
+
 t.test('keeps what is open to whom as a setting of the deployment', async (t) => {
     const stores = memoryWebhooks();
     const of = (own: readonly string[]) => egressGuard({ allow: ['10.0.0.0/8'], owners: { ann: own } });

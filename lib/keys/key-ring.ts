@@ -150,6 +150,18 @@ export interface SealedText {
     readonly context: string;
 }
 
+/** What is opened; null where the key ring cannot open it. */
+export function ifOpens<T>(open: () => T): T | null {
+    try {
+        return open();
+    } catch (error) {
+        if (error instanceof ScanwireError && error.code === 'UNSEALABLE') {
+            return null;
+        }
+        throw error;
+    }
+}
+
 /** So many texts of a key are tried where the first does not open: one of them may be altered, and most of them must open. */
 const TRIED = 10;
 
@@ -211,13 +223,11 @@ export function reseal(
     const resealed = new Map<string, string>();
     const unopened: string[] = [];
     for (const { sealed, context } of texts.filter((text) => isSealedByFormerKey(text.sealed, ring))) {
-        try {
-            resealed.set(sealed, ring.seal(ring.open(sealed, context), context));
-        } catch (error) {
-            if (!(error instanceof ScanwireError && error.code === 'UNSEALABLE')) {
-                throw error;
-            }
+        const again = ifOpens(() => ring.seal(ring.open(sealed, context), context));
+        if (again === null) {
             unopened.push(context);
+        } else {
+            resealed.set(sealed, again);
         }
     }
     return { resealed, unopened };

@@ -1,5 +1,5 @@
 import { ScanwireError } from '../../errors.ts';
-import { isSealedByFormerKey, type KeyRing, type SealedText } from '../../keys/key-ring.ts';
+import { ifOpens, isSealedByFormerKey, type KeyRing, type SealedText } from '../../keys/key-ring.ts';
 import type { WebhooksContext } from '../webhooks-context.ts';
 import type { StoredExporter } from './exporter.ts';
 
@@ -26,14 +26,7 @@ export function unsealUrl(exporter: Pick<StoredExporter, 'id' | 'url'>, keyRing:
 
 /** The same, but null where this key ring cannot unseal it. */
 export function knownUrl(exporter: Pick<StoredExporter, 'id' | 'url'>, keyRing: KeyRing): string | null {
-    try {
-        return unsealUrl(exporter, keyRing);
-    } catch (error) {
-        if (error instanceof ScanwireError && error.code === 'UNSEALABLE') {
-            return null;
-        }
-        throw error;
-    }
+    return ifOpens(() => unsealUrl(exporter, keyRing));
 }
 
 const UNREADABLE = 'unreadable URL';

@@ -1,10 +1,11 @@
 import { isIP } from 'node:net';
 import type { Resolve } from '../../egress/resolver.ts';
 import { ScanwireError } from '../../errors.ts';
-import { assertOpens } from '../../keys/key-ring.ts';
+import { assertOpens, ifOpens } from '../../keys/key-ring.ts';
 import type { Session } from '../dispatching/worker-session.ts';
 import { isUsable } from '../events/subscription.ts';
-import type { Exporter } from '../exporters/exporter.ts';
+import { unsealAuthentication } from '../exporters/authentication.ts';
+import type { Exporter, StoredExporter } from '../exporters/exporter.ts';
 import type { Exporters } from '../exporters/exporter-operations.ts';
 import { sealedForExporters } from '../exporters/exporter-resealing.ts';
 import type { WebhooksContext } from '../webhooks-context.ts';
@@ -50,7 +51,7 @@ export function doctorOf(
             await keysFinding(context, now),
             queueFinding(await readiness(), context.queue),
             workersFinding(await context.deliveries.sessions(), exporters),
-            await namesFinding(exporters, resolve),
+            await namesFinding(await namedHere(exporters, context), resolve),
             stoppedFinding(exporters),
             ...unusableFinding(exporters),
             ...(exporterId === undefined ? [] : await receiverFindings(await get(exporterId), test)),
@@ -122,13 +123,32 @@ function workersFinding(sessions: readonly Pick<Session, 'slots'>[], exporters: 
     return found('workers', 'ok', 'sent_for', values);
 }
 
+/**
+ * The running exporters whose receivers' names are looked up here when something is sent. It is not where their proxy looks them up, which may be the only
+ * one to know them. Of a proxy or a URL that cannot be unsealed this is not known: that is a finding about keys.
+ */
+async function namedHere(
+    exporters: readonly Exporter[],
+    { exporters: store, keyRing }: Pick<WebhooksContext, 'exporters' | 'keyRing'>,
+): Promise<readonly Exporter[]> {
+    const running = exporters.filter(({ state, url }) => state === 'running' && URL.canParse(url));
+    if (!running.some(({ authentication }) => authentication.includes('proxy'))) {
+        return running;
+    }
+
+    const stored = await store.list({ patient: true });
+    const isNamedHere = (exporter: StoredExporter): boolean =>
+        ifOpens(() => unsealAuthentication(exporter, keyRing)?.proxy?.resolvesNames !== true) === true;
+    const here = new Set(stored.filter(isNamedHere).map(({ id }) => id));
+    return running.filter(({ id }) => here.has(id));
+}
+
 /** Around an IPv6 address in a URL. */
 const BRACKETS = /^\[|\]$/g;
 
-/** Whether the names of the receivers that are sent to can be looked up here. Of a URL that cannot be unsealed no name is known: that is a finding about keys. */
+/** Whether the names of receivers can be looked up here. */
 async function namesFinding(exporters: readonly Exporter[], resolve: Resolve): Promise<Finding> {
-    const running = exporters.filter(({ state, url }) => state === 'running' && URL.canParse(url));
-    const hosts = new Set(running.map(({ url }) => new URL(url).hostname));
+    const hosts = new Set(exporters.map(({ url }) => new URL(url).hostname));
     const names = [...hosts].filter((host) => isIP(host.replace(BRACKETS, '')) === 0).slice(0, MAX_LOOKUPS);
     const answers = await Promise.allSettled(names.map((name) => resolve(name, AbortSignal.timeout(NAME_TIMEOUT))));
     const unknown = names.filter((_, index) => answers[index]?.status === 'rejected');

@@ -317,6 +317,29 @@ t.test('looks up the names of receivers that are sent to', async (t) => {
     t.match((await doctor()).findings[5], { part: 'names', state: 'ok' });
 });
 
+t.test('looks up no name that is looked up by a proxy', async (t) => {
+    const given = options();
+    const { exporters, doctor } = webhooksOf(given, { onError: () => {} }).webhooks;
+    const through = async (name: string, resolvesNames?: boolean): Promise<string> => {
+        const proxy = resolvesNames === undefined ? null : { url: 'http://127.0.0.1:9', resolvesNames };
+        const { exporter } = await exporters.create({ url: `https://${name}.example.invalid/`, proxy });
+        await given.stores.exporters.update(exporter.id, { state: 'running' });
+        return exporter.id;
+    };
+    const known = await through('known-to-the-proxy', true);
+    t.match((await doctor()).findings[5], { part: 'names', state: 'ok', text: 'No receiver has a name to look up' });
+
+    await through('second', false);
+    await through('third');
+    const text = 'No addresses for second.example.invalid, third.example.invalid';
+    t.match((await doctor()).findings[5], { part: 'names', state: 'wrong', text });
+
+    const other = keyRing({ current: 'other', keys: { other: randomBytes(32) } });
+    await given.stores.exporters.update(known, { url: 'https://unsealed.example.invalid/' });
+    const { webhooks } = webhooksOf({ ...given, keyRing: other }, { onError: () => {} });
+    t.match((await webhooks.doctor()).findings[5], { part: 'names', state: 'ok' }, 'of a proxy that cannot be read nothing is asked for');
+});
+
 t.test('warns of exporters that their receivers have stopped', async (t) => {
     const given = options();
     const { exporters, doctor } = webhooksOf(given, { onError: () => {} }).webhooks;

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import t from 'tap';
 import { present } from '../../adapters/contract/assertions.ts';
 import { keyRing } from '../../lib/keys/key-ring.ts';
+import type { Format } from '../../lib/webhooks/formats/format.ts';
 import { simulatedDeployment } from '../support/simulated-deployment.ts';
 
 const MINUTE = 60_000;
@@ -29,4 +30,22 @@ t.test('deliveries of an exporter whose sealed headers were altered end with the
     }
     t.equal(deployment.posts.length, 3);
     t.match(await process.exporters.get(well), { state: 'running', consecutiveFailures: 0 });
+});
+
+t.test('deliveries of which a format makes a header that the exporter has too end with the reason, and others go on', async (t) => {
+    const deployment = simulatedDeployment(t);
+    const make: Format['make'] = ({ body, text }) => ({ headers: body.title === '2' ? [['x-team', 'of the format']] : [], body: text });
+    const formats = [{ name: 'by-title', contentType: 'text/plain', make }];
+    const host = await deployment.start('host', { formats });
+    const id = await deployment.exporter(host);
+    await deployment.finish(host.exporters.update(id, { format: 'by-title', headers: [['X-Team', 'of the exporter']] }));
+
+    await deployment.publish(host, 3);
+    await deployment.advance(MINUTE);
+    t.strictSame(await deployment.states(), { delivered: 2, exhausted: 1 });
+    t.strictSame(deployment.posts.length, 2);
+    const [ended] = await host.deliveries.list({ state: 'exhausted' });
+    const { attempts, history } = await host.deliveries.show(present(ended).id);
+    t.equal(attempts, 1, 'no try can help');
+    t.match(history, [{ outcome: { code: 'invalid_exporter', detail: /Header X-Team is given twice/ } }]);
 });

@@ -1,7 +1,7 @@
 import { ScanwireError } from '../../errors.ts';
 import { testEvent } from '../events/event-kinds.ts';
 import type { HeaderPairs } from '../messages/message-headers.ts';
-import { checkAdditionalHeaders } from '../messages/message-headers.ts';
+import { checkAdditionalHeaders, MAX_HEADERS } from '../messages/message-headers.ts';
 import { vendorNamed } from '../messages/signature.ts';
 import type { FormatName } from '../setting-values.ts';
 import { pagerduty, sentinel, splunkHec } from './alerts.ts';
@@ -35,7 +35,7 @@ export interface FormatSettings {
 
 /** What a format makes of an event. */
 export interface Formatted {
-    /** Headers of its own, besides `Content-Type`; they keep the rules of additional headers. */
+    /** Headers of its own, besides `Content-Type`; with the exporter's additional ones they keep the rules of additional headers. */
     readonly headers?: HeaderPairs;
     /** The exact body. Text goes out as UTF-8. {@link SECRET_PLACEHOLDER} stands where the format's secret belongs. */
     readonly body: string | Uint8Array;
@@ -148,7 +148,7 @@ export interface FormatCheckOptions {
 
 /**
  * Refuses, when an exporter is saved, a choice that could not be sent: an unknown format; a template or a secret that is missing or not wanted; a
- * header of the format that the exporter also has among its additional ones. To find out, it makes the message of a `test`.
+ * header of the format that the exporter also has among its additional ones, or too many of both. To find out, it makes the message of a `test`.
  *
  * @throws ScanwireError `INVALID_INPUT` with the field `format`, `template` (and the path in it), `formatSecret` or `headers`.
  */
@@ -165,6 +165,9 @@ export function checkFormat(formats: Formats, choice: FormatChoice, { vendor, se
     const twice = headers.find(([name]) => present.has(name.toLowerCase()));
     if (twice !== undefined) {
         throw refused(`Header ${twice[0]} is set by the format ${format.name}`, 'headers');
+    }
+    if (headers.length + headerNames.length > MAX_HEADERS) {
+        throw refused(`Headers must be at most ${MAX_HEADERS} with the ${headers.length} of the format ${format.name}`, 'headers');
     }
 }
 
@@ -240,7 +243,7 @@ export function formatterOf(formats: Formats, { format: name, template: document
 
         return {
             contentType: format.contentType,
-            // those of scanwire keep the rules; to check each message would cost time
+            // those of scanwire keep the rules, and all are checked again when they are sent
             headers: isBuiltIn || headers.length === 0 ? headers : checkAdditionalHeaders(headers, names),
             body: typeof body === 'string' ? Buffer.from(body) : Buffer.from(body),
         };

@@ -12,12 +12,12 @@ export type HeaderChanges = readonly (readonly [name: string, value: string | nu
 
 /**
  * The headers of a message in order, but those that are added when it is sent: by the sender for the connection (`Host`, `Connection`,
- * `Accept-Encoding: identity`, `Content-Length`), and after all others `traceparent` and `Authorization`, where they go out. The exporter's
- * additional ones come last here and cannot stand in for ours.
+ * `Accept-Encoding: identity`, `Content-Length`), and after all others `traceparent` and `Authorization`, where they go out. Those of the format and
+ * the exporter's additional ones come last here, and together keep the rules of additional headers: neither can stand in for ours or for the other.
  *
  * @param kind The event kind, for example `test`.
  * @param format What the body is, and the headers that belong to it.
- * @throws ScanwireError `INVALID_INPUT` when a stored additional header breaks the rules: the exporter is invalid then.
+ * @throws ScanwireError `INVALID_INPUT` when a stored header breaks the rules: the message cannot be sent then.
  */
 export function messageHeaders(
     kind: string,
@@ -31,12 +31,13 @@ export function messageHeaders(
         ...signatureHeaders(signing),
         ['Content-Type', contentType],
         ['User-Agent', userAgent],
-        ...headers,
-        ...checkAdditionalHeaders(additional, signing.vendor),
+        // What is stored as no list is left in it as it is, and refused.
+        ...checkAdditionalHeaders([headers, additional].flat(), signing.vendor),
     ];
 }
 
-const MAX_HEADERS = 20;
+/** Maximum number of additional headers, with those of the format. */
+export const MAX_HEADERS = 20;
 const MAX_NAME = 64;
 const MAX_VALUE_BYTES = 4096;
 const MAX_TOTAL_BYTES = 8192;

@@ -224,6 +224,10 @@ t.test('a choice that could not be sent is refused at save', (t) => {
         field: 'template',
     });
     t.throws(() => check('cloudevents-binary', { headerNames: ['CE-Id'] }), { field: 'headers', message: /ce-id is set by the format/ });
+    const [own, names] = [5, Array.from({ length: 16 }, (_, at) => `X-${at}`)];
+    t.doesNotThrow(() => check('cloudevents-binary', { headerNames: names.slice(0, 20 - own) }));
+    const message = `Headers must be at most 20 with the ${own} of the format cloudevents-binary`;
+    t.throws(() => check('cloudevents-binary', { headerNames: names }), { code: 'INVALID_INPUT', field: 'headers', message });
     t.end();
 });
 

@@ -105,6 +105,29 @@ t.test('writes all headers of a message in order', async (t) => {
     });
 });
 
+t.test('refuses headers of a format as additional ones, and both together', (t) => {
+    const sent = (headers: unknown, additional: HeaderPairs = []) =>
+        messageHeaders('test', signing(['base64'], 'topsecret'), { ...NATIVE, headers: headers as HeaderPairs }, additional).slice(4);
+    const some = (count: number, name: string, value = 'v'): HeaderPairs =>
+        Array.from({ length: count }, (_, at) => [`${name}-${at}`, value]);
+    t.same(sent(some(1, 'ce'), some(1, 'x')), [...some(1, 'ce'), ...some(1, 'x')]);
+    t.equal(sent(some(12, 'ce'), some(8, 'x')).length, 20);
+    const long = 'v'.repeat(4000);
+    for (const [message, headers, additional] of [
+        ['Header X-Team is given twice', [['x-team', 'a']], [['X-Team', 'b']]],
+        ['Headers must be at most 20', some(12, 'ce'), some(9, 'x')],
+        ['Headers must be at most 8192 bytes in all', some(1, 'ce', long), some(2, 'x', long)],
+        ['Header X-Vendor-Signature is set by the sender', [['X-Vendor-Signature', 'a']], []],
+        ['Header Content-Type is set by the sender', [['Content-Type', 'a']], some(1, 'x')],
+        ['Header x-line must have a value of visible ASCII characters and spaces', [['x-line', 'a\r\nb']], []],
+        ['Header 1 must be a name and a value', null, []],
+        ['Header 1 must be a name and a value', { 'x-line': 'a' }, []],
+    ] as const) {
+        t.throws(() => sent(headers, additional), { code: 'INVALID_INPUT', field: 'headers', message }, message);
+    }
+    t.end();
+});
+
 t.test('refuses a vendor that cannot stand in a header', async (t) => {
     t.same(vendorNamed('Vendor'), { name: 'Vendor', headerPrefix: 'X-Vendor', userAgent: 'Vendor Webhook Data Exporter' });
     for (const name of ['', 'a b', 'a:b', 'ä', '-a', 'a-', 'a\r\nb', 'x'.repeat(41)]) {

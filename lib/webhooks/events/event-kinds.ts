@@ -105,11 +105,18 @@ export const exporterKinds: Readonly<Record<ExporterKind, EventKind>> = {
     exporter_recovered: { name: 'exporter_recovered', schema: exporterSchema },
 };
 
+const NOTICE_PREFIX = 'exporter_';
+
+/** Whether the kind is that of a notice, which tells about an exporter itself: such events go only to those who name the kind in full. */
+export function isNoticeKind(kind: string): boolean {
+    return kind.startsWith(NOTICE_PREFIX);
+}
+
 /**
  * The table of event kinds: {@link testEvent}, {@link investigationCreated}, {@link exporterKinds} and the application's own.
  *
  * @param onWarning Told of schemas that leave the types of their fields open; see {@link describedBody}.
- * @throws ScanwireError `MISCONFIGURED` for a malformed name or one that exists already.
+ * @throws ScanwireError `MISCONFIGURED` for a malformed name, one that exists already, or one of a notice: nobody could publish it.
  */
 export function eventKinds(own: readonly EventKind[] = [], onWarning?: OnWarning): EventKinds {
     const table = new Map([testEvent, investigationCreated, ...Object.values(exporterKinds)].map((kind) => [kind.name, kind]));
@@ -123,6 +130,11 @@ export function eventKinds(own: readonly EventKind[] = [], onWarning?: OnWarning
 
         if (table.has(kind.name)) {
             throw new ScanwireError('MISCONFIGURED', `webhooks options: ${field} must be new: ${kind.name} exists already`, { field });
+        }
+
+        if (isNoticeKind(kind.name)) {
+            const rule = `must not begin with ${NOTICE_PREFIX}: only scanwire publishes such kinds, which tell about exporters`;
+            throw new ScanwireError('MISCONFIGURED', `webhooks options: ${field} ${rule}`, { field });
         }
 
         describedBody(kind, onWarning);

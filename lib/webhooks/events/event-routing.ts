@@ -6,9 +6,9 @@ import type { FormattedMessage } from '../messages/formatted-message.ts';
 import { type MessageMaker, messageMaker } from '../messages/formatted-message.ts';
 import type { RuleSet } from '../setting-values.ts';
 import type { WebhooksContext } from '../webhooks-context.ts';
-import { type EventKind, typesFor } from './event-kinds.ts';
+import { type EventKind, isNoticeKind, typesFor } from './event-kinds.ts';
 import type { ChosenSubscriber, IdempotencyKey, NewEvent } from './new-event.ts';
-import { type CompiledSubscription, compileSubscription, explainSubscription, isNoticeKind } from './subscription.ts';
+import { type CompiledSubscription, compileSubscription, explainSubscription } from './subscription.ts';
 
 /** An event before it is routed: nobody has chosen yet which exporters get it. */
 export interface UnroutedEvent {

@@ -1,5 +1,5 @@
 import { ScanwireError } from '../../errors.ts';
-import { type EventKind, type EventKinds, testEvent } from './event-kinds.ts';
+import { type EventKind, type EventKinds, isNoticeKind, testEvent } from './event-kinds.ts';
 import { type CompiledFilter, checkFilter, compileFilter, type FailedCondition, type Filter, failedConditions } from './filter.ts';
 
 /** Kinds and filter of an exporter: which events it wants, of those that its export type lets it have. */
@@ -18,12 +18,6 @@ export interface CandidateEvent {
 }
 
 const MAX_KINDS = 100;
-const NOTICE_PREFIX = 'exporter_';
-
-/** Whether the kind is that of a notice, which tells about an exporter itself: such events go only to those who name the kind in full. */
-export function isNoticeKind(kind: string): boolean {
-    return kind.startsWith(NOTICE_PREFIX);
-}
 
 /** Whether exporters may choose the kind; a `test` is sent to the one that it tests. */
 export function isSubscribable(kind: EventKind): boolean {

@@ -8,9 +8,9 @@ import { ownerSchema } from '../exporters/exporter.ts';
 import { RULE_SETS, type RuleSet } from '../setting-values.ts';
 import type { WebhooksContext } from '../webhooks-context.ts';
 import { judged, type WrittenBody, writtenBody } from './event-body.ts';
-import type { EventKind, EventKinds } from './event-kinds.ts';
+import { type EventKind, type EventKinds, isNoticeKind } from './event-kinds.ts';
 import type { UnroutedEvent } from './event-routing.ts';
-import { isNoticeKind, isSubscribable, kindAmong } from './subscription.ts';
+import { isSubscribable, kindAmong } from './subscription.ts';
 
 /** What may be said about an event besides its body. */
 export interface PublishOptions {

@@ -1,7 +1,8 @@
 import { checked } from '../../schema-validation.ts';
 import { eventBody } from '../events/event-body.ts';
+import { isNoticeKind } from '../events/event-kinds.ts';
 import { type Choice, choiceOf, formatInput, type UnroutedEvent } from '../events/event-routing.ts';
-import { isNoticeKind, isSubscribable, kindAmong } from '../events/subscription.ts';
+import { isSubscribable, kindAmong } from '../events/subscription.ts';
 import type { PublishOptions } from '../events/unrouted-event.ts';
 import type { FormatEvent } from '../formats/format.ts';
 import { maskedBody, maskedMessage, messageMaker } from '../messages/formatted-message.ts';

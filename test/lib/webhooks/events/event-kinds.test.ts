@@ -11,6 +11,14 @@ t.test('opens the event table to the host', async (t) => {
     t.throws(() => eventKinds([own, own]), { code: 'MISCONFIGURED', field: 'kinds[1].name' });
     t.throws(() => eventKinds([{ ...own, name: 'a b' }]), { code: 'MISCONFIGURED' });
     t.throws(() => eventKinds([{ ...own, name: 'test' }]), { code: 'MISCONFIGURED' });
+    t.throws(() => eventKinds([{ ...own, name: 'exporter_failing' }]), { code: 'MISCONFIGURED', message: /exists already$/ });
+    t.ok(eventKinds([{ ...own, name: 'exporter' }]).has('exporter'));
+    const rule = 'must not begin with exporter_: only scanwire publishes such kinds, which tell about exporters';
+    t.throws(() => eventKinds([own, { ...own, name: 'exporter_added' }]), {
+        code: 'MISCONFIGURED',
+        field: 'kinds[1].name',
+        message: `webhooks options: kinds[1].name ${rule}`,
+    });
 });
 
 t.test('sends library investigations to all types but the legacy one', async (t) => {

@@ -1,13 +1,7 @@
 import Joi from 'joi';
 import t from 'tap';
-import { eventKinds } from '../../../../lib/webhooks/events/event-kinds.ts';
-import {
-    checkSubscription,
-    compileSubscription,
-    explainSubscription,
-    isNoticeKind,
-    wantsKind,
-} from '../../../../lib/webhooks/events/subscription.ts';
+import { eventKinds, isNoticeKind } from '../../../../lib/webhooks/events/event-kinds.ts';
+import { checkSubscription, compileSubscription, explainSubscription, wantsKind } from '../../../../lib/webhooks/events/subscription.ts';
 
 const kind = (name: string) => ({
     name,

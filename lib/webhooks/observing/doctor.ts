@@ -124,8 +124,8 @@ function workersFinding(sessions: readonly Pick<Session, 'slots'>[], exporters: 
 }
 
 /**
- * The running exporters whose receivers' names are looked up here when something is sent. It is not where their proxy looks them up, which may be the only
- * one to know them. Of a proxy or a URL that cannot be unsealed this is not known: that is a finding about keys.
+ * The running exporters the names of whose receivers are looked up here when something is sent: not those whose proxy looks them up, which may be
+ * the only one to know them. Of a proxy or a URL that cannot be unsealed this is not known: that is a finding about keys.
  */
 async function namedHere(
     exporters: readonly Exporter[],

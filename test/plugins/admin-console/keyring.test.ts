@@ -113,6 +113,38 @@ t.test('goes on where it was cut off, batch by batch', async (t) => {
     t.same(await processWith(t, world, both).rotated(), { sealed: 1 + 51, unopened: [], batches: 3 });
 });
 
+t.test('reads each exporter once, however many there are, also one that is removed meanwhile', async (t) => {
+    const world = { keys: memoryApiKeys(), stores: memoryWebhooks() };
+    const old = processWith(t, world, before);
+    for (let count = 0; count < 120; count++) {
+        await old.exporters.create({ url: 'https://receiver.example/' });
+    }
+
+    const { exporters, ...stores } = world.stores;
+    const [first] = await exporters.list();
+    const read: string[] = [];
+    const counting: typeof exporters = {
+        ...exporters,
+        async get(id) {
+            read.push(id);
+            return id === first?.id ? null : await exporters.get(id);
+        },
+        async list(options) {
+            const all = await exporters.list(options);
+            read.push(...all.map(({ id }) => id));
+            return all;
+        },
+    };
+    const pass = () => processWith(t, { ...world, stores: { ...stores, exporters: counting } }, both).rotated();
+    t.same(await pass(), { sealed: 119, unopened: [], batches: 1 + 3 });
+    t.equal(read.length, 120);
+    t.equal(new Set(read).size, 120);
+
+    const { summaries: _, ...lesser } = exporters;
+    const rest = processWith(t, { ...world, stores: { ...stores, exporters: lesser } }, both);
+    t.same(await rest.rotated(), { sealed: 1, unopened: [], batches: 1 + 3 }, 'a store without summaries');
+});
+
 t.test('names what it cannot open, seals the rest, and goes round no circle', async (t) => {
     const world = { keys: memoryApiKeys(), stores: memoryWebhooks() };
     const lost = processWith(t, world, keyRing({ current: 'three', keys: { three } }));
@@ -132,14 +164,13 @@ t.test('leaves to the next round what somebody has changed meanwhile', async (t)
     const old = processWith(t, world, before);
     const { exporter } = await old.exporters.create({ url: 'https://receiver.example/', secret: 'first' });
     const { exporter: removed } = await old.exporters.create({ url: 'https://receiver.example/' });
-    const list = async () => {
-        const listed = await stores.exporters.list();
-        await old.exporters.update(exporter.id, { secret: 'second' });
-        await stores.exporters.remove(removed.id);
-        return listed;
+    const get = async (id: string) => {
+        const found = await stores.exporters.get(id);
+        await (id === removed.id ? stores.exporters.remove(id) : old.exporters.update(id, { secret: 'second' }));
+        return found;
     };
 
-    const raced = processWith(t, { ...world, stores: { ...stores, exporters: { ...stores.exporters, list } } }, both);
+    const raced = processWith(t, { ...world, stores: { ...stores, exporters: { ...stores.exporters, get } } }, both);
     t.same(await raced.exporters.sealAnew(), { sealed: 0, unopened: [], next: null });
     const rotating = processWith(t, world, both);
     t.match(await rotating.rotated(), { sealed: 1 });

@@ -95,19 +95,20 @@ export function filterOf({
 }
 
 async function replayed({ args: [id], options, perform }: Call): Promise<Answer> {
-    const { exporter, failedSince, held, rate, dryRun, cancel } = options;
-    const ways = [id, failedSince, held, cancel].filter((way) => way !== undefined);
-    if (ways.length !== 1 || (exporter === undefined) === (failedSince !== undefined || held !== undefined)) {
-        const message = 'Replay needs one of: the id of a delivery, --exporter with --failed-since or --held, --cancel';
-        throw new ScanwireError('INVALID_INPUT', message);
-    }
     if (id !== undefined) {
+        assertAlone('the id of a delivery', ['cancel', ...OF_MANY], options);
         const delivery = await perform('replayDelivery', { id });
         return { json: delivery, text: () => `Replaying ${delivery.id}: ${delivery.state}` };
     }
+    const { exporter, failedSince, held, rate, dryRun, cancel } = options;
     if (cancel !== undefined) {
+        assertAlone('--cancel', OF_MANY, options);
         const replay = await perform('cancelReplay', { id: String(cancel) });
         return { json: replay, text: () => replaysTable([replay]) };
+    }
+    if (exporter === undefined || (failedSince === undefined) === (held === undefined)) {
+        const message = 'Replay needs one of: the id of a delivery, --exporter with --failed-since or --held, --cancel';
+        throw new ScanwireError('INVALID_INPUT', message);
     }
 
     const selection = definedFields<{ failedSince: Date; held: true; rate: number }>({ failedSince, held, rate });
@@ -116,6 +117,18 @@ async function replayed({ args: [id], options, perform }: Call): Promise<Answer>
         json: answer,
         text: () => ('id' in answer ? replaysTable([answer]) : `Would replay ${answer.total.toLocaleString('en')}`),
     };
+}
+
+/** The options of a replay of many deliveries. */
+const OF_MANY = ['exporter', 'failedSince', 'held', 'rate', 'dryRun'] as const;
+
+/** One that is not heeded would have a delivery sent where somebody only wanted a count. @throws ScanwireError `INVALID_INPUT` that names it. */
+function assertAlone(way: string, others: readonly string[], options: Call['options']): void {
+    const given = others.find((name) => options[name] !== undefined);
+    if (given !== undefined) {
+        const field = given.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+        throw new ScanwireError('INVALID_INPUT', `--${field} does not go with ${way}`, { field });
+    }
 }
 
 function replaysTable(replays: readonly Replay[]): Promise<string> {

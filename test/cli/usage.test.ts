@@ -102,6 +102,30 @@ t.test('leaves with 1 after a refusal, in one line that names field and reason',
     }
 });
 
+t.test('refuses what does not belong to the way of a replay, before anything is asked', async (t) => {
+    const cases: [args: string[], option: string, way: string][] = [
+        [['an-id', '--dry-run'], 'dry-run', 'the id of a delivery'],
+        [['an-id', '--rate', '5/s'], 'rate', 'the id of a delivery'],
+        [['an-id', '--exporter', 'x'], 'exporter', 'the id of a delivery'],
+        [['an-id', '--failed-since', '1h'], 'failed-since', 'the id of a delivery'],
+        [['an-id', '--held'], 'held', 'the id of a delivery'],
+        [['an-id', '--cancel', 'another-id'], 'cancel', 'the id of a delivery'],
+        [['--cancel', 'an-id', '--dry-run'], 'dry-run', '--cancel'],
+        [['--cancel', 'an-id', '--rate', '5/s'], 'rate', '--cancel'],
+        [['--cancel', 'an-id', '--exporter', 'x', '--held'], 'exporter', '--cancel'],
+        [['--cancel', 'an-id', '--held'], 'held', '--cancel'],
+        [['--cancel', 'an-id', '--failed-since', '1h'], 'failed-since', '--cancel'],
+    ];
+    const data = ['--data', `${t.testdir()}/none`, '--json'];
+    const ran = await scanwireEach(cases.map(([args]) => ({ args: ['deliveries', 'replay', ...args, ...data] })));
+    for (const [index, [args, option, way]] of cases.entries()) {
+        const { code, stderr } = ran[index] as Ran;
+        t.equal(code, 1, args.join(' '));
+        const error = { code: 'INVALID_INPUT', field: option, message: `--${option} does not go with ${way}` };
+        t.same(JSON.parse(stderr), { error });
+    }
+});
+
 t.test('keeps quiet when nobody reads its output any more', async (t) => {
     const { spawnSync } = await import('node:child_process');
     const entry = new URL('../../cli/scanwire.js', import.meta.url).pathname;

@@ -102,7 +102,7 @@ export function postgresWebhooks(options: PostgresWebhooksOptions): PostgresStor
         deliveries: Object.assign(deliveries(db, notify ? notifications(pool) : undefined), {
             ...{ list: listDeliveries, content, count, activity, event, replay, discard, erase },
             attemptLists: attemptLists(() => together(pool, IMPATIENT_ON_SERVER, { prepare })),
-            replays: { ...replayStore(write), list: replayStore(read).list, advance: replayStore(db).advance },
+            replays: { ...replayStore(write), get: replayStore(read).get, list: replayStore(read).list, advance: replayStore(db).advance },
             get: (id: string, options?: ReadOptions) => readers(options).deliveries.get(id),
             attempts: (id: string, options?: ReadOptions) => readers(options).deliveries.attempts(id),
             database: POSTGRES,

@@ -240,6 +240,9 @@ export const deliverySchemas: Readonly<Record<DeliveryOperation, OperationSchema
         }),
         response: replayViewSchema.fork(UNPLANNED, (field) => field.optional()).label('PlannedReplay'),
     },
-    listReplays: { description: 'The newest 100 replays, newest first', response: Joi.array().items(replayViewSchema) },
+    listReplays: {
+        description: 'The newest 100 replays, and of the older ones those that run; newest first',
+        response: Joi.array().items(replayViewSchema),
+    },
     cancelReplay: { description: 'Ends a replay; what has been replayed by then goes on', params: byId, response: replayViewSchema },
 };

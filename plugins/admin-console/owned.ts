@@ -62,10 +62,9 @@ class Owned {
         return await this.#webhooks.deliveries.replays.list(await this.exporterIds());
     }
 
-    /** One of the replays that are listed. @throws ScanwireError `NOT_FOUND`. */
-    async assertReplay(replayId: string): Promise<void> {
-        const listed = await this.replays();
-        if (!listed.some(({ id }) => id === replayId)) {
+    /** @throws ScanwireError `NOT_FOUND`. */
+    async assertReplay(id: string): Promise<void> {
+        if (!(await this.#has(await this.#webhooks.deliveries.replays.show(id)))) {
             throw storeRefusals.unknownReplay();
         }
     }
@@ -93,7 +92,7 @@ class Owned {
         return await this.exporterIdsBehind(deliveryId === undefined ? {} : { after: deliveryId });
     }
 
-    async #has({ exporterId }: Pick<Delivery, 'exporterId'>): Promise<boolean> {
+    async #has({ exporterId }: Pick<Delivery | Replay, 'exporterId'>): Promise<boolean> {
         return (await this.exporterIds()).includes(exporterId);
     }
 }

@@ -335,6 +335,13 @@ t.test('lists replays however many others have begun since, and ends them', asyn
         [bob.replay],
     );
     t.equal((await ask(server, 'bob', 'cancelReplay', { id: bob.replay })).status, 200);
+
+    const { id } = await replays.begin({ exporterId: bob.exporter, failedSince: new Date(SINCE), rate: 1 });
+    for (let times = 0; times < 101; times += 1) {
+        await replays.cancel((await replays.begin({ exporterId: bob.exporter, failedSince: new Date() })).id);
+    }
+    t.equal((await ask(server, 'bob', 'cancelReplay', { id })).status, 200, 'also one behind a hundred of his own');
+    t.equal((await ask(server, 'bob', 'cancelReplay', { id: bob.replay })).status, 200, 'and one that is listed no more');
 });
 
 t.test('lets nobody in whose owner is not known, and not to everything either', async (t) => {

@@ -222,6 +222,7 @@ t.test('nobody waits for 10 seconds at the other end of a request, whatever pool
         'an event erased': () => deliveries.erase?.(id),
         'a replay': () => deliveries.replays?.plan({ id, exporterId: id, failedSince: null, rate: 1 }),
         'how many are replayed': () => deliveries.replays?.count({ exporterId: id, failedSince: null }),
+        'one replay': () => deliveries.replays?.get(id),
         'the end of a replay': () => deliveries.replays?.cancel(id),
     };
     // Each has a connection that falls silent.

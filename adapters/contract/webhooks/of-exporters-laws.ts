@@ -80,6 +80,23 @@ export const replaysOfExportersLaws: Laws<WebhookBench> = {
         assert.deepEqual(await replays.list(9, []), []);
         assert.deepEqual(await replays.list(9, [randomUUID(), 'no-uuid']), []);
     },
+
+    async 'lists the replays of several exporters that run, however many have begun since'(bench) {
+        const { a, b, c } = await published(bench);
+        await bench.record((await bench.claimDue()).map((claim) => failure(claim, 0, { next: { state: 'exhausted' } })));
+        const replays = present(bench.deliveries.replays);
+        const planned = [];
+        for (const exporterId of [a, b, c, c, c]) {
+            planned.push((await replays.plan({ id: sampleEvent().id, exporterId, failedSince: at(0), rate: 1 })).id);
+        }
+        for (const id of planned.slice(2)) {
+            await replays.cancel(id);
+        }
+        const [ofA, ofB, , , newest] = planned;
+        assert.deepEqual(ids(await replays.list(1, [a, c])), [newest, ofA]);
+        assert.deepEqual(ids(await replays.list(1, [a, b, c])), [newest, ofB, ofA]);
+        assert.deepEqual(ids(await replays.list(2, [c])), [newest, planned[3]]);
+    },
 };
 
 /** What a store does that heeds no several exporters. It may refuse them, which it is never given. */

@@ -132,6 +132,37 @@ export const replayLaws: Laws<WebhookBench> = {
         }
     },
 
+    async 'lists those that run, however many have begun since'(bench) {
+        const { id } = await bench.addExporter();
+        await fail(bench, 4, at(0));
+        await bench.setTime(at(5_000));
+        const store = storeOf(bench);
+        const ended = await store.cancel((await plan(bench, id, {})).id);
+        const running = await plan(bench, id, { rate: 1 });
+        const since = [];
+        for (let times = 0; times < 3; times += 1) {
+            since.unshift(await store.cancel((await plan(bench, id, {})).id));
+        }
+        assert.deepEqual(await store.list(2), [since[0], since[1], running]);
+        assert.deepEqual(await store.list(4), [...since, running]);
+        assert.deepEqual(await store.list(9), [...since, running, ended]);
+    },
+
+    async 'finds a replay by its id, also one that has ended'(bench) {
+        const { id } = await bench.addExporter();
+        await bench.setTime(at(5_000));
+        const store = storeOf(bench);
+        const first = await plan(bench, id, {});
+        const second = await plan(bench, id, {});
+        assert.deepEqual(await store.get(first.id), first);
+        const cancelled = await store.cancel(first.id);
+        assert.deepEqual(await store.get(first.id), cancelled);
+        assert.deepEqual(await store.get(second.id), second);
+        for (const unknown of [randomUUID(), 'no-uuid']) {
+            await assert.rejects(store.get(unknown), { code: 'NOT_FOUND' });
+        }
+    },
+
     async 'replays nothing for an exporter that was removed, and no event that was erased'(bench) {
         const removed = await bench.addExporter();
         await fail(bench, 1, at(0));

@@ -30,10 +30,18 @@ export function replayStore(state: WebhookState): ReplayStore {
             return structuredClone(replay);
         },
 
+        async get(id) {
+            const row = rows.get(id);
+            if (row === undefined) {
+                throw storeRefusals.unknownReplay();
+            }
+            return structuredClone(row.replay);
+        },
+
         async list(limit, exporterIds) {
             const newestFirst = [...rows.values()].map(({ replay }) => replay).reverse();
             const asked = newestFirst.filter(({ exporterId }) => exporterIds?.includes(exporterId) !== false);
-            return structuredClone(asked.slice(0, limit));
+            return structuredClone(asked.filter(({ state }, index) => index < limit || state === 'running'));
         },
 
         async advance(limit) {

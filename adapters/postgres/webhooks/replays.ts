@@ -8,17 +8,30 @@ const COLUMNS = `r.id, r.exporter_id as "exporterId", r.failed_since as "failedS
     r.created_at as "createdAt", r.finished_at as "finishedAt"`;
 
 /** `$1` of them. */
-const NEWEST = `select ${COLUMNS} from scanwire.replays r order by r.seq desc limit $1`;
+const NEWEST = 'select * from scanwire.replays o order by o.seq desc limit $1';
 
 /** At most `$1` replays of the exporters `$2`. The index finds that many of each exporter, however many replays the planner expects the others to have. */
 const NEWEST_OF_EXPORTERS = `
-select ${COLUMNS}
+select r.*
 from (select distinct unnest($2::uuid[])) x (exporter_id)
 cross join lateral (
     select * from scanwire.replays o where o.exporter_id = x.exporter_id order by o.seq desc limit $1
 ) r
 order by r.seq desc
 limit $1`;
+
+/** Those, and what runs of the older ones: few, which an index of their own has. */
+function withRunning(newest: string, condition: string): string {
+    return `
+with newest as materialized (${newest}),
+    running as materialized (select * from scanwire.replays o where o.state = 'running')
+select ${COLUMNS}
+from (select * from newest union all select * from running o where o.seq < (select min(seq) from newest) and ${condition}) r
+order by r.seq desc`;
+}
+
+const LISTED = withRunning(NEWEST, 'true');
+const LISTED_OF_EXPORTERS = withRunning(NEWEST_OF_EXPORTERS, 'o.exporter_id = any ($2::uuid[])');
 
 /** Replays in `scanwire.replays`. */
 export function replayStore(db: Executor): ReplayStore {
@@ -44,11 +57,19 @@ export function replayStore(db: Executor): ReplayStore {
             return replayFromRow(rows[0]);
         },
 
+        async get(id) {
+            const { rows } = await db.query<Row<Replay>>(`select ${COLUMNS} from scanwire.replays r where r.id = $1`, [uuidOrNull(id)]);
+            if (rows[0] === undefined) {
+                throw storeRefusals.unknownReplay();
+            }
+            return replayFromRow(rows[0]);
+        },
+
         async list(limit, exporterIds) {
             const { rows } =
                 exporterIds === undefined
-                    ? await db.query<Row<Replay>>(NEWEST, [limit])
-                    : await db.query<Row<Replay>>(NEWEST_OF_EXPORTERS, [limit, exporterIds.filter(isUuid)]);
+                    ? await db.query<Row<Replay>>(LISTED, [limit])
+                    : await db.query<Row<Replay>>(LISTED_OF_EXPORTERS, [limit, exporterIds.filter(isUuid)]);
             return rows.map(replayFromRow);
         },
 

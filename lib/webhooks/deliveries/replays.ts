@@ -34,9 +34,10 @@ export interface ReplayStore {
     /** How many deliveries a replay that is planned now would have. */
     count(selection: ReplaySelection): Promise<number>;
     plan(replay: Pick<Replay, 'id' | 'exporterId' | 'failedSince' | 'rate'>): Promise<Replay>;
+    get(id: string): Promise<Replay>;
     /**
-     * Newest first. Only those of these exporters, where a list is given, even an empty one. A store that does not heed the list answers with the
-     * newest `limit` of all exporters, so that older replays of these exporters may be missing.
+     * The newest `limit`, and of the older ones those that are `running`; newest first. Only those of these exporters, where a list is given, even
+     * an empty one. A store that does not heed the list answers with those of all exporters, so that older replays of these exporters may be missing.
      */
     list(limit: number, exporterIds?: readonly string[]): Promise<readonly Replay[]>;
     /**
@@ -90,7 +91,11 @@ export interface Replays {
     count(options: ReplayOptions): Promise<number>;
     /** Begins it. @throws ScanwireError `INVALID_INPUT` with the field. */
     begin(options: ReplayOptions): Promise<Replay>;
-    /** The newest 100, newest first. Only those of these exporters, where a list is given, even an empty one. */
+    show(id: string): Promise<Replay>;
+    /**
+     * The newest 100, and of the older ones those that are `running`; newest first. Only those of these exporters, where a list is given, even an
+     * empty one.
+     */
     list(exporterIds?: readonly string[]): Promise<readonly Replay[]>;
     /** Ends it; what has been replayed by now goes on. */
     cancel(id: string): Promise<Replay>;
@@ -118,6 +123,8 @@ export function replaysOf({ deliveries, dispatcher, newId }: WebhooksContext): R
             dispatcher.replay();
             return replay;
         },
+
+        show: async (id) => store().get(id),
 
         async list(exporterIds) {
             const found = await store().list(MAX_LISTED, exporterIds);

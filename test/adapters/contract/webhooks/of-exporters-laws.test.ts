@@ -30,6 +30,15 @@ proveWebhookLaws(
                 activity: async (bounds, { exporterIds: __, ...options }) => (await deliveries.activity?.(bounds, options)) ?? [],
             },
         }),
+        // leaves to the few that are listed what runs as well
+        'lists the replays of several exporters that run, however many have begun since': (_, deliveries) => ({
+            deliveries: {
+                replays: {
+                    ...(deliveries.replays as NonNullable<DeliveryStore['replays']>),
+                    list: async (limit, exporterIds) => ((await deliveries.replays?.list(limit, exporterIds)) ?? []).slice(0, limit),
+                },
+            },
+        }),
         'lists the newest replays of several exporters, and of no other': (_, deliveries) => ({
             deliveries: {
                 replays: {

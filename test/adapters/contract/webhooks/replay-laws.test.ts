@@ -31,6 +31,16 @@ const MUTANTS: Mutants = {
         cancel: async (id) =>
             ({ ...(await honest.list(9)).find((one) => one.id === id), state: 'cancelled', finishedAt: at(5_000) }) as never,
     })),
+    'lists those that run, however many have begun since': replaying((honest) => ({
+        list: async (limit, exporterIds) => (await honest.list(limit, exporterIds)).slice(0, limit),
+    })),
+    // looks among those that run
+    'finds a replay by its id, also one that has ended': replaying((honest) => ({
+        get: async (id) => {
+            const found = await honest.get(id);
+            return found.state === 'running' ? found : honest.get('ended');
+        },
+    })),
     'replays nothing for an exporter that was removed, and no event that was erased': (_, deliveries) => ({
         deliveries: { erase: async (id) => ({ ...((await deliveries.event(id)) as never as object), ended: 0 }) as never },
     }),

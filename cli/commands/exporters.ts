@@ -15,7 +15,7 @@ import {
 } from '../../lib/webhooks/exporters/plain-settings.ts';
 import type { ReceiverWarning } from '../../lib/webhooks/exporters/receiver-url.ts';
 import { EXPORT_TYPES, RULE_SETS, type RuleSet } from '../../lib/webhooks/setting-values.ts';
-import type { TestView, WarnedExporter } from '../../plugins/admin-console/operations.ts';
+import type { Output } from '../../plugins/admin-console/operations.ts';
 import { addAuthentication, authenticationOf } from '../authentication-input.ts';
 import { type Answer, type Call, command, commander, definedFields } from '../command.ts';
 import { readJson } from '../input-file.ts';
@@ -45,7 +45,7 @@ export function define(exporters: Command): void {
         .option('--start', 'start it as well');
 
     command(exporters, 'start <id>', 'start it and send a test event', async ({ args: [id = ''], perform }) =>
-        exporterAnswer(await perform('startExporter', { id }), await heldFacts(id, perform)),
+        exporterAnswer(await perform('startExporter', { id })),
     );
 
     command(exporters, 'stop <id>', 'stop it; what was accepted waits', async ({ args: [id = ''], perform }) =>
@@ -162,8 +162,7 @@ async function updated({ args: [id = ''], options, perform }: Call): Promise<Ans
         throw new ScanwireError('INVALID_INPUT', 'Nothing to change: give at least one setting, for example --url');
     }
 
-    const changed = await perform('updateExporter', { ...changes, id, start: options.start === true });
-    return exporterAnswer(changed, options.start === true ? await heldFacts(id, perform) : []);
+    return exporterAnswer(await perform('updateExporter', { ...changes, id, start: options.start === true }));
 }
 
 async function listed({ perform }: Call): Promise<Answer> {
@@ -206,19 +205,24 @@ function shownAnswer(exporter: ShownExporter): Answer {
     return { json: exporter, text: () => factsText([...exporterFacts(exporter), ...healthFacts(exporter)]) };
 }
 
-async function exporterAnswer(exporter: WarnedExporter & { readonly test?: TestView }, more: readonly Fact[] = []): Promise<Answer> {
+/** What is known of an exporter after a change; of some there is more. */
+type Changed = Omit<Output<'createExporter'>, 'secret'>;
+
+async function exporterAnswer(exporter: Changed, more: readonly Fact[] = []): Promise<Answer> {
     const { test, warnings } = exporter;
     const outcome = test === undefined ? '' : sentence((await testResult()).testText(test)).replace(/^Test /, '');
-    return { json: exporter, text: () => factsText([...exporterFacts(exporter, more), ['Test', outcome], ...warnings.map(warningFact)]) };
+    const facts = () => [...exporterFacts(exporter, [...more, ...heldFacts(exporter)]), ['Test', outcome] as const];
+    return { json: exporter, text: () => factsText([...facts(), ...warnings.map(warningFact)]) };
 }
 
 /** Loaded by those that have one to say. */
 const testResult = () => import('../output/test-result.ts');
 
 /** What was held for it, and how to send that. */
-async function heldFacts(id: string, perform: Call['perform']): Promise<readonly Fact[]> {
-    const held = await perform('countDeliveries', { exporterId: id, state: 'held' });
-    return held.count === 0 ? [] : [['Held', `${countText(held)}; to send them: scanwire deliveries replay --exporter ${id} --held`]];
+function heldFacts({ id, held }: Changed): readonly Fact[] {
+    return held === undefined || held.count === 0
+        ? []
+        : [['Held', `${countText(held)}; to send them: scanwire deliveries replay --exporter ${id} --held`]];
 }
 
 function warningFact({ message }: ReceiverWarning): Fact {

@@ -101,7 +101,7 @@ export type {
     StoredSettings,
 } from './exporters/exporter.ts';
 export type { Backlog, BacklogAge, Breaker, ExporterHealth, Overview, ShownExporter } from './exporters/exporter-health.ts';
-export type { ChangedExporter, CreatedExporter, Exporters } from './exporters/exporter-operations.ts';
+export type { ChangedExporter, CreatedExporter, Exporters, StartedExporter } from './exporters/exporter-operations.ts';
 export type { ExporterChanges, ExporterPatch } from './exporters/exporter-patch.ts';
 export type { DraftPreview, ExplainOptions, ExporterDraft, ExporterQuestions } from './exporters/exporter-preview.ts';
 export type { OwnerLimits, OwnerSettings } from './exporters/owner-limits.ts';

@@ -76,7 +76,8 @@ const deliverySchema: Joi.ObjectSchema = Joi.object({
 
 const latency = (): Joi.NumberSchema => Joi.number().min(0).required();
 
-const countSchema: Joi.ObjectSchema = Joi.object({
+/** A number of deliveries, or of attempts. */
+export const countSchema: Joi.ObjectSchema = Joi.object({
     count,
     more: flag().description('Whether there are more than were counted'),
 }).label('DeliveryCount');

@@ -7,7 +7,7 @@ import { exporterPageSchema, MAX_OF_EACH } from '../../lib/webhooks/exporters/ex
 import { exporterChangesSchema } from '../../lib/webhooks/exporters/exporter-patch.ts';
 import { DRAFTED } from '../../lib/webhooks/exporters/exporter-preview.ts';
 import { EXPORT_TYPES } from '../../lib/webhooks/setting-values.ts';
-import { attemptSchema, maskedHeadersSchema, newEventSchema, sliceFields, testSchema } from './delivery-schemas.ts';
+import { attemptSchema, countSchema, maskedHeadersSchema, newEventSchema, sliceFields, testSchema } from './delivery-schemas.ts';
 import { byId, flag, id, nullableDate, yes } from './field-schemas.ts';
 import type { OperationSchemas } from './operation-schemas.ts';
 import type { OperationName } from './operations.ts';
@@ -97,6 +97,10 @@ const testedExporterSchema: Joi.ObjectSchema = exporterSchema
     .keys({ test: testSchema.required(), warnings: warningsSchema })
     .label('TestedExporter');
 
+const heldSchema: Joi.ObjectSchema = countSchema.description(
+    'Of a start: what was held while an outcome had stopped it, which is sent only once it is replayed',
+);
+
 const pagedExporterSchema: Joi.ObjectSchema = shownExporterSchema
     .keys({
         day: Joi.array()
@@ -115,7 +119,7 @@ export const exporterSchemas: Readonly<Record<ExporterOperation, OperationSchema
         description: 'Configures a receiver; answers with the signing secret as well',
         payload: withStart(newExporterSchema),
         response: exporterSchema
-            .keys({ secret: id().description('Signing secret'), test: testSchema, warnings: warningsSchema })
+            .keys({ secret: id().description('Signing secret'), test: testSchema, warnings: warningsSchema, held: heldSchema })
             .label('CreatedExporter'),
     },
     listExporters: { description: 'All exporters, oldest first', response: Joi.array().items(exporterSchema) },
@@ -139,13 +143,13 @@ export const exporterSchemas: Readonly<Record<ExporterOperation, OperationSchema
         description: 'Changes settings of an exporter and sends a test event',
         params: byId,
         payload: withWait(withStart(exporterChangesSchema)),
-        response: testedExporterSchema,
+        response: testedExporterSchema.keys({ held: heldSchema }).label('UpdatedExporter'),
     },
     startExporter: {
         description: 'Starts an exporter and sends a test event',
         params: byId,
         payload: testOptionsSchema,
-        response: testedExporterSchema,
+        response: testedExporterSchema.keys({ held: heldSchema.required() }).label('StartedExporter'),
     },
     stopExporter: { description: 'Stops an exporter; what was accepted waits', params: byId, response: testedExporterSchema },
     pauseExporter: { description: 'Pauses an exporter; what is accepted for it waits', params: byId, response: exporterSchema },

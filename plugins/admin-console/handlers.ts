@@ -80,7 +80,10 @@ function keyHandlers(keys: System['keys']): Partial<Handlers> {
 }
 
 function exporterHandlers({ exporters }: System['webhooks'], caller: Pick<UpdateOptions, 'asOwner'> = {}): Partial<Handlers> {
-    const start = async (id: string, options?: TestOptions): Promise<TestedExporter> => tested(await exporters.start(id, options));
+    async function start(id: string, options?: TestOptions): Promise<Output<'startExporter'>> {
+        const started = await exporters.start(id, options);
+        return { ...tested(started), held: started.held };
+    }
 
     return {
         async createExporter({ start: starts = false, ...settings }) {

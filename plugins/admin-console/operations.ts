@@ -57,7 +57,7 @@ export interface Operations {
     revokeKey: Operation<ById, { readonly id: string; readonly revoked: true }>;
 
     /** Answers with the signing secret as well, and with the test when the exporter was started. */
-    createExporter: Operation<NewExporterSettings & Start, WarnedExporter & { readonly secret: string; readonly test?: TestView }>;
+    createExporter: Operation<NewExporterSettings & Start, WarnedExporter & Partial<Started> & { readonly secret: string }>;
     listExporters: Operation<object, readonly Exporter[]>;
     /** Names and states of all, or of those that are asked for. */
     summarizeExporters: Operation<SummaryQuery, readonly ExporterSummary[]>;
@@ -65,8 +65,8 @@ export interface Operations {
     pageExporters: Operation<ExporterPageQuery, readonly PagedExporter[]>;
     /** Answers with how it fares as well; with the whole URL of its receiver only for `showUrl`. */
     showExporter: Operation<ById & { readonly showUrl?: boolean }, ShownExporter>;
-    updateExporter: Operation<ExporterChanges & ById & Start & TestOptions, TestedExporter>;
-    startExporter: Operation<ById & TestOptions, TestedExporter>;
+    updateExporter: Operation<ExporterChanges & ById & Start & TestOptions, TestedExporter & Partial<Started>>;
+    startExporter: Operation<ById & TestOptions, TestedExporter & Started>;
     stopExporter: Operation<ById, TestedExporter>;
     pauseExporter: Operation<ById, Exporter>;
     resumeExporter: Operation<ById, Exporter>;
@@ -160,6 +160,12 @@ interface NewEventInput {
     readonly body: unknown;
     readonly rules?: RuleSet;
     readonly owner?: string;
+}
+
+/** What a start answers with besides the exporter. */
+interface Started {
+    readonly test: TestView;
+    readonly held: DeliveryCount;
 }
 
 interface Start {

@@ -170,10 +170,14 @@ t.test('sends once more what failed, and what was held while its receiver had st
     const held = await publish();
     t.match(await json(data, 'deliveries', 'show', held), { state: 'held' });
     status = 204;
+    t.match(await json(data, 'exporters', 'start', id), { state: 'running', held: { count: 1, more: false } });
+    t.match(await json(data, 'exporters', 'update', id, '--name', 'ours', '--start'), { name: 'ours', held: { count: 1, more: false } });
+    t.notHas(await json(data, 'exporters', 'update', id, '--name', ''), { held: {} });
     const started = await said(['exporters', 'start', id, '--data', data]);
     t.match(started, { code: 0, stdout: `1; to send them: scanwire deliveries replay --exporter ${id} --held` });
     t.match(await json(data, ...replay, '--held'), { failedSince: null, total: 1 });
     await until(() => isIn(held, 'delivered'));
+    t.match(await json(data, 'exporters', 'start', id), { held: { count: 0, more: false } });
 });
 
 /** The data folder of a server that may call the receiver. */

@@ -1,6 +1,7 @@
 import { ScanwireError } from '../../errors.ts';
 import type { KeyRing, Resealed } from '../../keys/key-ring.ts';
 import { checked } from '../../schema-validation.ts';
+import { countIn, type DeliveryCount } from '../deliveries/kept-counts.ts';
 import { RESERVATION_TIMES } from '../dispatching/reservations.ts';
 import { checkSecret, generateSecret, unsealSecrets } from '../messages/signing-secret.ts';
 import { storeRefusals } from '../store-refusals.ts';
@@ -22,6 +23,12 @@ export interface ChangedExporter {
     readonly test: TestResult;
     /** What is doubtful about its receiver. */
     readonly warnings: readonly ReceiverWarning[];
+}
+
+/** An exporter that was started. */
+export interface StartedExporter extends ChangedExporter {
+    /** What was held for it while an outcome had stopped it. It is sent only once it is replayed. */
+    readonly held: DeliveryCount;
 }
 
 /** An exporter that was created, with its signing secret. */
@@ -63,7 +70,7 @@ export interface Exporters extends ExporterLists, ExporterQuestions {
      */
     update(id: string, changes: ExporterChanges, options?: UpdateOptions): Promise<ChangedExporter>;
     /** Starts an exporter: from now on events go to it, and its `pending` deliveries are sent; `held` ones only once they are replayed. Sends a `test`. */
-    start(id: string, options?: TestOptions): Promise<ChangedExporter>;
+    start(id: string, options?: TestOptions): Promise<StartedExporter>;
     /** Stops an exporter: new events do not go to it, and accepted deliveries wait in their rows. Sends a `test`, and waits only a moment for its outcome. */
     stop(id: string): Promise<ChangedExporter>;
     /**
@@ -174,7 +181,9 @@ export function exporters(context: WebhooksContext): Exporters {
         },
 
         async start(id, options) {
-            return changed(await store.update(id, { state: 'running', stopReason: null }), { testTimeout: patience(options) });
+            const started = await store.update(id, { state: 'running', stopReason: null });
+            const answer = await changed(started, { testTimeout: patience(options) });
+            return { ...answer, held: await countIn(deliveries, { exporterId: id, state: 'held' }) };
         },
 
         async stop(id) {

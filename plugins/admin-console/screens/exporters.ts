@@ -167,14 +167,14 @@ async function changed(visit: Visit): Promise<Page | Redirect> {
     }
 
     try {
-        const { id, test, warnings } = await perform('updateExporter', {
+        const { id, test, warnings, held } = await perform('updateExporter', {
             ...changesOf(values, before),
             id: before.id,
             start: values.start,
             wait: !visit.scripted,
         });
         const warning = warnings.map(({ code }) => code).join(' ');
-        return { to: at(id, { done: 'changed', test: test.deliveryId, ...(warning !== '' && { warning }) }) };
+        return { to: at(id, { done: 'changed', test: test.deliveryId, ...(warning !== '' && { warning }), ...heldSaid(held) }) };
     } catch (error) {
         return await formPage(visit, { values, before, ...faultOf(error, visit.texts) });
     }
@@ -211,13 +211,18 @@ function acting(name: (typeof ACTIONS)[number]): ScreenRoute['answer'] {
         }
 
         const wait = !visit.scripted;
-        const { deliveryId } = name === 'test' ? await perform('testExporter', { id, wait }) : (await changedBy(name, id, visit)).test;
+        if (name === 'start') {
+            const { test, held } = await perform('startExporter', { id, wait });
+            return { to: at(id, { done: name, test: test.deliveryId, ...heldSaid(held) }) };
+        }
+        const { deliveryId } = name === 'test' ? await perform('testExporter', { id, wait }) : (await perform('stopExporter', { id })).test;
         return { to: at(id, { done: name, test: deliveryId }) };
     };
 }
 
-async function changedBy(name: 'start' | 'stop', id: string, { perform, scripted }: Visit): Promise<Output<'startExporter'>> {
-    return name === 'start' ? await perform('startExporter', { id, wait: !scripted }) : await perform('stopExporter', { id });
+/** Of a start after which something is held: the page says how much, as long as it is. */
+function heldSaid(held: Output<'updateExporter'>['held']): Readonly<Record<string, string>> {
+    return held === undefined || held.count === 0 ? {} : { held: '' };
 }
 
 async function exporterPage(visit: Visit, error: Fault | null = null): Promise<Page> {
@@ -242,17 +247,17 @@ async function exporterPage(visit: Visit, error: Fault | null = null): Promise<P
         overlap: visit.form.get('overlap') ?? '24',
         notice: Object.hasOwn(notices, done) ? notices[done] : null,
         warnings: said,
-        held: done === '' ? null : await heldBack(visit, exporter),
+        held: query.has('held') ? await heldBack(visit, exporter.id) : null,
         error,
         shown,
     };
     return { template: 'exporter', title: exporter.name || exporter.id, data };
 }
 
-/** How much was held for one that runs again; null for nothing. */
-async function heldBack({ perform, texts }: Visit, { id, state }: Exporter): Promise<string | null> {
-    const held = state === 'running' ? await perform('countDeliveries', { exporterId: id, state: 'held' }) : null;
-    return held === null || held.count === 0 ? null : countText(texts, held);
+/** How much is still held for one that was started; null for nothing. */
+async function heldBack({ perform, texts }: Visit, exporterId: string): Promise<string | null> {
+    const held = await perform('countDeliveries', { exporterId, state: 'held' });
+    return held.count === 0 ? null : countText(texts, held);
 }
 
 /** One that is being sent by itself by now needs nobody to send it. */

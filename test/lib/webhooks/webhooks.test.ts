@@ -193,10 +193,11 @@ t.test('stops an exporter whose receiver is gone, and holds what it was given be
     t.match(await exporter.deliveries.show(held), { state: 'held', attempts: 0 });
 
     to.answer = (response) => response.writeHead(204).end();
-    await exporter.exporters.start(made.id);
+    t.same((await exporter.exporters.start(made.id)).held, { count: 1, more: false });
     await exporter.deliveries.replay(delivery?.id ?? '');
     await exporter.deliveries.replay(held);
     await settled(exporter, 'delivered');
+    t.same((await exporter.exporters.start(made.id)).held, { count: 0, more: false });
 });
 
 t.test('probes a failing receiver one delivery at a time and burns no attempt of the others', async (t) => {

@@ -416,7 +416,7 @@ t.test('offers to replay what was held, when an exporter runs again that its rec
     const counted = await visitor.send(replays, '/admin/deliveries/replays', { step: 'count' });
     await visitor.send(counted, '/admin/deliveries/replays', { step: 'begin' });
     await until(async () => (await deliveries.count({ state: 'held' })).count === 0);
-    t.notMatch((await visitor.get(`${at}?done=start`)).html, /Replay it/);
+    t.notMatch((await visitor.get(started.path)).html, /Replay it/, 'nor once it was');
 });
 
 t.test('shows nothing of an exporter as markup, and no test of another', async (t) => {

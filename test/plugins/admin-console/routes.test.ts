@@ -72,7 +72,8 @@ t.test('does every operation, and answers each as its route documents', async (t
     const url = await receiver(t);
     const { id, secret } = await as('createExporter', { url, name: 'Ours', headers: [['Authorization', 'Bearer x']] });
     t.type(secret, 'string');
-    t.match(await as('startExporter', { id }), { state: 'running', test: { attempt: { code: 'delivered', status: 204 } } });
+    const test = { attempt: { code: 'delivered', status: 204 } };
+    t.match(await as('startExporter', { id }), { state: 'running', test, held: { count: 0, more: false } });
     t.match(await as('updateExporter', { id, name: 'Renamed' }), { name: 'Renamed', headerNames: ['Authorization'] });
     t.match(await as('listExporters', {}), [{ id }]);
     t.match(await as('summarizeExporters', {}), [{ id, name: 'Renamed', state: 'running', consecutiveFailures: 0 }]);

@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import { isInstalled, missingPackage } from '../lib/errors.ts';
 import type { MetricsOptions, WebhookMetrics } from '../lib/webhooks/observing/metrics.ts';
 import type { Readiness } from '../lib/webhooks/observing/readiness.ts';
 import { commander } from './command.ts';
@@ -39,10 +40,14 @@ const MAX_CONNECTIONS = 64;
 
 const UNREADY: Readiness = { ready: false, reasons: [] };
 
-/** Serves `/metrics`, `/health/live` and `/health/ready`. @throws ScanwireError `MISCONFIGURED` without prom-client, `CONFLICT` when it cannot listen. */
+/**
+ * Serves `/health/live` and `/health/ready`, and `/metrics` where prom-client is installed; `onError` is told where it is not.
+ *
+ * @throws ScanwireError `CONFLICT` when it cannot listen.
+ */
 export async function startMetrics(
     { host, port }: MetricsAddress,
-    options: Pick<MetricsOptions, 'source' | 'onError'>,
+    options: Pick<MetricsOptions, 'source'> & { readonly onError: (error: Error) => void },
 ): Promise<MetricsServer> {
     // The option alone, which every start of a command with it has, needs none of it.
     const [{ server: hapiServer }, { protect }, { webhookMetrics }, { healthRoutes }, { metricsRoute }, { listenError }] =
@@ -54,16 +59,23 @@ export async function startMetrics(
             import('../plugins/metrics/index.ts'),
             import('./output/errors.ts'),
         ]);
-    const metrics = await webhookMetrics({ ...options, processMetrics: true });
+    // Supervisors need health, whoever scrapes.
+    const metrics = isInstalled('prom-client') ? await webhookMetrics({ ...options, processMetrics: true }) : null;
+    if (metrics === null) {
+        options.onError(missingPackage('prom-client', 'GET /metrics'));
+    }
     const security = { hsts: false, noSniff: true, xframe: 'deny', xss: false, noOpen: false } as const;
     const server = hapiServer({ host, port, debug: false, routes: { security } });
     protect(server.listener, { maxConnections: MAX_CONNECTIONS });
-    server.route([metricsRoute(metrics, '/metrics', false), ...healthRoutes(async () => (await options.source()?.readiness()) ?? UNREADY)]);
+    server.route([
+        ...(metrics === null ? [] : [metricsRoute(metrics, '/metrics', false)]),
+        ...healthRoutes(async () => (await options.source()?.readiness()) ?? UNREADY),
+    ]);
     try {
         await server.start();
     } catch (error) {
         await server.stop();
         throw listenError(error, host, port, '--metrics');
     }
-    return { hear: metrics.hear, uri: server.info.uri, stop: () => server.stop({ timeout: 100 }) };
+    return { hear: metrics?.hear ?? (() => {}), uri: server.info.uri, stop: () => server.stop({ timeout: 100 }) };
 }

@@ -18,7 +18,10 @@ t.test('serves health and metrics, also while there is nothing to measure', asyn
     const counted = { deliveries: { pending: 2, queued: 0, sending: 0 }, sessions: 1 };
     const exporters = { stopped: 0, closed: 1, open: 0, paused: 0, recovering: 0 };
     const source = { readiness: async () => ({ ready: true, reasons: [] }), overview: async () => ({ ...counted, exporters }) };
-    const server = await startMetrics({ host: '127.0.0.1', port: 0 }, { source: () => (ready ? source : null) });
+    const server = await startMetrics(
+        { host: '127.0.0.1', port: 0 },
+        { source: () => (ready ? source : null), onError: (error) => t.fail(error.message) },
+    );
     t.teardown(() => server.stop());
     const get = async (path: string) => {
         const response = await fetch(`${server.uri}${path}`);
@@ -43,8 +46,14 @@ t.test('says that it cannot listen', async (t) => {
     const other = hapiServer({ host: '127.0.0.1', port: 0 });
     await other.start();
     t.teardown(() => other.stop());
-    await t.rejects(startMetrics({ host: '127.0.0.1', port: Number(other.info.port) }, { source: () => null }), {
-        code: 'CONFLICT',
-        message: /--metrics/,
-    });
+    await t.rejects(
+        startMetrics(
+            { host: '127.0.0.1', port: Number(other.info.port) },
+            { source: () => null, onError: (error) => t.fail(error.message) },
+        ),
+        {
+            code: 'CONFLICT',
+            message: /--metrics/,
+        },
+    );
 });

@@ -4,6 +4,7 @@ import Hapi from '@hapi/hapi';
 import t from 'tap';
 import { memoryInventory } from '../../adapters/memory/index.ts';
 import { openScanDatabase } from '../../adapters/scan-database/index.ts';
+import { startMetrics } from '../../cli/metrics-server.ts';
 import { alwaysLicensed } from '../../lib/license/license-source.ts';
 import { webhookMetrics, webhookTracing } from '../../lib/webhooks/index.ts';
 import { plugin as adminConsole } from '../../plugins/admin-console/index.ts';
@@ -39,6 +40,20 @@ t.test('rest-api-v2 names what the page of its document needs, and goes without'
     const server = Hapi.server();
     await server.register({ plugin: restApiV2, options });
     t.equal((await server.inject('/rest_api/v2/openapi.json')).statusCode, 200);
+});
+
+t.test('the command line serves health without metrics, and says what they need', async (t) => {
+    const said: string[] = [];
+    const source = { readiness: async () => ({ ready: true, reasons: [] }), overview: () => Promise.reject(new Error('not asked')) };
+    const server = await startMetrics(
+        { host: '127.0.0.1', port: 0 },
+        { source: () => source, onError: ({ message }) => void said.push(message) },
+    );
+    t.teardown(() => server.stop());
+    t.strictSame(said, ['GET /metrics needs the package prom-client: npm install prom-client']);
+    server.hear({ type: 'event.accepted', eventId: 'e', kind: 'scan_finished', deliveries: 1, inTransaction: false });
+    const statuses = ['/health/live', '/health/ready', '/metrics'].map(async (path) => (await fetch(`${server.uri}${path}`)).status);
+    t.strictSame(await Promise.all(statuses), [200, 200, 404]);
 });
 
 t.test('whatever needs an optional package says which, and the line that installs it', async (t) => {

@@ -8,6 +8,7 @@ import type { KeyRing } from '../lib/keys/key-ring.ts';
 import { checked } from '../lib/schema-validation.ts';
 import type { DeploymentSettings } from '../lib/webhooks/deployment-settings.ts';
 import type { DeliveryQueue } from '../lib/webhooks/dispatching/delivery-queue.ts';
+import type { EventKind } from '../lib/webhooks/events/event-kinds.ts';
 import { DEFAULT_COLLECTOR } from '../lib/webhooks/exporters/exporter.ts';
 import { type Doctor, diagnosis } from '../lib/webhooks/observing/doctor.ts';
 import { webhookTracing } from '../lib/webhooks/observing/tracing.ts';
@@ -156,7 +157,9 @@ export async function webhooksOver(
     try {
         const guard = egressGuard({ ...egress, ...receivers.egress });
         const sender = httpSender({ guard, ...limits, ...(resolver !== undefined && { resolver }) });
-        return webhooks({ ...stores, keyRing, queue, ...settings, tracing, guard, sender, ...more });
+        // A worker needs none, and so cannot differ from its host in them.
+        const kinds = more.role === 'worker' ? [] : (kept?.kinds ?? []).map(namedKind);
+        return webhooks({ ...stores, keyRing, queue, ...settings, kinds, tracing, guard, sender, ...more });
     } catch (error) {
         throw kept === null ? error : keptRefusal(error);
     }
@@ -186,6 +189,15 @@ function optionsFrom(kept: DeploymentSettings) {
         limits: limits.connectTimeout === undefined ? {} : limits,
         settings: { vendor, window, rate, breakerAfter, stopAfter, maxBodyBytes, keepResponses },
     };
+}
+
+/**
+ * A kind of the application, of which the host has stored the name alone. Exporters may choose it, and their filters may ask for anything; but no
+ * event of it can be made here.
+ */
+function namedKind(name: string): EventKind {
+    const message = 'this process has no schema of this kind of the application';
+    return { name, schema: Joi.object().custom((_, helpers) => helpers.message({ custom: message })) };
 }
 
 const EGRESS_ALLOW = 'SCANWIRE_EGRESS_ALLOW';

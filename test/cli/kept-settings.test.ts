@@ -1,10 +1,17 @@
 import { randomBytes } from 'node:crypto';
+import Joi from 'joi';
 import t from 'tap';
 import { memoryQueue, memoryWebhooks } from '../../adapters/memory/index.ts';
 import { webhooksOver } from '../../cli/deployment.ts';
+import { egressGuard } from '../../lib/egress/guard.ts';
 import { keyRing as newKeyRing } from '../../lib/keys/index.ts';
 import type { DeploymentSettings } from '../../lib/webhooks/deployment-settings.ts';
+import type { ExporterChanges } from '../../lib/webhooks/exporters/exporter-patch.ts';
+import { httpSender } from '../../lib/webhooks/sending/http-sender.ts';
+import { recordingProcess } from '../support/recording-process.ts';
+import { INVESTIGATION } from '../support/simulated-deployment.ts';
 
+const LACKS_FORMAT = /This process has no format acme: it is none of scanwire, and none that its application has given$/;
 const keyRing = newKeyRing({ current: 'k1', keys: { k1: randomBytes(32) } });
 
 t.test('names a setting that a host of a version before has stored and this one refuses, and where it comes from', async (t) => {
@@ -36,4 +43,58 @@ t.test('names a setting that a host of a version before has stored and this one 
         await t.rejects(refused, { message: rule }, name);
         await t.rejects(refused, { message: name }, name);
     }
+});
+
+t.test('manages exporters with kinds and formats of an application, of which it knows the names at most', async (t) => {
+    const stores = memoryWebhooks();
+    const guard = egressGuard({ allow: [] });
+    const host = recordingProcess(t, stores, {
+        guard,
+        sender: httpSender({ guard }),
+        keyRing,
+        kinds: [{ name: 'scan_finished', schema: Joi.object({ hosts: Joi.number().required() }) }],
+        formats: [{ name: 'acme', contentType: 'text/plain', make: ({ id }) => ({ body: id }) }],
+    });
+    await host.start();
+    const filter = { path: 'hosts', op: '>', value: 3 } as const;
+    const { exporter } = await host.exporters.create({
+        url: 'https://receiver.example/',
+        kinds: ['scan_finished'],
+        filter,
+        format: 'acme',
+    });
+    await host.close();
+
+    const { settings } = await stores.settings.read();
+    const { exporters, publish, start, close } = await webhooksOver({ stores, keyRing, queue: memoryQueue(), receivers: {} }, settings, {});
+    const { id } = exporter;
+    const changed = async (changes: ExporterChanges) => (await exporters.update(id, changes, { wait: false })).exporter;
+    t.match(await changed({ rate: 7 }), { rate: 7, kinds: ['scan_finished'], filter, format: 'acme' });
+    t.match(await changed({ headers: [['X-Team', 'blue']] }), { headerNames: ['X-Team'] });
+    t.match(await changed({ kinds: ['scan_*', 'idr_investigation_created'] }), { kinds: ['scan_*', 'idr_investigation_created'] });
+    await t.rejects(changed({ kinds: ['scna_*'] }), { field: 'kinds[0]', message: /fits no event kind: there are .*scan_finished/ });
+    t.match(await changed({ filter: { path: 'hosts', op: '≠', value: 0 } }), { filter: { path: 'hosts', op: '≠', value: 0 } });
+    await t.rejects(changed({ filter: { path: 'hosts', op: '<', value: 'x' } }), { code: 'INVALID_INPUT', field: 'filter.value' });
+    await t.rejects(changed({ kinds: ['idr_investigation_created'] }), { field: 'filter.path', message: /leads to nothing/ });
+    await t.rejects(changed({ template: { text: 'x' } }), { code: 'INVALID_INPUT', field: 'format', message: LACKS_FORMAT });
+
+    const lacksSchema = {
+        code: 'INVALID_INPUT',
+        message: 'Body of scan_finished: this process has no schema of this kind of the application',
+    };
+    await t.rejects(exporters.explain(id, 'scan_finished', { hosts: 9 }), lacksSchema);
+    await t.rejects(exporters.preview(id, 'scan_finished', { hosts: 9 }), lacksSchema);
+    await t.rejects(publish('scan_finished', { hosts: 9 }), lacksSchema);
+    t.match(await exporters.explain(id, 'idr_investigation_created', { ...INVESTIGATION, title: 'x' }), {
+        wanted: false,
+        reason: 'It is stopped',
+    });
+    await t.rejects(exporters.preview(id, 'idr_investigation_created', { ...INVESTIGATION, title: 'x' }), {
+        code: 'INVALID_INPUT',
+        message: LACKS_FORMAT,
+    });
+
+    await start();
+    await close();
+    t.strictSame((await stores.settings.read()).settings, settings, 'what the host has stored is as it was');
 });

@@ -4,7 +4,7 @@ import { ScanwireError } from '../../errors.ts';
 import { subjectOf } from '../../schema-validation.ts';
 import { checkSubscription, type Subscription } from '../events/subscription.ts';
 import { native } from '../formats/envelopes.ts';
-import { checkFormat } from '../formats/format.ts';
+import { checkFormat, lackingFormat } from '../formats/format.ts';
 import { sealedFormatSecret, sealFormatSecret } from '../formats/format-secret.ts';
 import { changedHeaders, type HeaderChanges, keepsHeaders, sealHeaders } from '../messages/message-headers.ts';
 import { changeSecret, checkSecret, sealSecret } from '../messages/signing-secret.ts';
@@ -130,8 +130,29 @@ export async function patchOf(before: StoredExporter, changes: ExporterChanges, 
         assertCollector(after, context);
     }
     checkAuthentication(after, context);
-    const choices = checkedChoices(after, context);
-    return { ...patch, ...(stored.filter !== undefined && { filter: choices.filter }) };
+    return { ...patch, ...checkedChanges(after, changes, context) };
+}
+
+/**
+ * Checks what the changes touch of what an exporter chooses: a process that lacks kinds or formats of the application may change all else of it.
+ *
+ * @returns The filter as it is stored, where it changes.
+ */
+function checkedChanges(after: StoredExporter, changes: ExporterChanges, context: WebhooksContext): Pick<ExporterPatch, 'filter'> {
+    const { format, template, formatSecret, headers, kinds, filter } = changes;
+    checkKept(after, context);
+    const isOfFormat = template !== undefined || formatSecret !== undefined;
+    const isKnown = context.formats.has(after.format);
+    if (format === undefined && isOfFormat && !isKnown) {
+        throw new ScanwireError('INVALID_INPUT', lackingFormat(after.format), { field: 'format' });
+    }
+    // A format may have headers of its own, which must not be among these.
+    if (format !== undefined || isOfFormat || (headers !== undefined && isKnown)) {
+        checkChosenFormat(after, context);
+    }
+
+    const choices = kinds === undefined && filter === undefined ? null : checkSubscription(after, context.kinds);
+    return choices !== null && filter !== undefined ? { filter: choices.filter } : {};
 }
 
 /** The same where its owner asks for the changes. @throws ScanwireError as well for what is for the operator to give. */
@@ -236,19 +257,26 @@ function typePatch(before: StoredExporter, type: ExportType): ExporterPatch {
  *     keeps none of them, or no order; `UNSEALABLE`.
  */
 function checkedChoices(choices: StoredExporter, context: WebhooksContext): Subscription {
-    const { kinds, formats, exporters, deliveries, vendor, keyRing } = context;
-    const { kinds: names, filter, owner, format: name, headerNames } = choices;
+    checkKept(choices, context);
+    checkChosenFormat(choices, context);
+    return checkSubscription(choices, context.kinds);
+}
+
+function checkChosenFormat(choices: StoredExporter, { formats, vendor, keyRing }: WebhooksContext): void {
     const [sealed] = sealedFormatSecret(choices);
-    const formatSecret = sealed === undefined ? undefined : keyRing.open(sealed.sealed, sealed.context);
+    const secret = sealed === undefined ? undefined : keyRing.open(sealed.sealed, sealed.context);
+    checkFormat(formats, choices, { vendor: vendor.name, secret, headerNames: choices.headerNames });
+}
+
+/** @throws ScanwireError `MISCONFIGURED` in a store that keeps no such choices. */
+function checkKept(choices: StoredExporter, { exporters, deliveries }: WebhooksContext): void {
+    const { kinds, filter, owner, format: name } = choices;
     if (choices.ordered && deliveries.ordered !== true) {
         throw new ScanwireError('MISCONFIGURED', 'The store keeps no order', { field: 'ordered' });
     }
-    const chosen = { owner, kinds: names, filter, format: name === native.name ? null : name };
+    const chosen = { owner, kinds, filter, format: name === native.name ? null : name };
     const [field] = Object.entries(chosen).find(([, value]) => value !== null) ?? [];
     if (field !== undefined && !exporters.subscribers) {
         throw new ScanwireError('MISCONFIGURED', `The store keeps no ${field} of an exporter`, { field });
     }
-
-    checkFormat(formats, choices, { vendor: vendor.name, secret: formatSecret, headerNames });
-    return checkSubscription(choices, kinds);
 }

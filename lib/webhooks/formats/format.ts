@@ -229,7 +229,7 @@ export type Formatter = (event: FormatEvent) => FormatterResult;
 export function formatterOf(formats: Formats, { format: name, template: document }: FormatChoice, vendor: string): Formatter {
     const format = formats.get(name);
     if (format === undefined) {
-        throw unusable(`There is no format ${name}`);
+        throw unusable(lackingFormat(name));
     }
 
     const names = vendorNamed(vendor);
@@ -260,6 +260,11 @@ function madeBy(format: Format, event: FormatEvent, settings: Parameters<Format[
 
         throw unusable(`Format ${format.name} cannot make a message of this event`, cause);
     }
+}
+
+/** What to say of the format of an exporter that this process does not have. */
+export function lackingFormat(name: string): string {
+    return `This process has no format ${name}: it is none of scanwire, and none that its application has given`;
 }
 
 function refused(message: string, field: string): ScanwireError {

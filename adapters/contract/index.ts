@@ -12,7 +12,7 @@ import { removalGroups } from './inventory/removal-laws.ts';
 import { replacingGroups } from './inventory/replacing-laws.ts';
 import { selectingGroups } from './inventory/selecting-laws.ts';
 import { textGroups } from './inventory/text-laws.ts';
-import { enrichingLaws, notEnrichingLaws } from './records/enriching-laws.ts';
+import { boundedLaws, enrichingLaws, notEnrichingLaws } from './records/enriching-laws.ts';
 import { type RecordStoreFixture, recordAbilities } from './records/fixture.ts';
 import { countingLaws, storingLaws } from './records/storing-laws.ts';
 import { type ContractTest, registerLaws, registerSuite } from './register-laws.ts';
@@ -134,6 +134,7 @@ export function recordStoreContract(test: ContractTest, create: () => RecordStor
         { laws: storingLaws },
         { needs: ['counts'], laws: countingLaws },
         { needs: ['enriches'], laws: enrichingLaws },
+        { needs: ['enriches', 'boundaries'], laws: boundedLaws },
         { lacks: 'enriches', laws: notEnrichingLaws },
     ] as const;
     registerSuite(test, create, { abilities: recordAbilities, groups });

@@ -55,6 +55,11 @@ export function memoryRecords(options: MemoryRecordsOptions = {}): RecordStore {
             }
 
             const newRecords = records.map(newRecord);
+            if (enrich !== undefined && records.length > 0) {
+                // Fails where the boundary of the workspace is none, before anything is stored.
+                inventory?.addEndpoints(enrich.workspace, []);
+            }
+
             // From here on nothing waits and nothing fails: all or nothing.
             const at = notBefore(rows.at(-1)?.importedAt, clock());
             const added = newRecords.map((record) => addRecord(record, at));

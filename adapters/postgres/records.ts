@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { addressKey, hostKey } from '../../lib/addresses.ts';
 import { systemClock } from '../../lib/clock.ts';
+import { withinBoundary } from '../../lib/inventory/boundary.ts';
 import { type Endpoint, endpointsOf } from '../../lib/records/endpoints.ts';
 import { type HttpsRecord, stringifyRecord } from '../../lib/records/record.ts';
 import type { AddedRecord, Enrichment, RecordQuery, RecordStore, StoredRecord } from '../../lib/records/store.ts';
@@ -14,7 +15,7 @@ import {
     patiently,
     transaction,
 } from './database.ts';
-import { inTurn } from './inventory/workspaces.ts';
+import { inTurn, readWorkspace } from './inventory/workspaces.ts';
 
 const COLUMNS = 'id, imported_at, record';
 
@@ -56,9 +57,11 @@ export function postgresRecords(options: PostgresStoresOptions): RecordStore {
         const turn = { name: enrich.workspace, clock, lock: TAKE_TURN, giveUpAt, patience: IMPATIENT_OF_SILENCE };
         return await inTurn(pool, turn, async (client, workspaceId) => {
             const at = clock();
+            const within = withinBoundary(await readWorkspace(client, workspaceId));
             const added = await insertRecords(client, records, at);
             const isNew = added.map((one) => one.isNew);
-            await enrichInventory(client, workspaceId, endpointsOf(records, isNew), at);
+            const endpoints = endpointsOf(records, isNew).filter(({ address }) => within.letsIn({ address }));
+            await enrichInventory(client, workspaceId, endpoints, at);
             return added;
         });
     }

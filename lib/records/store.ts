@@ -60,9 +60,11 @@ export interface RecordStore {
      *
      * Enriching makes, in the same transaction, a host for the `ip` and an open service `https` for the `port` of every record,
      * where the workspace has none. A new record also marks a host that was there as updated, and a service that was there as open
-     * and `https`; what else is known of them stays. So a batch that is sent again changes nothing.
+     * and `https`; what else is known of them stays. So a batch that is sent again changes nothing. Where the workspace has
+     * `limit_to_network`, records of addresses outside of its boundary are stored and leave the inventory alone.
      *
-     * @throws ScanwireError `MISCONFIGURED` for an enrichment of a store that does not enrich.
+     * @throws ScanwireError `MISCONFIGURED` for an enrichment of a store that does not enrich; `CONFLICT` where the boundary of the workspace
+     *     cannot be understood.
      */
     add(records: readonly HttpsRecord[], options?: AddRecordsOptions): Promise<readonly AddedRecord[]>;
 

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { assertFields, only } from '../assertions.ts';
+import { assertFields, only, present } from '../assertions.ts';
 import { dns, each, fullHost, https } from '../inventory/fixture.ts';
 import type { Laws } from '../register-laws.ts';
 import { all, FIRST, manyRecords, type RecordStoreFixture, record, SECOND, seenIn } from './fixture.ts';
@@ -90,6 +90,52 @@ export const enrichingLaws: Laws<Required<RecordStoreFixture>> = {
 
         assert.equal(hosts.length, records.length);
         assert.ok(hosts.every(({ address, service_count }) => service_count === 2 && services[address]?.length === 2));
+    },
+};
+
+const inside = record({ ip: '10.0.0.7' });
+const outside = record({ ip: '203.0.113.5' });
+
+async function limit({ inventory }: Required<RecordStoreFixture>): Promise<void> {
+    await present(inventory.updateWorkspace)('default', { boundary: '10.0.0.0/8', limit_to_network: true });
+}
+
+/** What a store does that enriches an inventory with boundaries. */
+export const boundedLaws: Laws<Required<RecordStoreFixture>> = {
+    async 'makes no host outside of the boundary of a workspace'(fixture) {
+        await limit(fixture);
+        await fixture.store.add([outside, inside], { enrich });
+        const { hosts, services } = await seenIn(fixture.inventory, 'default');
+
+        assertFields(only(hosts), { address: inside.ip, service_count: 1 });
+        assert.equal(services[inside.ip]?.length, 1);
+    },
+
+    async 'changes no host outside of the boundary of a workspace'(fixture) {
+        const { store, inventory, setTime } = fixture;
+        setTime(FIRST);
+        await store.add([outside], { enrich });
+        const before = await seenIn(inventory, 'default');
+        await limit(fixture);
+        setTime(SECOND);
+        await store.add([record({ ip: outside.ip, port: 8443 }), record({ ip: outside.ip, path: '/new' })], { enrich });
+
+        assert.equal(before.hosts.length, 1);
+        assert.deepEqual(await seenIn(inventory, 'default'), before);
+    },
+
+    async 'stores the record of a host outside of the boundary'(fixture) {
+        await limit(fixture);
+        const added = await fixture.store.add([outside, inside], { enrich });
+
+        assert.deepEqual(
+            added.map(({ isNew }) => isNew),
+            [true, true],
+        );
+        assert.deepEqual(
+            (await all(fixture.store)).map((stored) => stored.record),
+            [outside, inside],
+        );
     },
 };
 

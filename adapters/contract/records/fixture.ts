@@ -18,7 +18,7 @@ export interface RecordStoreFixture extends ContractFixture {
 }
 
 /** Name of something that not every store of records can do. */
-export type RecordAbility = 'enriches' | 'counts';
+export type RecordAbility = 'enriches' | 'boundaries' | 'counts';
 
 /** What the laws of records may need. */
 export const recordAbilities: Readonly<Record<RecordAbility, Ability<RecordStoreFixture>>> = {
@@ -26,6 +26,11 @@ export const recordAbilities: Readonly<Record<RecordAbility, Ability<RecordStore
         has: ({ store }) => store.enriches,
         shows: ({ inventory }) => inventory?.services !== undefined,
         supply: 'inventory, which the store enriches, with its services',
+    },
+    boundaries: {
+        has: ({ inventory }) => inventory?.keepsBoundaries === true,
+        shows: ({ inventory }) => inventory?.updateWorkspace !== undefined,
+        supply: 'inventory with updateWorkspace()',
     },
     counts: { has: ({ store }) => store.count !== undefined, shows: () => true, supply: 'nothing more' },
 };

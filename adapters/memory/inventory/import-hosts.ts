@@ -27,7 +27,7 @@ export interface InventoryImport
     extends Required<
         Omit<InventoryWriter, 'expireHosts' | 'removeHosts' | 'removeWorkspace' | 'moveHosts' | 'updateWorkspace' | 'renameWorkspace'>
     > {
-    /** Puts endpoints into the workspace of that name as `RecordStore.add` says; at once, so that `memoryRecords` need not wait. */
+    /** Puts endpoints into the workspace of that name as `RecordStore.add` says, and fails as it does; at once, so that `memoryRecords` need not wait. */
     addEndpoints(workspaceName: string, endpoints: readonly Endpoint[]): void;
 }
 
@@ -142,8 +142,9 @@ export function inventoryImport(tables: InventoryTables, clock: Clock): Inventor
         },
 
         addEndpoints(workspaceName, endpoints) {
+            const within = withinBoundary(workspaces.find(ROOT, workspaceName));
             const { id } = storeWorkspace(workspaceName);
-            for (const endpoint of endpoints) {
+            for (const endpoint of endpoints.filter(({ address }) => within.letsIn({ address }))) {
                 storeEndpoint(id, endpoint);
             }
         },

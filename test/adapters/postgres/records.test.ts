@@ -16,6 +16,13 @@ t.test('stores no record without what it says about the inventory', async (t) =>
     t.same(await store.list({ limit: 10 }), []);
 });
 
+t.test('stores nothing where the boundary of the workspace is none', async (t) => {
+    await pool.query(`insert into scanwire.workspaces (name, boundary, limit_to_network) values ('office', 'the office', true)`);
+    const store = postgresRecords({ pool });
+    await t.rejects(store.add(manyRecords(3), { enrich: { workspace: 'office' } }), { code: 'CONFLICT', field: 'boundary' });
+    t.same(await store.list({ limit: 10 }), []);
+});
+
 t.test('takes the same records from several at once, whatever isolation the database starts with', async (t) => {
     const stores = Array.from({ length: 4 }, () => postgresRecords({ pool }));
     const added = await Promise.all(stores.map((store) => store.add(manyRecords(400), { enrich: { workspace: 'default' } })));

@@ -1,6 +1,6 @@
 import t from 'tap';
 import { recordStoreContract } from '../../../../adapters/contract/index.ts';
-import { enrichingLaws, notEnrichingLaws } from '../../../../adapters/contract/records/enriching-laws.ts';
+import { boundedLaws, enrichingLaws, notEnrichingLaws } from '../../../../adapters/contract/records/enriching-laws.ts';
 import { lawsOf, mapValues, proveLaws } from '../laws.ts';
 import { adding, brokenRecords, type Mutation, recordsFixture } from './fixture.ts';
 
@@ -46,9 +46,35 @@ const MUTANTS: Readonly<Record<string, Mutation>> = {
             },
         };
     },
+    'makes no host outside of the boundary of a workspace': unlimited,
+    'changes no host outside of the boundary of a workspace': unlimited,
+    'stores the record of a host outside of the boundary': (store) => ({
+        async add(records, options) {
+            const added = await store.add(
+                records.filter(({ ip }) => ip.startsWith('10.')),
+                options,
+            );
+            return records.map(() => added[0] ?? { id: 1, isNew: true });
+        },
+    }),
 };
 
-proveLaws(t, recordStoreContract, Object.keys({ ...enrichingLaws, ...notEnrichingLaws }), mapValues(MUTANTS, brokenRecords));
+/** As one that asks for no boundary. */
+function unlimited(...[store, { updateWorkspace }]: Parameters<Mutation>): ReturnType<Mutation> {
+    return {
+        async add(records, options) {
+            await updateWorkspace?.('default', { limit_to_network: false });
+            return await store.add(records, options);
+        },
+    };
+}
+
+proveLaws(
+    t,
+    recordStoreContract,
+    Object.keys({ ...enrichingLaws, ...boundedLaws, ...notEnrichingLaws }),
+    mapValues(MUTANTS, brokenRecords),
+);
 
 t.test('catches a store that says it enriches and enriches nothing', async (t) => {
     const laws = lawsOf(

@@ -4,7 +4,7 @@ import type { HttpsRecord } from '../../../../lib/records/record.ts';
 import type { RecordStore } from '../../../../lib/records/store.ts';
 
 /** Records in memory that enrich an inventory in memory. */
-export function recordsFixture(): RecordStoreFixture {
+export function recordsFixture(): Required<Omit<RecordStoreFixture, 'start' | 'stop'>> {
     let now = new Date();
     const clock = (): Date => now;
     const inventory = memoryInventory({ clock });
@@ -17,13 +17,13 @@ export function recordsFixture(): RecordStoreFixture {
     };
 }
 
-/** Replaces methods of an honest store. */
-export type Mutation = (store: RecordStore) => Partial<RecordStore>;
+/** Replaces methods of an honest store, which enriches the inventory. */
+export type Mutation = (store: RecordStore, inventory: NonNullable<RecordStoreFixture['inventory']>) => Partial<RecordStore>;
 
 export function brokenRecords(mutate: Mutation): () => RecordStoreFixture {
     return () => {
         const fixture = recordsFixture();
-        return { ...fixture, store: { ...fixture.store, ...mutate(fixture.store) } };
+        return { ...fixture, store: { ...fixture.store, ...mutate(fixture.store, fixture.inventory) } };
     };
 }
 

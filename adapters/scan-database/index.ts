@@ -200,22 +200,26 @@ function belowHost(table: string, filters: readonly FilterName[], fields: Writab
 }
 
 /** The same rows below all hosts of a workspace. */
-function ofWorkspace(source: Source): Source {
-    return { ...source, parents: source.parents.slice(0, 1), byHost: true };
+function ofWorkspace(source: Source, filters: readonly FilterName[]): Source {
+    return { ...source, parents: source.parents.slice(0, 1), byHost: true, filters };
 }
 
 function hostsOf(columns: Columns): Source {
-    // When an import has seen a host nobody knows here, and addresses that are text have no blocks.
-    const unknown = columns.get('hosts.address') === 'inet' ? ['last_seen_since'] : ['last_seen_since', 'address'];
     return {
         table: 'hosts',
         from: 'hosts rows join workspaces workspace on workspace.id = rows.workspace_id',
         parents: ['rows.workspace_id'],
         computed: hostColumns(columns),
-        filters: FILTERS.hosts.filter((name) => !unknown.includes(name)),
+        // When an import has seen a host nobody knows here.
+        filters: knownFilters('hosts', columns).filter((name) => name !== 'last_seen_since'),
         fields: HOST_FIELDS,
         searched: SEARCHED,
     };
+}
+
+/** Addresses that are text have no blocks. */
+function knownFilters(name: keyof typeof FILTERS, columns: Columns): readonly FilterName[] {
+    return FILTERS[name].filter((filter) => filter !== 'address' || columns.get('hosts.address') === 'inet');
 }
 
 function inventoryOf(readers: Readers, columns: Columns): Required<InventoryStore> {
@@ -234,15 +238,18 @@ function inventoryOf(readers: Readers, columns: Columns): Required<InventoryStor
         sessions: read('sessions', SESSIONS),
         vulns: written('vulns', vulns),
         hostVulns: read('hostVulns', VULNS),
-        workspaceServices: written('workspaceServices', ofWorkspace(SERVICES)),
+        workspaceServices: written('workspaceServices', ofWorkspace(SERVICES, knownFilters('workspaceServices', columns))),
         // A note of no host is its workspace's.
         workspaceNotes: read('workspaceNotes', {
-            ...ofWorkspace(NOTES),
+            ...ofWorkspace(NOTES, knownFilters('workspaceNotes', columns)),
             from: `notes rows ${BELOW_HOST_OR_NONE}`,
             parents: ['workspace.id'],
         }),
-        workspaceSessions: read('workspaceSessions', ofWorkspace(SESSIONS)),
-        workspaceVulns: written('workspaceVulns', ofWorkspace(VULNS), { ...VULN_FIELDS, service_id: 'nullableId' }),
+        workspaceSessions: read('workspaceSessions', ofWorkspace(SESSIONS, FILTERS.sessions)),
+        workspaceVulns: written('workspaceVulns', ofWorkspace(VULNS, knownFilters('workspaceVulns', columns)), {
+            ...VULN_FIELDS,
+            service_id: 'nullableId',
+        }),
     };
 }
 

@@ -9,6 +9,7 @@ export interface Filters {
     readonly os_name?: string;
     readonly arch?: string;
     readonly purpose?: string;
+    /** Of the row, or of its host. */
     readonly address?: AddressRange;
     /** Stands somewhere in one of {@link SEARCHED}, in upper or lower case. */
     readonly search?: string;
@@ -24,14 +25,20 @@ export type FilterName = keyof Filters;
 /** The fields that `search` looks into, those of them that a row has. */
 export const SEARCHED = ['name', 'address', 'os_name', 'info', 'comments'] as const;
 
-/** The filters that the stores of this package have for each collection: those whose fields its rows have. */
-export const FILTERS: Readonly<Record<'workspaces' | 'hosts' | 'services' | 'notes' | 'sessions' | 'vulns', readonly FilterName[]>> = {
+type Filtered = 'workspaces' | 'hosts' | 'services' | 'notes' | 'sessions' | 'vulns';
+type FilteredByHost = 'workspaceServices' | 'workspaceNotes' | 'workspaceVulns';
+
+/** The filters that the stores of this package have for each collection: those whose fields its rows have, or their hosts. */
+export const FILTERS: Readonly<Record<Filtered | FilteredByHost, readonly FilterName[]>> = {
     workspaces: ['name', 'search', 'updated_since'],
     hosts: ['state', 'address', 'name', 'os_name', 'arch', 'purpose', 'search', 'updated_since', 'last_seen_since'],
     services: ['state', 'name', 'search', 'updated_since'],
     notes: ['updated_since'],
     sessions: [],
     vulns: ['name', 'search', 'updated_since'],
+    workspaceServices: ['state', 'address', 'name', 'search', 'updated_since'],
+    workspaceNotes: ['address', 'updated_since'],
+    workspaceVulns: ['address', 'name', 'search', 'updated_since'],
 };
 
 /** Where a row stands in its order, in whole milliseconds; the rows behind it are wanted. */

@@ -73,6 +73,7 @@ interface Definition {
 const cursor = Joi.string().max(64).description('The cursor of the page before');
 const workspace = Joi.string().max(255).default(DEFAULT_WORKSPACE).description('Name of the workspace');
 const whole = (what: string): Joi.StringSchema => Joi.string().allow('').max(255).description(what);
+const address = Joi.string().max(255).description('An address, a block such as 192.0.2.0/24, or a range such as 192.0.2.1-192.0.2.9');
 const search = Joi.string().max(255).description('Part of a name, an address or an information, in upper or lower case');
 const since = Joi.string().isoDate().description('Changed at this time or later');
 
@@ -85,7 +86,7 @@ const TOOLS: Readonly<Record<string, Definition>> = {
         page: ({ store }, input, sight, options) => workspacePage(store.workspaces as unknown as AnyRows, input, sight, options),
     },
     hosts: inventoryTool('hosts', 'Hosts of a workspace', {
-        address: Joi.string().max(255).description('An address, a block such as 192.0.2.0/24, or a range such as 192.0.2.1-192.0.2.9'),
+        address,
         state: Joi.string()
             .valid(...HOST_STATES)
             .description('Exactly this state'),
@@ -94,17 +95,19 @@ const TOOLS: Readonly<Record<string, Definition>> = {
         updated_since: since,
     }),
     services: inventoryTool('workspaceServices', 'Services of all hosts of a workspace; host_id is the id of the host', {
+        address,
         state: whole('open, closed, filtered or unknown'),
         name: whole('Exactly this name, such as https'),
         search,
         updated_since: since,
     }),
     vulns: inventoryTool('workspaceVulns', 'Vulnerabilities of all hosts of a workspace', {
+        address,
         name: whole('Exactly this name'),
         search,
         updated_since: since,
     }),
-    notes: inventoryTool('workspaceNotes', 'Notes on hosts of a workspace', { updated_since: since }),
+    notes: inventoryTool('workspaceNotes', 'Notes on hosts of a workspace', { address, updated_since: since }),
     records: {
         description: 'HTTPS scan records, without the bytes of the responses',
         scope: 'records:read',

@@ -227,7 +227,7 @@ function fieldsParameter(names: Iterable<string>): Json {
 
 const FILTER_TEXTS: Readonly<Partial<Record<FilterName, readonly [description: string, schema: JsonSchema]>>> = {
     address: [
-        'An address, a block or a range',
+        'An address, a block or a range; of the host where the rows are below hosts',
         { type: 'string', examples: ['192.0.2.7', '192.0.2.0/24', '192.0.2.1-192.0.2.9', '2001:db8::/32'] },
     ],
     search: [

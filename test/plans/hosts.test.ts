@@ -51,3 +51,37 @@ t.test('a page of many hosts reads little more than its rows, wherever it begins
         t.ok(pages <= MAX_PAGES, `${name}: ${pages} pages`);
     }
 });
+
+const FILL_SERVICES = `
+insert into scanwire.services (host_id, port, proto, state)
+select id, port, 'tcp', 'open' from scanwire.hosts, unnest(array[22, 25, 80, 443, 8443]) port where workspace_id = $1 order by id, port`;
+
+t.test('a page of the services of some addresses reads little more than these hosts have', async (t) => {
+    const { pool, connection } = await explainedDatabase(t);
+    const { id } = await postgresInventory({ pool }).ensureWorkspace('many');
+    await pool.query(FILL, [id]);
+    await pool.query(FILL_SERVICES, [id]);
+    await pool.query('vacuum analyze');
+
+    const { workspaceServices } = postgresInventory({ pool: connection.pool });
+    for (const [name, address, after, maxPages] of [
+        ['of an address', '10.0.40.9', 0, MAX_PAGES],
+        // Each of 256 hosts is looked up, and sorted with all of its services.
+        ['of a /24', '10.0.40.0/24', 0, 2 * 256 * 4],
+        ['of a /24, the last', '10.0.78.0/24', 0, 2 * 256 * 4],
+        // Of more than 4,096 hosts so many are counted first.
+        ['of a /8', '10.0.0.0/8', (HOSTS * 5) / 2, 4_097 + 2 * MAX_PAGES],
+    ] as const) {
+        const read = async (): Promise<number> => {
+            let rows = 0;
+            const selection = { where: { address: addressRange(address) }, after: { id: after }, limit: 101 };
+            for await (const batch of workspaceServices.select?.([id], selection) ?? []) {
+                rows += batch.length;
+            }
+            return rows;
+        };
+        t.equal(await read(), address.includes('/') ? 101 : 5, name);
+        const { pages } = await connection.executed(read);
+        t.ok(pages <= maxPages, `${name}: ${pages} pages`);
+    }
+});

@@ -178,7 +178,7 @@ function table<R extends Row>(): Table<R> {
 export function collection<R extends Row>(
     rows: Pick<Table<R>, 'get' | 'parentOf' | 'idsBelow'>,
     ancestors: readonly Pick<Table<Row>, 'parentOf' | 'idsBelow'>[],
-    { batchSize, filters, below = ancestors.length, lastSeen, deletions }: CollectionShown<R>,
+    { batchSize, filters, below = ancestors.length, lastSeen, addressOf, deletions }: CollectionShown<R>,
 ): SelectableCollection<R> {
     const exists = (path: readonly number[]): boolean =>
         path.length === below && path.every((id, depth) => ancestors[depth]?.parentOf(id) === (path[depth - 1] ?? ROOT));
@@ -208,9 +208,14 @@ export function collection<R extends Row>(
         const ids = wantedHosts === undefined ? idsBelow(path) : idsBelow(path).filter((id) => wantedHosts.has(rows.parentOf(id) ?? ROOT));
         const found = ids.flatMap((id) => rows.get(id) ?? []);
         const seen = (row: R): R => (lastSeen === undefined ? row : { ...row, last_seen: lastSeen(row) });
-        const fulfils = matching(where);
+        const { address, ...others } = where;
+        const fulfils = matching(addressOf === undefined ? where : others);
+        const isThere = matching(addressOf === undefined || address === undefined ? {} : { address });
         const wanted = found.filter(
-            (row) => fulfils(where.last_seen_since === undefined ? row : seen(row)) && compareRows(byChange, row, after) > 0,
+            (row) =>
+                fulfils(where.last_seen_since === undefined ? row : seen(row)) &&
+                isThere({ address: addressOf?.(row) }) &&
+                compareRows(byChange, row, after) > 0,
         );
         const part = wanted.sort((one, other) => compareRows(byChange, one, other)).slice(0, limit);
         return extras.length === 0 ? part : part.map(seen);
@@ -256,6 +261,8 @@ interface CollectionShown<R> {
     readonly filters: readonly FilterName[];
     readonly below?: number;
     readonly lastSeen?: (row: R) => Date | null;
+    /** Of its host, where that is looked for. */
+    readonly addressOf?: (row: R) => string | undefined;
     readonly deletions?: Deletions;
 }
 

@@ -92,7 +92,8 @@ export function memoryInventory(options: MemoryInventoryOptions = {}): MemoryInv
     }
 
     const belowHost = [workspaces, hosts];
-    const ofWorkspace = { batchSize, below: 1 };
+    const addressOf = ({ host_id }: { readonly host_id: number | null }): string | undefined => hosts.get(host_id ?? ROOT)?.address;
+    const ofWorkspace = { batchSize, below: 1, addressOf };
     return {
         workspaces: collection(workspaces, [], { batchSize, filters: FILTERS.workspaces, deletions: buried('workspaces', 0) }),
         hosts: collection(hosts, [workspaces], { batchSize, filters: FILTERS.hosts, lastSeen, deletions: buried('hosts', 1) }),
@@ -105,10 +106,14 @@ export function memoryInventory(options: MemoryInventoryOptions = {}): MemoryInv
             deletions: buried('vulns', 3),
         }),
         hostVulns: collection(vulns, belowHost, { batchSize, filters: FILTERS.vulns, deletions: buried('vulns', 2) }),
-        workspaceServices: collection(services, belowHost, { ...ofWorkspace, filters: FILTERS.services, deletions: buried('services', 1) }),
-        workspaceNotes: collection(notes, belowHost, { ...ofWorkspace, filters: FILTERS.notes, deletions: buried('notes', 1) }),
+        workspaceServices: collection(services, belowHost, {
+            ...ofWorkspace,
+            filters: FILTERS.workspaceServices,
+            deletions: buried('services', 1),
+        }),
+        workspaceNotes: collection(notes, belowHost, { ...ofWorkspace, filters: FILTERS.workspaceNotes, deletions: buried('notes', 1) }),
         workspaceSessions: collection(sessions, belowHost, { ...ofWorkspace, filters: FILTERS.sessions }),
-        workspaceVulns: collection(vulns, belowHost, { ...ofWorkspace, filters: FILTERS.vulns, deletions: buried('vulns', 1) }),
+        workspaceVulns: collection(vulns, belowHost, { ...ofWorkspace, filters: FILTERS.workspaceVulns, deletions: buried('vulns', 1) }),
         ...imports,
 
         async expireHosts(workspaceName, { notSeenSince, dryRun = false }) {

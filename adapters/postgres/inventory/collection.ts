@@ -24,7 +24,7 @@ export interface CollectionSource {
     readonly filters: readonly FilterName[];
     /** Fields that are there on request only; `column` has them. */
     readonly extras?: readonly ExtraField[];
-    /** Whether the rows have hosts, by which they can be chosen. */
+    /** Whether the rows have `hosts`, by which they can be chosen, and by whose address. */
     readonly byHost?: true;
     /** The fields that `search` looks into. */
     readonly searched?: readonly (typeof SEARCHED)[number][];
@@ -37,7 +37,7 @@ export interface CollectionSource {
     readonly staged?: string;
     /** The table, where it is told what was deleted from it. */
     readonly buried?: BuriedTable;
-    /** Whether the blocks of addresses that there are can be looked up. */
+    /** Whether the hosts are those of our own table: the blocks of addresses that there are can be looked up. */
     readonly hasBlocks?: true;
     /** Whether no index has the order of changes: then it is looked up for many batches at once, each of which would sort all rows. */
     readonly sortsChanges?: true;
@@ -167,10 +167,11 @@ async function* sortedRows<Row extends Position>(
 }
 
 /** Whether an index leads from one row of the selection to the next: other filters may pass over any number of rows for each. */
-function followsIndex({ hasBlocks }: CollectionSource, { where = {}, hosts }: Selection): boolean {
+function followsIndex({ byHost, hasBlocks }: CollectionSource, { where = {}, hosts }: Selection): boolean {
     const { address, updated_since, ...others } = where;
     const isInOrder = updated_since === undefined || (address === undefined && hosts === undefined);
-    const isFound = address === undefined || isLookedUp(address, hasBlocks === true);
+    // A host may have any number of rows.
+    const isFound = address === undefined || (byHost !== true && isLookedUp(address, hasBlocks === true));
     return isInOrder && isFound && Object.values(others).every((value) => value === undefined);
 }
 
@@ -286,8 +287,18 @@ function selectingByAddress(source: CollectionSource, path: readonly number[], s
     const values: unknown[] = [...path];
     const parameter = (value: unknown): string => `$${values.push(value)}`;
     const where = [...seenBelow(source), ...conditions(source, others, values)];
-    const { from, hasBlocks = false } = source;
-    const ids = idsByAddress({ from, where, range: address, after: `${parameter(after?.id ?? 0)}::integer`, limit, hasBlocks, parameter });
+    const { from, byHost, hasBlocks } = source;
+    const behind = `${parameter(after?.id ?? 0)}::integer`;
+    const ids = idsByAddress({
+        from,
+        where,
+        range: address,
+        after: behind,
+        limit,
+        byHost: byHost === true,
+        hasBlocks: hasBlocks === true,
+        parameter,
+    });
     return ids === null
         ? null
         : { text: `select ${selected(source, extras)} from ${from} where rows.id = any (array(${ids})) order by rows.id`, values };
@@ -309,7 +320,9 @@ function conditions(source: CollectionSource, where: Filters, values: unknown[])
         .filter(([field, value]) => value !== undefined && source.filters.includes(field as FilterName))
         .map(([field, value]) => `${columnOf(source, field)} = ${parameter(value)}::text`);
     if (address !== undefined) {
-        said.push(`rows.address between ${parameter(address.first)}::inet and ${parameter(address.last)}::inet`);
+        said.push(
+            `${source.byHost ? 'hosts' : 'rows'}.address between ${parameter(address.first)}::inet and ${parameter(address.last)}::inet`,
+        );
     }
 
     if (search !== undefined) {

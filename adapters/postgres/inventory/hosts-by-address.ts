@@ -11,9 +11,11 @@ const MAX_BLOCKS = 257;
 const BYTES = { ofBlock: { 4: 2, 6: 6 }, ofAddress: 16 } as const;
 const BLOCK = 'scanwire.address_block(rows.address)';
 
-/** The hosts of some addresses. */
+/** The hosts of some addresses, or the rows below them. */
 export interface HostsByAddress {
     readonly from: string;
+    /** Whether the rows are below `hosts`. */
+    readonly byHost: boolean;
     /** What rows must fulfil besides. */
     readonly where: readonly string[];
     readonly range: AddressRange;
@@ -37,7 +39,7 @@ interface HostsBetween extends Omit<HostsByAddress, 'range' | 'parameter'> {
  * networks were scanned in the order of their addresses. Null where it does find one.
  */
 export function idsByAddress({ range, parameter, ...others }: HostsByAddress): string | null {
-    const way = wayTo(range, others.hasBlocks);
+    const way = others.byHost ? wayBelow(range, others.hasBlocks) : wayTo(range, others.hasBlocks);
     return (
         way?.({ ...others, first: `${parameter(range.first)}::inet`, last: `${parameter(range.last)}::inet` }, blocksOfRange(range)) ?? null
     );
@@ -66,6 +68,13 @@ function wayTo(range: AddressRange, hasBlocks: boolean): ((wanted: HostsBetween,
     return blocks <= FEW_BLOCKS ? idsOfBlocks : idsFromFirst;
 }
 
+function wayBelow(range: AddressRange, hasBlocks: boolean): typeof idsOfFew | null {
+    if (blocksIn(range, BYTES.ofAddress) <= FEW) {
+        return idsOfFew;
+    }
+    return hasBlocks ? idsBelowFewOrAny : null;
+}
+
 function blocksOfRange(range: AddressRange): number {
     return blocksIn(range, BYTES.ofBlock[versionOf(range)]);
 }
@@ -75,18 +84,29 @@ function versionOf({ first }: AddressRange): 4 | 6 {
 }
 
 /** The `+ 0` keeps the planner from the index of ids, which it would read as a whole. */
-function idsOfFew({ from, where, first, last, after, limit }: HostsBetween): string {
-    const all = [...where, `rows.address between ${first} and ${last}`, `rows.id + 0 > ${after}`];
+function idsOfFew({ from, byHost, where, first, last, after, limit }: HostsBetween): string {
+    const all = [...where, `${byHost ? 'hosts' : 'rows'}.address between ${first} and ${last}`, `rows.id + 0 > ${after}`];
     return `select rows.id from ${from} where ${all.join(' and ')} order by rows.id + 0 limit ${limit}`;
 }
 
 /** A network of IPv6 has more addresses than there are hosts anywhere, but usually few hosts: they are counted before the way is chosen. */
 function idsOfFewOrFromFirst(wanted: HostsBetween): string {
+    return idsOfFewOr(idsFromFirst(wanted), wanted);
+}
+
+/** What is below many hosts is read in the order of ids until there is enough. */
+function idsBelowFewOrAny(wanted: HostsBetween): string {
+    const { from, where, after, limit } = wanted;
+    const all = [...where, inRange(wanted), `rows.id > ${after}`];
+    return idsOfFewOr(`select rows.id from ${from} where ${all.join(' and ')} order by rows.id limit ${limit}`, wanted);
+}
+
+function idsOfFewOr(others: string, wanted: HostsBetween): string {
     const counted = `select count(*) from (
         select from scanwire.hosts rows where rows.workspace_id = $1 and rows.address between ${wanted.first} and ${wanted.last}
         order by rows.address limit ${FEW + 1}
     ) counted`;
-    return `select unnest(case when (${counted}) <= ${FEW} then array(${idsOfFew(wanted)}) else array(${idsFromFirst(wanted)}) end)`;
+    return `select unnest(case when (${counted}) <= ${FEW} then array(${idsOfFew(wanted)}) else array(${others}) end)`;
 }
 
 /**
@@ -113,8 +133,8 @@ function idsFromFirst(wanted: HostsBetween): string {
         order by rows.id limit ${limit}`;
 }
 
-function inRange({ first, last }: HostsBetween): string {
-    return `case when rows.address between ${first} and ${last} then true else false end`;
+function inRange({ byHost, first, last }: HostsBetween): string {
+    return `case when ${byHost ? 'hosts' : 'rows'}.address between ${first} and ${last} then true else false end`;
 }
 
 /**

@@ -162,8 +162,8 @@ const VULNS = {
 } satisfies CollectionSource;
 
 /** The same rows below all hosts of a workspace. */
-function ofWorkspace(source: CollectionSource): CollectionSource {
-    return { ...source, parents: source.parents.slice(0, 1), byHost: true };
+function ofWorkspace(source: CollectionSource, filters: CollectionSource['filters']): CollectionSource {
+    return { ...source, parents: source.parents.slice(0, 1), byHost: true, hasBlocks: true, filters };
 }
 
 /** What {@link postgresInventory} is made of. */
@@ -215,10 +215,10 @@ export function postgresInventory(options: PostgresInventoryOptions): Required<I
             parents: [...VULNS.parents, 'rows.service_id'],
         }),
         hostVulns: collection<WorkspaceVuln>(readers, VULNS),
-        workspaceServices: collection<Service>(readers, ofWorkspace(SERVICES)),
-        workspaceNotes: collection<WorkspaceNote>(readers, ofWorkspace(NOTES)),
-        workspaceSessions: collection<Session>(readers, ofWorkspace(SESSIONS)),
-        workspaceVulns: collection<WorkspaceVuln>(readers, ofWorkspace(VULNS)),
+        workspaceServices: collection<Service>(readers, ofWorkspace(SERVICES, FILTERS.workspaceServices)),
+        workspaceNotes: collection<WorkspaceNote>(readers, ofWorkspace(NOTES, FILTERS.workspaceNotes)),
+        workspaceSessions: collection<Session>(readers, ofWorkspace(SESSIONS, FILTERS.sessions)),
+        workspaceVulns: collection<WorkspaceVuln>(readers, ofWorkspace(VULNS, FILTERS.workspaceVulns)),
 
         ensureWorkspace: (name) => ensureWorkspace(database, name, clock()),
         expireHosts: (workspaceName, options) => expireHosts(pool, workspaceName, { ...options, clock }),

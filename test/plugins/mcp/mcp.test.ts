@@ -209,8 +209,12 @@ t.test('finds by workspace, address, state, name and text', async (t) => {
     t.same(await ids('hosts', { address: '10.0.0.0/30', state: 'down' }), []);
     t.same(await ids('hosts', { workspace: 'lab', search: 'WEB', os_name: 'Linux' }), [251]);
     t.same(await ids('services', { workspace: 'default', name: 'https' }), [1, 2]);
+    t.same(await ids('services', { address: '10.0.0.2-10.0.0.9' }), [2]);
     t.same(await ids('vulns', { search: 'cve' }), [1]);
     t.same(await ids('notes', {}), [1]);
+    for (const tool of ['services', 'vulns', 'notes']) {
+        t.same(await ids(tool, { address: '192.0.2.0/24' }), [], tool);
+    }
     t.same(await ids('records', { host: 'www.example.com', cursor: '120' }), [121]);
     const {
         rows: [record],

@@ -214,6 +214,33 @@ t.test('has the filters of the fields that the rows have', async (t) => {
     t.match(JSON.parse((await get(`${W}/5/services?state=alive`)).body).message, 'state must be one of open, closed, filtered, unknown');
 });
 
+t.test('selects what is below hosts by their address in the indexes of a workspace', async (t) => {
+    const { store } = await filled();
+    await store.importHosts('default', list([{ address: '192.0.2.1', services: [{ port: 53, proto: 'udp', state: 'open' }] }]));
+    await store.addNote(1, {});
+    await store.addVuln(1, { name: 'CVE-2026-0001' });
+    await store.addVuln(2, { name: 'CVE-2026-0002' });
+    const { get, headers } = await served({ store });
+    for (const index of ['services', 'notes', 'vulns']) {
+        const ids = async (query: string) => idsOf(await get(`/workspaces/1/${index}?${query}`, { headers }));
+        t.strictSame(await ids('address=10.0.0.1'), [1], index);
+        t.strictSame(await ids('address=192.0.2.0/24'), [2], index);
+        t.strictSame(await ids('address=10.0.0.0-192.0.2.1'), [1, 2], index);
+        t.strictSame(await ids('address=0.0.0.0/0&limit=1&after=1'), [2], index);
+        t.strictSame(await ids('address=::/0'), [], index);
+        t.strictSame(await ids(`address=0.0.0.0/0&updated_since=${NINE}`), [1, 2], index);
+        const counted = await get(`/workspaces/1/${index}?address=192.0.2.0/24`, { headers: { ...headers, prefer: 'count=exact' } });
+        t.equal(counted.headers['x-total-count'], '1', index);
+        t.equal((await get(`/workspaces/1/${index}?address=x`, { headers })).status, 400, index);
+    }
+    t.strictSame(idsOf(await get('/workspaces/1/services?search=10.0.0.1&address=10.0.0.1', { headers })), []);
+    for (const index of ['hosts/5/services', 'hosts/5/notes', 'hosts/5/services/1/vulns', 'sessions']) {
+        const { status, body } = await get(`/workspaces/1/${index}?address=10.0.0.1`, { headers });
+        t.equal(status, 400, index);
+        t.match(JSON.parse(body).message, 'address is no filter of this index', index);
+    }
+});
+
 t.test('says what a store cannot do', async (t) => {
     const { store } = await filled();
     const { list, get: one } = store.hosts;

@@ -104,6 +104,24 @@ const FILTERED: Readonly<Record<string, Reading>> = {
         ...where,
         ...(address && { address: { ...address, last: address.first } }),
     })),
+    'services of other addresses': ({ workspaceServices }) => ({
+        workspaceServices: {
+            ...workspaceServices,
+            select: (path, { where: { address: _, ...where } = {}, ...selection }, options) =>
+                (workspaceServices as Required<typeof workspaceServices>).select(path, { ...selection, where }, options),
+        },
+    }),
+    'services of the hosts of a block, but for the first': ({ workspaceServices }) => ({
+        workspaceServices: {
+            ...workspaceServices,
+            async *select(path, selection, options) {
+                const found = (workspaceServices as Required<typeof workspaceServices>).select(path, selection, options);
+                for await (const batch of found) {
+                    yield selection.where?.address === undefined ? batch : batch.slice(1);
+                }
+            },
+        },
+    }),
     'a time that is left out': filtering(({ updated_since: _, ...where }) => where),
     'an empty text that is left out': filtering((where) => Object.fromEntries(Object.entries(where).filter(([, value]) => value !== ''))),
 };

@@ -11,7 +11,7 @@ export interface Followed {
     end(): void;
 }
 
-/** A bar on stderr for each phase of an import, reading, storing and showing, where a person looks on. */
+/** A bar on stderr for each phase of an import, from reading to showing, where a person looks on. */
 export async function followed({ source, size }: Input, wanted: boolean): Promise<Followed> {
     if (!wanted || !process.stderr.isTTY) {
         return { source, end() {} };

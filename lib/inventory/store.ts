@@ -79,9 +79,12 @@ export interface InventoryStore {
     readonly workspaceVulns?: Collection<WorkspaceVuln>;
 }
 
-/** How far an import has come after it has read everything: it stores the hosts, then shows those that were there before as they are now. */
+/**
+ * How far an import has come after it has read everything: it stores the hosts, compares those that were there before with them where it replaces, then
+ * shows these as they are now, or undoes all of it where it is a dry run.
+ */
 export interface ImportProgress {
-    readonly phase: 'storing' | 'showing';
+    readonly phase: 'storing' | 'comparing' | 'showing' | 'undoing';
     /** How many hosts this phase is done with, of how many. */
     readonly done: number;
     readonly total: number;

@@ -25,6 +25,8 @@ t.test('shows how far an import is while it stores and shows what was read', { s
     const again = await atTerminal(command);
     t.match(again, /storing .*100% .*hosts 1000 unchanged/s);
     t.notMatch(again, /showing|LLs/, 'where nothing has changed there is nothing to show');
+    const dry = await atTerminal(`${command} --replace --dry-run`);
+    t.match(dry, /storing .*comparing .*100% {2}[\d,]+ hosts\/s {2}.* left.*undoing .*100% {2}[\d,]+ hosts\/s {2}.* left.*1000 unchanged/s);
 });
 
 t.test('shows none among lines that go to the terminal', { skip: withoutTerminal }, async (t) => {

@@ -88,9 +88,10 @@ async function takeOver(pool: PoolLike, work: Work): Promise<Required<ImportSumm
         const own = { workspaceId, importId };
         return { ...own, generation: await lease(client, own), workspace: await readWorkspace(client, workspaceId) };
     });
-    const { aside, named: _named, ...counts } = await stageAll(pool, held, work, { generation, at: clock() });
+    const { aside, before, named: _named, ...counts } = await stageAll(pool, held, work, { generation, at: clock() });
     if (work.dryRun) {
-        await discardStaged(pool, held).catch(() => release(pool, held));
+        const onHosts = counting(work, 'undoing', aside + counts.hosts.new + before);
+        await discardStaged(pool, held, onHosts).catch(() => release(pool, held));
     } else {
         await showOrDiscard(pool, held, generation);
         await settle(pool, held, work, aside);
@@ -101,14 +102,17 @@ async function takeOver(pool: PoolLike, work: Work): Promise<Required<ImportSumm
 async function stageAll(
     pool: PoolLike,
     held: Lease,
-    { batches, onProgress, replace }: Work,
+    work: Work,
     { generation, at }: { readonly generation: number; readonly at: Date },
-): Promise<StagedBatch> {
+): Promise<StagedBatch & { readonly before: number }> {
+    const { batches, onProgress, replace, dryRun } = work;
     let staged = NOTHING_STAGED;
     const total = batches.reduce((sum, { size }) => sum + size, 0);
     const pace = paceOf();
     let done = 0;
+    let before = 0;
     try {
+        before = replace || dryRun ? await hostsBefore(pool, held, generation) : 0;
         for (const [seq, batch] of batches.entries()) {
             staged = addStaged(staged, await stageBatch(pool, held, { ...batch, seq, generation, at, replace }, pace));
             done += batch.size;
@@ -116,7 +120,8 @@ async function stageAll(
         }
 
         if (replace) {
-            const removed = await markUnnamed(pool, held, { generation, at, named: staged.named });
+            const onHosts = counting(work, 'comparing', before);
+            const removed = await markUnnamed(pool, held, { generation, at, named: staged.named, onHosts });
             staged = addStaged(staged, { ...removed, named: 0 });
         }
     } catch (error) {
@@ -125,7 +130,23 @@ async function stageAll(
         throw error;
     }
 
-    return staged;
+    return { ...staged, before };
+}
+
+/** How many hosts the workspace had. */
+async function hostsBefore(pool: PoolLike, { workspaceId }: Lease, generation: number): Promise<number> {
+    const sql = 'select count(*)::integer as count from scanwire.hosts where workspace_id = $1 and generation < $2';
+    const { rows } = await patiently(pool).query<{ count: number }>(sql, [workspaceId, generation]);
+    return rows[0]?.count ?? 0;
+}
+
+/** Tells of a phase whenever some of its hosts are done. */
+function counting({ onProgress }: Work, phase: ImportProgress['phase'], total: number): (count: number) => void {
+    let done = 0;
+    return (count) => {
+        done += count;
+        onProgress({ phase, done: Math.min(done, total), total });
+    };
 }
 
 /** A commit whose answer is lost may have shown the import all the same. */
@@ -145,16 +166,12 @@ async function showOrDiscard(pool: PoolLike, held: Lease, generation: number): P
 }
 
 /** Moves what is shown into place. */
-async function settle(pool: PoolLike, held: Lease, { onProgress, onWarning }: Work, total: number): Promise<void> {
-    let done = 0;
+async function settle(pool: PoolLike, held: Lease, work: Work, total: number): Promise<void> {
     try {
-        await applyStaged(pool, held, (count) => {
-            done += count;
-            onProgress({ phase: 'showing', done: Math.min(done, total), total });
-        });
+        await applyStaged(pool, held, counting(work, 'showing', total));
     } catch (error) {
         await release(pool, held);
-        onWarning(failed('The import is shown, and the next one finishes it', error));
+        work.onWarning(failed('The import is shown, and the next one finishes it', error));
     }
 }
 

@@ -89,6 +89,8 @@ interface Replacement {
     readonly at: Date;
     /** How many hosts were noted as named. */
     readonly named: number;
+    /** Told of the hosts that are done, slice by slice. */
+    readonly onHosts: (count: number) => void;
 }
 
 /** What an import that replaces removes. */
@@ -108,11 +110,12 @@ type Marked = Record<'named' | 'hosts' | 'services' | 'notes' | 'vulns' | 'shrun
  *
  * @throws ScanwireError `CONFLICT` when not all is there any more that was noted as named: nothing may be taken for gone then.
  */
-export async function markUnnamed(pool: PoolLike, lease: Lease, { generation, at, named }: Replacement): Promise<Removed> {
+export async function markUnnamed(pool: PoolLike, lease: Lease, { generation, at, named, onHosts }: Replacement): Promise<Removed> {
     const sum: Marked = { named: 0, hosts: 0, services: 0, notes: 0, vulns: 0, shrunk: 0, aside: 0 };
     await everySlice<Marked>(pool, lease, MARK, {
         values: [generation, at],
-        onHosts(_count, row) {
+        onHosts(count, row) {
+            onHosts(count);
             for (const key of Object.keys(sum) as (keyof Marked)[]) {
                 sum[key] += row[key];
             }

@@ -91,11 +91,15 @@ const REMOVE_EMPTY = `delete from scanwire.workspaces
 const END_DISCARDED = `update scanwire.workspaces
     set generation = greatest(generation, 0), hosts_until = null, import_id = null, import_until = null where id = $1`;
 
-/** Removes all that was staged and not shown, the workspace too where it was made for it, and ends the import. */
-export async function discardStaged(pool: PoolLike, lease: Lease): Promise<void> {
-    await everySlice(pool, lease, DISCARD_STAGED);
-    await everySlice(pool, lease, DISCARD_HOSTS);
-    await everySlice(pool, lease, UNSEE);
+/**
+ * Removes all that was staged and not shown, the workspace too where it was made for it, and ends the import.
+ *
+ * @param onHosts Told how many of the hosts are done that have something laid aside, then of those that are new, then of all others.
+ */
+export async function discardStaged(pool: PoolLike, lease: Lease, onHosts: (count: number) => void = () => {}): Promise<void> {
+    await everySlice(pool, lease, DISCARD_STAGED, { onHosts });
+    await everySlice(pool, lease, DISCARD_HOSTS, { onHosts });
+    await everySlice(pool, lease, UNSEE, { onHosts });
     await everySlice(pool, lease, FORGET_NAMED);
     await slice(pool, lease, async (client) => {
         await client.query(REMOVE_EMPTY, [lease.workspaceId]);

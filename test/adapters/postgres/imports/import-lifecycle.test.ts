@@ -4,6 +4,7 @@ import { record } from '../../../../adapters/contract/records/fixture.ts';
 import { type PoolLike, postgresInventory, postgresRecords } from '../../../../adapters/postgres/index.ts';
 import type { HostInput, ServiceInput } from '../../../../lib/inventory/host.ts';
 import { importCounts } from '../../../../lib/inventory/import-counts.ts';
+import type { ImportOptions, ImportProgress } from '../../../../lib/inventory/store.ts';
 import { databases, startAfresh } from '../databases.ts';
 import { dyingAt, failingOnceAt, leasesEnd, losingTheAnswerTo, setAhead } from '../failing-pools.ts';
 import { all, each, manyHosts } from './imported.ts';
@@ -55,6 +56,45 @@ for (const { name, open } of databases) {
             await setAhead(pool, 0);
         });
         const store = postgresInventory({ pool });
+
+        t.test('tell how far they are of all that they do', async (t) => {
+            await store.importHosts('default', each([known, ...manyHosts(299)]));
+            const phasesOf = async (hosts: readonly HostInput[], options: ImportOptions): Promise<unknown> => {
+                const told = new Map<string, ImportProgress[]>();
+                const onProgress = (progress: ImportProgress): void => {
+                    told.set(progress.phase, [...(told.get(progress.phase) ?? []), progress]);
+                };
+                await store.importHosts('default', each(hosts), { ...options, onProgress });
+                for (const [phase, progress] of told) {
+                    const done = progress.map((one) => one.done);
+                    t.strictSame(
+                        done,
+                        done.toSorted((one, other) => one - other),
+                        phase,
+                    );
+                    t.ok(progress.filter((one) => one.done === one.total).length >= 1, phase);
+                    t.equal(new Set(progress.map(({ total }) => total)).size, 1, phase);
+                }
+                return [...told].map(([phase, [first]]) => [phase, first?.total]);
+            };
+            const hosts = [changed, ...manyHosts(100), { address: '198.51.100.1' }];
+
+            t.strictSame(await phasesOf(hosts, { dryRun: true }), [
+                ['storing', 102],
+                // The host that differs, the new one, and when each of the others was seen.
+                ['undoing', 302],
+            ]);
+            t.strictSame(await phasesOf(hosts, { dryRun: true, replace: true }), [
+                ['storing', 102],
+                ['comparing', 300],
+                ['undoing', 502 - 1],
+            ]);
+            t.strictSame(await phasesOf(hosts, { replace: true }), [
+                ['storing', 102],
+                ['comparing', 300],
+                ['showing', 200],
+            ]);
+        });
 
         t.test('show nothing when their process dies before the end, and the next writer removes the rest', async (t) => {
             const { workspace } = await store.importHosts('default', each([known]));

@@ -8,7 +8,7 @@ import type { KeyRing } from '../lib/keys/key-ring.ts';
 import { checked } from '../lib/schema-validation.ts';
 import type { DeploymentSettings } from '../lib/webhooks/deployment-settings.ts';
 import type { DeliveryQueue } from '../lib/webhooks/dispatching/delivery-queue.ts';
-import type { EventKind } from '../lib/webhooks/events/event-kinds.ts';
+import { type EventKind, isNoticeKind } from '../lib/webhooks/events/event-kinds.ts';
 import { DEFAULT_COLLECTOR } from '../lib/webhooks/exporters/exporter.ts';
 import { type Doctor, diagnosis } from '../lib/webhooks/observing/doctor.ts';
 import { webhookTracing } from '../lib/webhooks/observing/tracing.ts';
@@ -157,8 +157,8 @@ export async function webhooksOver(
     try {
         const guard = egressGuard({ ...egress, ...receivers.egress });
         const sender = httpSender({ guard, ...limits, ...(resolver !== undefined && { resolver }) });
-        // A worker needs none, and so cannot differ from its host in them.
-        const kinds = more.role === 'worker' ? [] : (kept?.kinds ?? []).map(namedKind);
+        // A worker needs none, and so cannot differ from its host in them. An older host may have one of a name that is refused by now.
+        const kinds = more.role === 'worker' ? [] : (kept?.kinds ?? []).filter((name) => !isNoticeKind(name)).map(namedKind);
         return webhooks({ ...stores, keyRing, queue, ...settings, kinds, tracing, guard, sender, ...more });
     } catch (error) {
         throw kept === null ? error : keptRefusal(error);

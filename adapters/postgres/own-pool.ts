@@ -52,7 +52,10 @@ export function ownPool(application: HostPool, connections: number, prepare?: (c
 export async function assertPrepared(session: Executor, of: string, holds: string): Promise<void> {
     const { rows } = await session.query<{ prepared: boolean | null }>(`select ${holds} as prepared`);
     if (rows[0]?.prepared !== true) {
-        throw new ScanwireError('MISCONFIGURED', `The pg package is too old for ${of}: its pools do not know onConnect`);
+        throw new ScanwireError(
+            'MISCONFIGURED',
+            `The pg package is too old for ${of}: its pools do not know onConnect (or a pooler stands between, and keeps no sessions)`,
+        );
     }
 }
 

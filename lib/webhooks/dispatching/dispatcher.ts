@@ -217,6 +217,8 @@ function handingOut(context: DispatcherContext, left: LeftDeliveries): HandingOu
 
     /** Adds what is handed out. With `laterInTurns`, what is `later` is not added but returned, to be added in turns. */
     async function dispatch(laterInTurns: boolean): Promise<HandedOutAfterStep & { readonly again: number | null }> {
+        // Of a look that has failed. Nobody adds them in turns then.
+        await enqueue(laterInTurns ? [] : later.splice(0));
         let atOnce = 0;
         let again: number | null;
         let result: DispatchResult;
@@ -244,15 +246,12 @@ function handingOut(context: DispatcherContext, left: LeftDeliveries): HandingOu
             });
         }
         // The store may refuse it: then the sweep finds them again, and no job is to wait for that.
-        const unsendable = handedOut.filter((one) => !isSendable(one));
-        if (unsendable.length > 0) {
-            await fromStore(endUnsendable(unsendable, context)).catch(onError);
-        }
+        await fromStore(endUnsendable(handedOut, context)).catch(onError);
     }
 
     return {
         add,
-        added,
+        added: () => enqueue(later.splice(0)).then(added),
         isBehind: () => unqueued.length > 0,
 
         start() {
@@ -297,12 +296,17 @@ function isSendable({ collector }: HandedOut): boolean {
     return COLLECTOR_PATTERN.test(collector);
 }
 
-/** Ends, with a reason, deliveries that are not {@link isSendable}. Others need not wait for them. */
+/** Ends, with a reason, those that are not {@link isSendable}. Others need not wait for them. */
 async function endUnsendable(
     all: readonly HandedOut[],
     { deliveries, claimDuration, newId, breakerRules }: DispatcherContext,
 ): Promise<void> {
-    const requests = all.map(({ deliveryId, reservation }) => {
+    const unsendable = all.filter((one) => !isSendable(one));
+    if (unsendable.length === 0) {
+        return;
+    }
+
+    const requests = unsendable.map(({ deliveryId, reservation }) => {
         return { deliveryId, token: newId(), duration: claimDuration, ...(reservation !== null && { reservation: reservation.token }) };
     });
     const claims = (await deliveries.claim(requests, null)).filter((claim) => claim !== null);

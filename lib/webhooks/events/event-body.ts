@@ -12,7 +12,7 @@ import type { EventKind } from './event-kinds.ts';
  * @throws ScanwireError `INVALID_INPUT` that names the field and the rule it breaks; the field of a body that is too long is `body`.
  */
 export function eventBody(kind: EventKind, body: unknown, maxBytes: number = Number.POSITIVE_INFINITY): string {
-    return judged(kind, writtenBody(kind, body), maxBytes);
+    return judged(kind, writtenBody(kind, body, maxBytes), maxBytes);
 }
 
 /** A body as text that has been checked against its kind, and neither for its length nor for its depth. */
@@ -22,10 +22,19 @@ export interface WrittenBody {
     readonly isShallow: boolean;
 }
 
-/** The first half of {@link eventBody}. What is large takes milliseconds in either, between which others can get through. */
-export function writtenBody(kind: EventKind, body: unknown): WrittenBody {
+/**
+ * The first half of {@link eventBody}. What is large takes milliseconds in either, between which others can get through. What has more characters
+ * than it may have bytes is refused here already: nobody needs to wait with it.
+ */
+export function writtenBody(kind: EventKind, body: unknown, maxBytes: number): WrittenBody {
     const quick = quickChecks.get(kind)?.()(body) ?? UNSURE;
-    return quick === UNSURE ? { text: checkedText(kind, body), isShallow: false } : { text: JSON.stringify(quick), isShallow: true };
+    const isShallow = quick !== UNSURE;
+    const text = isShallow ? JSON.stringify(quick) : checkedText(kind, body);
+    if (text.length > maxBytes) {
+        throw tooLong(kind, Buffer.byteLength(text), maxBytes);
+    }
+
+    return { text, isShallow };
 }
 
 /** The second half of {@link eventBody}. */
@@ -36,12 +45,14 @@ export function judged(kind: EventKind, { text, isShallow }: WrittenBody, maxByt
 
     const bytes = Buffer.byteLength(text);
     if (bytes > maxBytes) {
-        throw new ScanwireError('INVALID_INPUT', `Body of ${kind.name} must be at most ${maxBytes} bytes; it has ${bytes}`, {
-            field: 'body',
-        });
+        throw tooLong(kind, bytes, maxBytes);
     }
 
     return text;
+}
+
+function tooLong({ name }: EventKind, bytes: number, maxBytes: number): ScanwireError {
+    return new ScanwireError('INVALID_INPUT', `Body of ${name} must be at most ${maxBytes} bytes; it has ${bytes}`, { field: 'body' });
 }
 
 /** From this length on a body is large: each step with it, as to write, store, sign or send it, keeps the process from all else for milliseconds. */

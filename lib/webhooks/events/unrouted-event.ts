@@ -58,7 +58,7 @@ export function unroutedEvents({ kinds, deliveries, maxBodyBytes, newId }: Webho
     return {
         written(kindName: string, body: unknown): WrittenEvent {
             const kind = publishableKind(kinds, kindName);
-            return { kind, written: writtenBody(kind, body) };
+            return { kind, written: writtenBody(kind, body, maxBodyBytes) };
         },
 
         /** The event with its body checked and frozen as bytes. */

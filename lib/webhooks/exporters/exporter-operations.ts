@@ -171,8 +171,7 @@ export function exporters(context: WebhooksContext): Exporters {
         },
 
         async secret(id) {
-            const [secret] = unsealSecrets(await stored(id), keyRing, await deliveries.now());
-            return secret;
+            return unsealSecrets(await stored(id), keyRing, await deliveries.now())[0];
         },
 
         async update(id, changes, options) {
@@ -181,9 +180,10 @@ export function exporters(context: WebhooksContext): Exporters {
         },
 
         async start(id, options) {
+            // Before anything is changed: what has been done is no failure.
+            const held = await countIn(deliveries, { exporterId: id, state: 'held' });
             const started = await store.update(id, { state: 'running', stopReason: null });
-            const answer = await changed(started, { testTimeout: patience(options) });
-            return { ...answer, held: await countIn(deliveries, { exporterId: id, state: 'held' }) };
+            return { ...(await changed(started, { testTimeout: patience(options) })), held };
         },
 
         async stop(id) {

@@ -6,7 +6,7 @@ import { checkSubscription, type Subscription } from '../events/subscription.ts'
 import { native } from '../formats/envelopes.ts';
 import { checkFormat, lackingFormat } from '../formats/format.ts';
 import { sealedFormatSecret, sealFormatSecret } from '../formats/format-secret.ts';
-import { changedHeaders, type HeaderChanges, keepsHeaders, sealHeaders } from '../messages/message-headers.ts';
+import { changedHeaders, type HeaderChanges, keepsHeaders, sealHeaders, unsealHeaders } from '../messages/message-headers.ts';
 import { changeSecret, checkSecret, sealSecret } from '../messages/signing-secret.ts';
 import { EXPORT_TYPES, type ExportType } from '../setting-values.ts';
 import type { WebhooksContext } from '../webhooks-context.ts';
@@ -159,9 +159,10 @@ function checkedChanges(after: StoredExporter, changes: ExporterChanges, context
 export async function ownersPatchOf(before: StoredExporter, changes: ExporterChanges, context: WebhooksContext): Promise<ExporterPatch> {
     assertOwnerMayChange(before, changes, context.keyRing);
     const patch = await patchOf(before, changes, context);
-    const moves = changes.url !== undefined || changes.oauth !== undefined;
-    // What the operator gives meanwhile is given for the receiver that there was.
-    return moves ? { trust: before.trust, ...patch, expectedAuthentication: before.sealedAuthentication } : patch;
+    const moves = changes.url !== undefined || changes.oauth !== undefined || changes.proxy !== undefined;
+    // What the operator gives meanwhile is given for the receiver that there was; what he takes back meanwhile stays taken back.
+    const { trust, ...others } = moves ? { trust: before.trust, ...patch, expectedAuthentication: before.sealedAuthentication } : patch;
+    return trust === undefined || trust === 'all' ? others : { ...others, trust };
 }
 
 /** The headers to store. A value that stays must not have been changed meanwhile. */
@@ -265,7 +266,7 @@ function checkedChoices(choices: StoredExporter, context: WebhooksContext): Subs
 function checkChosenFormat(choices: StoredExporter, { formats, vendor, keyRing }: WebhooksContext): void {
     const [sealed] = sealedFormatSecret(choices);
     const secret = sealed === undefined ? undefined : keyRing.open(sealed.sealed, sealed.context);
-    checkFormat(formats, choices, { vendor: vendor.name, secret, headerNames: choices.headerNames });
+    checkFormat(formats, choices, { vendor: vendor.name, secret, headers: unsealHeaders(choices, keyRing) });
 }
 
 /** @throws ScanwireError `MISCONFIGURED` in a store that keeps no such choices. */

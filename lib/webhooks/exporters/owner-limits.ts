@@ -118,6 +118,10 @@ export function assertOwnerMayChange(before: StoredExporter, changes: ExporterCh
     if (moves && trust === 'all') {
         throw stays('url', 'URL', 'trust is all');
     }
+    if (proxy && trust === 'all') {
+        const message = 'Proxy must stay while trust is all: that is for the operator to give, for one receiver';
+        throw new ScanwireError('INVALID_INPUT', message, { field: 'proxy' });
+    }
     if (proxy !== undefined || !before.authentication.includes('proxy') || !(moves || oauth)) {
         return;
     }

@@ -142,8 +142,8 @@ export interface FormatCheckOptions {
     readonly vendor: string;
     /** The secret that is given with the choice, or that is kept from before. Undefined for none. */
     readonly secret?: string | undefined;
-    /** Names of the exporter's additional headers, which a format's own must not repeat. */
-    readonly headerNames?: readonly string[];
+    /** The exporter's additional headers, which a format's own must not repeat, and with which they must keep the limits. */
+    readonly headers?: HeaderPairs;
 }
 
 /**
@@ -152,7 +152,11 @@ export interface FormatCheckOptions {
  *
  * @throws ScanwireError `INVALID_INPUT` with the field `format`, `template` (and the path in it), `formatSecret` or `headers`.
  */
-export function checkFormat(formats: Formats, choice: FormatChoice, { vendor, secret, headerNames = [] }: FormatCheckOptions): void {
+export function checkFormat(
+    formats: Formats,
+    choice: FormatChoice,
+    { vendor, secret, headers: additional = [] }: FormatCheckOptions,
+): void {
     const format = formats.get(choice.format);
     if (format === undefined) {
         throw refused(`Format must be one of ${[...formats.keys()].join(', ')}`, 'format');
@@ -161,14 +165,15 @@ export function checkFormat(formats: Formats, choice: FormatChoice, { vendor, se
     checkTemplate(format, choice.template);
     checkSecret(format, secret);
     const headers = checkAdditionalHeaders(madeAtSave(formatterOf(formats, choice, vendor)).headers, vendorNamed(vendor));
-    const present = new Set(headerNames.map((name) => name.toLowerCase()));
+    const present = new Set(additional.map(([name]) => name.toLowerCase()));
     const twice = headers.find(([name]) => present.has(name.toLowerCase()));
     if (twice !== undefined) {
         throw refused(`Header ${twice[0]} is set by the format ${format.name}`, 'headers');
     }
-    if (headers.length + headerNames.length > MAX_HEADERS) {
+    if (headers.length + additional.length > MAX_HEADERS) {
         throw refused(`Headers must be at most ${MAX_HEADERS} with the ${headers.length} of the format ${format.name}`, 'headers');
     }
+    checkAdditionalHeaders([...headers, ...additional], vendorNamed(vendor));
 }
 
 function checkTemplate({ name, checkTemplate: check }: Format, document: unknown): void {

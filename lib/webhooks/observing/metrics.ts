@@ -207,19 +207,26 @@ function certificateGauge(client: Client, registry: Prometheus.Registry, options
     });
 
     return (event) => {
-        if ('deliveryId' in event && event.certificate !== undefined) {
+        // What is refused may say anything of its issuer.
+        if ('deliveryId' in event && event.certificate !== undefined && !event.code.startsWith('tls_')) {
             const { issuer, expiresAt } = event.certificate;
             seen.set(event.exporterId, { issuer, end: Date.parse(expiresAt) / 1000, at: monotonic() });
         }
     };
 }
 
-/** The earliest end by issuer, earliest first; `other` stands for all issuers beyond so many. */
+/** The earliest end by issuer, those with the most receivers first; `other` stands for all issuers beyond so many. */
 function earliestEnds(certificates: readonly SeenCertificate[]): ReadonlyMap<string, number> {
+    const byIssuer = new Map<string, { receivers: number; end: number }>();
+    for (const { issuer, end } of certificates) {
+        const { receivers, end: earliest } = byIssuer.get(issuer) ?? { receivers: 0, end };
+        byIssuer.set(issuer, { receivers: receivers + 1, end: Math.min(earliest, end) });
+    }
+
     const ends = new Map<string, number>();
-    for (const { issuer, end } of certificates.toSorted((a, b) => a.end - b.end)) {
-        const label = ends.has(issuer) || ends.size < MAX_ISSUERS ? issuer : 'other';
-        ends.set(label, ends.get(label) ?? end);
+    for (const [issuer, { end }] of [...byIssuer].toSorted(([, a], [, b]) => b.receivers - a.receivers)) {
+        const label = ends.size < MAX_ISSUERS ? issuer : 'other';
+        ends.set(label, Math.min(end, ends.get(label) ?? end));
     }
     return ends;
 }

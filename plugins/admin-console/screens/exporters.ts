@@ -247,7 +247,7 @@ async function exporterPage(visit: Visit, error: Fault | null = null): Promise<P
         overlap: visit.form.get('overlap') ?? '24',
         notice: Object.hasOwn(notices, done) ? notices[done] : null,
         warnings: said,
-        held: query.has('held') ? await heldBack(visit, exporter.id) : null,
+        held: query.has('held') && exporter.state === 'running' ? await heldBack(visit, exporter.id) : null,
         error,
         shown,
     };

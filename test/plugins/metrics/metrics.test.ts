@@ -183,7 +183,14 @@ t.test('forgets the certificate of a receiver that this process has not connecte
     const DAY = 24 * 60 * 60_000;
     let now = 0;
     const seen = (exporterId: string, expiresAt: string): WebhookEvent =>
-        ({ type: 'delivery.failed', deliveryId: 'd', exporterId, duration: 1, certificate: { issuer: 'CN=x', expiresAt } }) as WebhookEvent;
+        ({
+            type: 'delivery.failed',
+            code: 'http_5xx',
+            deliveryId: 'd',
+            exporterId,
+            duration: 1,
+            certificate: { issuer: 'CN=x', expiresAt },
+        }) as unknown as WebhookEvent;
     const gauges = async (perExporter: boolean) => {
         const { hear, text } = await webhookMetrics({ source: () => null, monotonic: () => now, perExporter });
         const shown = async () => [...(await text()).text.matchAll(/^scanwire_receiver_certificate_\w+(.*)$/gm)].map(([, rest]) => rest);
@@ -205,17 +212,27 @@ t.test('forgets the certificate of a receiver that this process has not connecte
     t.strictSame(await each.shown(), ['{issuer="CN=x",exporter="b"} 1861920000']);
 });
 
-t.test('tells the issuers of certificates apart, but for those beyond twenty', async (t) => {
+t.test('tells the issuers of certificates apart, but for those beyond twenty with the fewest receivers', async (t) => {
     const { hear, text } = await webhookMetrics({ source: () => null });
-    for (let index = 0; index < 30; index += 1) {
-        const certificate = { issuer: `CN="a"\\${index % 25}`, expiresAt: new Date(Date.UTC(2030, 0, 1 + index)).toISOString() };
-        hear({ type: 'delivery.failed', deliveryId: 'd', exporterId: `e${index}`, duration: 1, certificate } as WebhookEvent);
+    const present = (exporterId: string, issuer: string, day: number, code = 'delivered'): void => {
+        const certificate = { issuer, expiresAt: new Date(Date.UTC(2030, 0, day)).toISOString() };
+        hear({ type: 'delivery.failed', deliveryId: 'd', exporterId, duration: 1, code, certificate } as WebhookEvent);
+    };
+    const endOf = (day: number): string => String(Date.UTC(2030, 0, day) / 1000);
+    for (let index = 0; index < 25; index += 1) {
+        present(`alone ${index}`, `CN="a"\\${index}`, 1 + index);
     }
+    present('e1', 'CN=public', 31);
+    present('e2', 'CN=public', 30);
+    present('refused', 'CN=claimed', 1, 'tls_self_signed');
     const shown = [...(await text()).text.matchAll(/^scanwire_receiver_certificate_\w+\{issuer="(.*)"\} (\d+)$/gm)];
-    const endOf = (index: number): string => String(Date.UTC(2030, 0, 1 + index) / 1000);
     t.strictSame(
         shown.map(([, issuer, end]) => [issuer, end]),
-        [...Array.from({ length: 20 }, (_, index) => [`CN=\\"a\\"\\\\${index}`, endOf(index)]), ['other', endOf(20)]],
+        [
+            ['CN=public', endOf(30)],
+            ...Array.from({ length: 19 }, (_, index) => [`CN=\\"a\\"\\\\${index}`, endOf(1 + index)]),
+            ['other', endOf(20)],
+        ],
     );
 });
 

@@ -115,6 +115,31 @@ t.test('takes to another receiver nothing that the operator gives while the owne
     t.match(await exporters.get(exporter.id), { url: change.url, trust: 'strict' });
 });
 
+t.test('leaves taken back what the operator takes back while the owner changes something', async (t) => {
+    const { exporters: store, ...stores } = memoryWebhooks();
+    let meanwhile = async (): Promise<unknown> => undefined;
+    const get = async (id: string) => {
+        const found = await store.get(id);
+        const [change] = [meanwhile];
+        meanwhile = async () => undefined;
+        await change();
+        return found;
+    };
+    const { exporters } = recordingProcess(t, { ...stores, exporters: { ...store, get } });
+    const { exporter } = await exporters.create({ url: URL, owner: 'ann', trust: 'all' });
+    for (const change of [{ url: `${URL}other` }, { name: 'other', trust: 'all' }, { proxy: null }] as const) {
+        await exporters.update(exporter.id, { trust: 'all' }, { wait: false });
+        meanwhile = () => exporters.update(exporter.id, { trust: 'strict' }, { wait: false });
+        await exporters.update(exporter.id, change, { asOwner: true, wait: false });
+        t.equal((await exporters.get(exporter.id)).trust, 'strict', Object.keys(change).join());
+    }
+
+    await exporters.update(exporter.id, { trust: 'all' }, { wait: false });
+    const proxy = { url: 'https://proxy.example.com' };
+    await t.rejects(exporters.update(exporter.id, { proxy }, { asOwner: true, wait: false }), { code: 'INVALID_INPUT', field: 'proxy' });
+    await exporters.update(exporter.id, { proxy, trust: 'strict' }, { asOwner: true, wait: false });
+});
+
 t.test('keeps what is open to whom as a setting of the deployment', async (t) => {
     const stores = memoryWebhooks();
     const of = (own: readonly string[]) => egressGuard({ allow: ['10.0.0.0/8'], owners: { ann: own } });

@@ -4,6 +4,7 @@ import fc from 'fast-check';
 import t from 'tap';
 import { checkFormat, type Format, formatEvent, formatTable, formatterOf } from '../../../../lib/webhooks/formats/format.ts';
 import { SECRET_PLACEHOLDER, withFormatSecret, withMaskedSecret } from '../../../../lib/webhooks/formats/format-secret.ts';
+import type { HeaderPairs } from '../../../../lib/webhooks/messages/message-headers.ts';
 import { FORMATS } from '../../../../lib/webhooks/setting-values.ts';
 import {
     brokenRules,
@@ -202,7 +203,7 @@ t.test('a secret is put in where it belongs, and nowhere that an event says so',
 
 t.test('a choice that could not be sent is refused at save', (t) => {
     const formats = formatTable();
-    const check = (format: string, rest: { template?: unknown; secret?: string; headerNames?: string[] } = {}) =>
+    const check = (format: string, rest: { template?: unknown; secret?: string; headers?: HeaderPairs } = {}) =>
         checkFormat(formats, { format, template: rest.template ?? null }, { vendor: 'Acme', ...rest });
     for (const format of FORMATS.filter((name) => name !== 'template' && name !== 'pagerduty')) {
         t.doesNotThrow(() => check(format), format);
@@ -223,11 +224,14 @@ t.test('a choice that could not be sent is refused at save', (t) => {
         code: 'INVALID_INPUT',
         field: 'template',
     });
-    t.throws(() => check('cloudevents-binary', { headerNames: ['CE-Id'] }), { field: 'headers', message: /ce-id is set by the format/ });
-    const [own, names] = [5, Array.from({ length: 16 }, (_, at) => `X-${at}`)];
-    t.doesNotThrow(() => check('cloudevents-binary', { headerNames: names.slice(0, 20 - own) }));
+    t.throws(() => check('cloudevents-binary', { headers: [['CE-Id', 'x']] }), { field: 'headers', message: /ce-id is set by the format/ });
+    const [own, headers] = [5, Array.from({ length: 16 }, (_, at) => [`X-${at}`, 'x'] as const)];
+    t.doesNotThrow(() => check('cloudevents-binary', { headers: headers.slice(0, 20 - own) }));
     const message = `Headers must be at most 20 with the ${own} of the format cloudevents-binary`;
-    t.throws(() => check('cloudevents-binary', { headerNames: names }), { code: 'INVALID_INPUT', field: 'headers', message });
+    t.throws(() => check('cloudevents-binary', { headers }), { code: 'INVALID_INPUT', field: 'headers', message });
+    const long = headers.slice(0, 2).map(([name]) => [name, 'x'.repeat(4_080)] as const);
+    t.doesNotThrow(() => check('cloudevents', { headers: long }));
+    t.throws(() => check('cloudevents-binary', { headers: long }), { code: 'INVALID_INPUT', field: 'headers', message: /8192 bytes/ });
     t.end();
 });
 

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type pg from 'pg';
 import t from 'tap';
-import { present } from '../../../../adapters/contract/assertions.ts';
+import { present, until } from '../../../../adapters/contract/assertions.ts';
 import {
     acceptanceLaws,
     noTransactionLaws,
@@ -104,19 +104,32 @@ function notifying(pool: pg.Pool): Mutants {
                 },
             };
         },
-        // By a commit of its own: the common channel may still be that of a connection which was closed a moment ago.
-        'makes nothing heard of a rollback': (_, deliveries) => ({
-            deliveries: {
-                accept: async (newEvents, options) => {
-                    const tx = await pool.connect();
-                    await tx.query('begin');
-                    await deliveries.accept([forAll(sampleEvent())], { tx });
-                    await tx.query('commit');
-                    tx.release();
-                    return await deliveries.accept(newEvents, options);
+        // By a commit of its own, which has been heard before it goes on: the common channel may still be that of a connection which was closed a
+        // moment ago, and the law stops listening once it has heard of one.
+        'makes nothing heard of a rollback': (_, deliveries) => {
+            let count = 0;
+            return {
+                deliveries: {
+                    accept: async (newEvents, options) => {
+                        const before = count;
+                        const tx = await pool.connect();
+                        await tx.query('begin');
+                        await deliveries.accept([forAll(sampleEvent())], { tx });
+                        await tx.query('commit');
+                        tx.release();
+                        await until(() => count > before, 5_000);
+                        return await deliveries.accept(newEvents, options);
+                    },
+                    listen: (heard, onError) => {
+                        const counted = (): void => {
+                            count += 1;
+                            heard();
+                        };
+                        return listeningTo(deliveries, counted, onError);
+                    },
                 },
-            },
-        }),
+            };
+        },
         'makes the commit of many events heard once': (_, deliveries) => ({
             deliveries: {
                 accept: async (newEvents, options) => {

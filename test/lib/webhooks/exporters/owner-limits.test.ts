@@ -1,4 +1,4 @@
-import t from 'tap';
+import t, { type Test } from 'tap';
 import { memoryWebhooks } from '../../../../adapters/memory/index.ts';
 import { egressGuard } from '../../../../lib/egress/guard.ts';
 import { recordingProcess } from '../../../support/recording-process.ts';
@@ -91,45 +91,47 @@ t.test('sends what is of an owner as such, so that it goes where that one may ca
     );
 });
 
-t.test('takes to another receiver nothing that the operator gives while the owner changes the URL', async (t) => {
+/** Exporters, and what somebody else does, once, between the next look at one and what follows from it. */
+function interrupted(t: Test) {
     const { exporters: store, ...stores } = memoryWebhooks();
-    let meanwhile = async (): Promise<unknown> => undefined;
+    let next: (() => Promise<unknown>) | null = null;
     const get = async (id: string) => {
         const found = await store.get(id);
-        const [change] = [meanwhile];
-        meanwhile = async () => undefined;
-        await change();
+        const act = next;
+        next = null;
+        await act?.();
         return found;
     };
     const { exporters } = recordingProcess(t, { ...stores, exporters: { ...store, get } });
+    return {
+        exporters,
+        meanwhile: (act: () => Promise<unknown>): void => {
+            next = act;
+        },
+    };
+}
+
+t.test('takes to another receiver nothing that the operator gives while the owner changes the URL', async (t) => {
+    const { exporters, meanwhile } = interrupted(t);
     const { exporter } = await exporters.create({ url: URL, owner: 'ann' });
     const change = { url: 'https://elsewhere.example/', keepHeaders: true };
     const proxy = { url: 'https://proxy.example.com', resolvesNames: true };
 
-    meanwhile = () => exporters.update(exporter.id, { proxy }, { wait: false });
+    meanwhile(() => exporters.update(exporter.id, { proxy }, { wait: false }));
     await t.rejects(exporters.update(exporter.id, change, { asOwner: true, wait: false }), { code: 'INVALID_INPUT', field: 'url' });
     await exporters.update(exporter.id, { proxy: null }, { wait: false });
 
-    meanwhile = () => exporters.update(exporter.id, { trust: 'all' }, { wait: false });
+    meanwhile(() => exporters.update(exporter.id, { trust: 'all' }, { wait: false }));
     await exporters.update(exporter.id, change, { asOwner: true, wait: false });
     t.match(await exporters.get(exporter.id), { url: change.url, trust: 'strict' });
 });
 
 t.test('leaves taken back what the operator takes back while the owner changes something', async (t) => {
-    const { exporters: store, ...stores } = memoryWebhooks();
-    let meanwhile = async (): Promise<unknown> => undefined;
-    const get = async (id: string) => {
-        const found = await store.get(id);
-        const [change] = [meanwhile];
-        meanwhile = async () => undefined;
-        await change();
-        return found;
-    };
-    const { exporters } = recordingProcess(t, { ...stores, exporters: { ...store, get } });
+    const { exporters, meanwhile } = interrupted(t);
     const { exporter } = await exporters.create({ url: URL, owner: 'ann', trust: 'all' });
     for (const change of [{ url: `${URL}other` }, { name: 'other', trust: 'all' }, { proxy: null }] as const) {
         await exporters.update(exporter.id, { trust: 'all' }, { wait: false });
-        meanwhile = () => exporters.update(exporter.id, { trust: 'strict' }, { wait: false });
+        meanwhile(() => exporters.update(exporter.id, { trust: 'strict' }, { wait: false }));
         await exporters.update(exporter.id, change, { asOwner: true, wait: false });
         t.equal((await exporters.get(exporter.id)).trust, 'strict', Object.keys(change).join());
     }

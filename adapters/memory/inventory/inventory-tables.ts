@@ -210,11 +210,11 @@ export function collection<R extends Row>(
         const seen = (row: R): R => (lastSeen === undefined ? row : { ...row, last_seen: lastSeen(row) });
         const { address, ...others } = where;
         const fulfils = matching(addressOf === undefined ? where : others);
-        const isThere = matching(addressOf === undefined || address === undefined ? {} : { address });
+        const isThere = addressOf === undefined || address === undefined ? null : matching({ address });
         const wanted = found.filter(
             (row) =>
                 fulfils(where.last_seen_since === undefined ? row : seen(row)) &&
-                isThere({ address: addressOf?.(row) }) &&
+                (isThere === null || isThere({ address: addressOf?.(row) })) &&
                 compareRows(byChange, row, after) > 0,
         );
         const part = wanted.sort((one, other) => compareRows(byChange, one, other)).slice(0, limit);

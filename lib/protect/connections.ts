@@ -1,4 +1,3 @@
-import { AsyncResource } from 'node:async_hooks';
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Server as TlsListener } from 'node:https';
 import type { Socket } from 'node:net';
@@ -7,7 +6,7 @@ import { checked } from '../schema-validation.ts';
 import { type Connection, isOver } from './connection.ts';
 import { type CheckedLimits, type ConnectionLimits, type Limits, limitsSchema } from './connection-limits.ts';
 import { secureInTurns } from './handshakes.ts';
-import { assertListener, standBefore, whenUpgraded } from './listener.ts';
+import { assertListener, inContext, standBefore, whenUpgraded } from './listener.ts';
 import { answerLongHeads } from './long-head.ts';
 import { endLongPipelines } from './pipelining.ts';
 import { ReaderWatch } from './reader-watch.ts';
@@ -185,7 +184,7 @@ class Connections {
             return;
         }
 
-        connection.begin.push(AsyncResource.bind(handle));
+        connection.begin.push(inContext(handle));
         this.#behind += 1;
         if (this.#behind > MAX_BEHIND) {
             this.#endGreediest();

@@ -1,12 +1,11 @@
 /** When TLS begins on the connections of a listener: what strangers send for it must not stand before the requests of others. */
-import { AsyncResource } from 'node:async_hooks';
 import { constants } from 'node:crypto';
 import type { Server as TlsListener } from 'node:https';
 import type { Socket } from 'node:net';
 import { createSecureContext, DEFAULT_CIPHERS } from 'node:tls';
 import { addressBlock } from '../addresses.ts';
 import { whenSaidHello } from './client-hello.ts';
-import { standBefore } from './listener.ts';
+import { inContext, standBefore } from './listener.ts';
 
 /** How many begin in a turn of the event loop: one for so long as the turn took, at least one. */
 const TURN_MS = 5;
@@ -24,7 +23,7 @@ export function secureInTurns(listener: TlsListener, now: () => number): void {
         whenSaidHello(socket, (secure) =>
             handshakes.add(
                 socket,
-                AsyncResource.bind(() => secure(begin)),
+                inContext(() => secure(begin)),
             ),
         );
     });

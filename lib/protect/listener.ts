@@ -1,4 +1,5 @@
 /** What is changed at a listener itself so that its connections can be kept within limits. */
+import { AsyncResource } from 'node:async_hooks';
 import type { IncomingMessage, Server } from 'node:http';
 import type { Server as TlsListener } from 'node:https';
 import { Server as NetServer, type Socket } from 'node:net';
@@ -59,4 +60,10 @@ export function standBefore<Args extends readonly unknown[]>(
     };
     listener.removeAllListeners(event);
     listener.on(event as string, (...args: unknown[]) => act(() => letAllKnow(args as unknown as Args), ...(args as unknown as Args)));
+}
+
+/** What is to be done later, in the context of now. `AsyncResource.bind` does the same, and gives each function a property of its own for it, which costs a flood's memory twice over. */
+export function inContext(act: () => void): () => void {
+    const context = new AsyncResource('scanwire.protect');
+    return () => context.runInAsyncScope(act);
 }

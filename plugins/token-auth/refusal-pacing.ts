@@ -2,21 +2,24 @@
 export interface Pacing {
     /** Milliseconds that only go forward. */
     readonly now: () => number;
-    /** Calls back after so many milliseconds. */
+    /** Calls back after so many milliseconds; after 0 once the event loop has asked what else there is to do. */
     readonly later: (act: () => void, milliseconds: number) => void;
 }
 
-/** Refusals a second, and how many come at once after a pause: far more than people and programs with a wrong key need. */
-export const PER_SECOND = 200;
-const AT_ONCE = 50;
+/** Refusals a second, which take about half of a core: far more than people and programs with a wrong key need. */
+export const PER_SECOND = 6_000;
+/** How many of them after a pause. */
+const AFTER_PAUSE = 200;
+/** Refusals in a turn of the event loop: what others have asked for meanwhile is handled between two turns. */
+export const IN_TURN = 4;
 /** Refusals that wait for their turn, each with its request; beyond, the connection is worth no more. */
 export const MAX_WAITING = 1_024;
-/** Between two looks at those that wait, in milliseconds. */
+/** Until those that wait are looked at where a second has had all of its refusals, in milliseconds. */
 const STEP = 20;
 
 const MACHINE: Pacing = {
     now: () => performance.now(),
-    later: (act, milliseconds) => void setTimeout(act, milliseconds).unref(),
+    later: (act, milliseconds) => void (milliseconds === 0 ? setImmediate(act) : setTimeout(act, milliseconds).unref()),
 };
 
 interface Waiting {
@@ -25,14 +28,14 @@ interface Waiting {
 }
 
 /**
- * Lets so many refusals of keys through in a second and no more, one after the other. Whoever sends more waits for answers, with as many
- * requests as a connection may have unanswered, and so sends less: a flood gets no more of the process than that, and leaves the rest to
- * those who have a key.
+ * Lets refusals of keys through a few in each turn of the event loop, so many in a second and no more. A flood comes in pieces of hundreds of
+ * requests: answered in one go they would keep everybody else waiting. To hold them back costs more than to answer them, since strangers
+ * come back over new connections; yet a flood gets no more of the process than that, and leaves the rest to those who have a key.
  */
 export class Refusals {
     readonly #pacing: Pacing;
     readonly #waiting: Waiting[] = [];
-    #free = AT_ONCE;
+    #free = AFTER_PAUSE;
     #since: number;
     #isLooking = false;
 
@@ -47,12 +50,6 @@ export class Refusals {
      * @param isThere Whether somebody still waits for the answer: nobody else waits for the turn of who has left.
      */
     async turn(isThere: () => boolean): Promise<boolean> {
-        this.#refill();
-        if (this.#waiting.length === 0 && this.#free >= 1) {
-            this.#free -= 1;
-            return true;
-        }
-
         if (this.#waiting.length >= MAX_WAITING) {
             return false;
         }
@@ -64,7 +61,7 @@ export class Refusals {
 
     #refill(): void {
         const now = this.#pacing.now();
-        this.#free = Math.min(AT_ONCE, this.#free + ((now - this.#since) * PER_SECOND) / 1000);
+        this.#free = Math.min(AFTER_PAUSE, this.#free + ((now - this.#since) * PER_SECOND) / 1000);
         this.#since = now;
     }
 
@@ -74,23 +71,29 @@ export class Refusals {
         }
 
         this.#isLooking = true;
-        this.#pacing.later(() => {
+        this.#refill();
+        const act = (): void => {
             this.#isLooking = false;
             this.#refill();
             this.#letThrough();
             this.#look();
-        }, STEP);
+        };
+        this.#pacing.later(act, this.#free < 1 ? STEP : 0);
     }
 
     #letThrough(): void {
         let taken = 0;
+        let refused = 0;
         for (const { isThere, go } of this.#waiting) {
             const waits = isThere();
-            if (waits && this.#free < 1) {
+            if (waits && (this.#free < 1 || refused === IN_TURN)) {
                 break;
             }
 
-            this.#free -= waits ? 1 : 0;
+            if (waits) {
+                this.#free -= 1;
+                refused += 1;
+            }
             taken += 1;
             go(true);
         }

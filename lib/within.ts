@@ -2,8 +2,8 @@
 export interface Deadline {
     /** Milliseconds. */
     readonly timeout: number;
-    /** Makes the error of a promise that is late; one that says how long was waited by default. */
-    readonly late?: () => Error;
+    /** Makes the error of a promise that is late; one that says how long was waited by default. Is told by how much the timer was late itself. */
+    readonly late?: (by: number) => Error;
     /** Ends the waiting at once, with its reason. */
     readonly signal?: AbortSignal | undefined;
 }
@@ -17,10 +17,10 @@ export async function within<T>(
     signal?.throwIfAborted();
 
     return await new Promise<T>((resolve, reject) => {
-        const timer = setTimeout(() => settle(() => reject(late())), timeout);
+        const callOff = afterWait(timeout, (by) => settle(() => reject(late(by))));
         const onAbort = (): void => settle(() => reject(signal?.reason));
         const settle = (act: () => void): void => {
-            clearTimeout(timer);
+            callOff();
             signal?.removeEventListener('abort', onAbort);
             act();
         };
@@ -31,6 +31,41 @@ export async function within<T>(
             (error: unknown) => settle(() => reject(error)),
         );
     });
+}
+
+/** A timer that is late by so many milliseconds was held up: the process stood still, or was busy. */
+const HELD_UP = 100;
+/** Turns of the event loop in which what has come meanwhile is read. The first may have begun before it came. */
+const TURNS = 2;
+
+/** By so many milliseconds and more, a process stood still for too long to say that others were late. */
+export const STOOD_STILL = 1_000;
+
+/**
+ * Calls back after so many milliseconds. A process that stood still has its timers before the answers that have come meanwhile: those are read
+ * first, and may call it off.
+ *
+ * @param act Is told by how many milliseconds the timer was late.
+ * @returns Calls it off.
+ */
+export function afterWait(milliseconds: number, act: (by: number) => void): () => void {
+    const due = performance.now() + milliseconds;
+    let turn: NodeJS.Immediate | undefined;
+    const actIn = (turns: number, by: number): void => {
+        if (turns === 0) {
+            act(by);
+        } else {
+            turn = setImmediate(() => actIn(turns - 1, by));
+        }
+    };
+    const timer = setTimeout(() => {
+        const by = performance.now() - due;
+        actIn(by < HELD_UP ? 0 : TURNS, by);
+    }, milliseconds);
+    return () => {
+        clearTimeout(timer);
+        clearImmediate(turn);
+    };
 }
 
 /** Lets one side of a program wait until the other has changed something. */

@@ -1,7 +1,7 @@
 import net, { isIP } from 'node:net';
 import { sameAddress, withBrackets } from '../addresses.ts';
 import { within } from '../within.ts';
-import { ConnectionFailure, connectionCode } from './connection-code.ts';
+import { ConnectionFailure, connectionCode, lateBy } from './connection-code.ts';
 import { type EgressGuard, guardFor } from './guard.ts';
 import { type EgressProxy, ProxyFailure, tunnel } from './proxy.ts';
 import { nameResolver, type ResolverOptions } from './resolver.ts';
@@ -173,7 +173,7 @@ async function connectTo(address: string, port: number, timeout: number, signal:
         socket.once('connect', resolve);
         socket.on('error', reject);
     });
-    const late = (): ConnectionFailure => new ConnectionFailure('connect_timeout', `The connection to ${where} timed out`);
+    const late = (by: number): Error => lateBy(by, new ConnectionFailure('connect_timeout', `The connection to ${where} timed out`));
     try {
         await within(connected, { timeout, late, signal });
         if (!sameAddress(socket.remoteAddress, address)) {

@@ -1,4 +1,5 @@
 import { CodedError, errorCode } from '../errors.ts';
+import { STOOD_STILL } from '../within.ts';
 
 /** Why a connection was not made, or not secured. */
 export type ConnectionCode =
@@ -18,6 +19,13 @@ export type ConnectionCode =
 /** Why there is no connection. The message may be shown: it holds nothing that the other side wrote. */
 export class ConnectionFailure extends CodedError<ConnectionCode> {
     override readonly name = 'ConnectionFailure';
+}
+
+/** The failure of another side that was late, unless the timer that says so was late itself: who stood still may have kept that side waiting. */
+export function lateBy<Failure extends Error>(by: number, failure: Failure): Failure | ConnectionFailure {
+    return by < STOOD_STILL
+        ? failure
+        : new ConnectionFailure('interrupted', `This process stood still for ${Math.round(by)} ms: ${failure.message}`);
 }
 
 /** A table of error codes by what they mean, turned round. */

@@ -4,7 +4,7 @@ import { isIP } from 'node:net';
 import tls from 'node:tls';
 import { CodedError, codeNote } from '../errors.ts';
 import { within } from '../within.ts';
-import { ConnectionFailure, connectionCode, isClientCertificateRefused } from './connection-code.ts';
+import { ConnectionFailure, connectionCode, isClientCertificateRefused, lateBy } from './connection-code.ts';
 
 /** A connection to secure. */
 export interface HandshakeOptions {
@@ -37,7 +37,7 @@ export async function handshake({ socket, host, context, timeout, signal, onSecu
         // Node verifies all the same; with `true` it would hang up before the certificate could be looked at
         rejectUnauthorized: false,
     });
-    const late = (): ConnectionFailure => new ConnectionFailure('tls_failed', `The TLS handshake with ${host} timed out`);
+    const late = (by: number): Error => lateBy(by, new ConnectionFailure('tls_failed', `The TLS handshake with ${host} timed out`));
     try {
         await within(settled(secured, host, onSecured), { timeout, late, signal });
         return secured;

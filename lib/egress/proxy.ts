@@ -3,7 +3,7 @@ import type { TLSSocket } from 'node:tls';
 import { withBrackets } from '../addresses.ts';
 import { CodedError } from '../errors.ts';
 import { within } from '../within.ts';
-import { ConnectionFailure } from './connection-code.ts';
+import { ConnectionFailure, lateBy } from './connection-code.ts';
 import { type HandshakeOptions, handshake, weakKey } from './handshake.ts';
 import { hostOf, parseOutgoingUrl, portOf, type UrlFault } from './outgoing-url.ts';
 
@@ -84,7 +84,7 @@ export interface TunnelOptions {
 export async function tunnel(options: TunnelOptions): Promise<Socket> {
     const { proxy, timeout, signal } = options;
     const socket = await toProxy(options);
-    const late = (): ProxyFailure => new ProxyFailure('proxy_failed', `The proxy did not answer within ${timeout} ms`);
+    const late = (by: number): Error => lateBy(by, new ProxyFailure('proxy_failed', `The proxy did not answer within ${timeout} ms`));
     try {
         const answered = headOf(socket);
         socket.write(requestFor(options, proxy));

@@ -46,8 +46,8 @@ function failureOf({ error, unsent }: Exchange, { host }: URL): AttemptFailure {
             : new AttemptFailure('headers_timeout', `${host} did not answer in time`);
     }
 
-    if (error instanceof AttemptFailure && error.code === 'interrupted') {
-        return error;
+    if ((error instanceof AttemptFailure || error instanceof ConnectionFailure) && error.code === 'interrupted') {
+        return new AttemptFailure('interrupted', error.message);
     }
 
     const code = codeOfError(error, 'connection_reset');

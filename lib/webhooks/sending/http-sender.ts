@@ -2,10 +2,12 @@ import { createHash } from 'node:crypto';
 import Joi from 'joi';
 import type { Clock } from '../../clock.ts';
 import { type ConnectVetted, connectVetted } from '../../egress/connect.ts';
+import { lateBy } from '../../egress/connection-code.ts';
 import type { EgressGuard } from '../../egress/guard.ts';
 import { hostOf, portOf } from '../../egress/outgoing-url.ts';
 import { nameServersSchema, type Resolver, type ResolverOptions, resolverSchema } from '../../egress/resolver.ts';
 import { checked, clockSchema, count, milliseconds, objectWith } from '../../schema-validation.ts';
+import { afterWait } from '../../within.ts';
 import { type Authentication, authorizationOf, egressProxy, isAuthorization } from '../exporters/authentication.ts';
 import { tlsContext } from '../exporters/client-certificate.ts';
 import { parseReceiverUrl } from '../exporters/receiver-url.ts';
@@ -129,11 +131,11 @@ export function httpSender(options: HttpSenderOptions): Sender {
     async function attempt(message: Message, deadline: AbortController): Promise<Outcome> {
         const startedAt = performance.now();
         const { progress = newProgress() } = message;
-        const timer = setTimeout(() => {
-            deadline.abort(new AttemptFailure('timeout', `The attempt took longer than ${attemptTimeout} ms`));
-        }, attemptTimeout);
+        const callOff = afterWait(attemptTimeout, (by) =>
+            deadline.abort(lateBy(by, new AttemptFailure('timeout', `The attempt took longer than ${attemptTimeout} ms`))),
+        );
         const result = await resultOf(message, deadline.signal, progress);
-        clearTimeout(timer);
+        callOff();
         return outcomeOf(result, progress, performance.now() - startedAt);
     }
 

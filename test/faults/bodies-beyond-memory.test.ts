@@ -9,6 +9,7 @@ import { memoryQueue, memoryWebhooks } from '../../adapters/memory/index.ts';
 import { egressGuard } from '../../lib/egress/guard.ts';
 import { keyRing } from '../../lib/keys/key-ring.ts';
 import type { DeliveryStore } from '../../lib/webhooks/deliveries/delivery-store.ts';
+import type { NewExporterSettings } from '../../lib/webhooks/exporters/exporter.ts';
 import type { WebhooksOptions } from '../../lib/webhooks/options.ts';
 import { httpSender } from '../../lib/webhooks/sending/http-sender.ts';
 import { type Webhooks, webhooks } from '../../lib/webhooks/webhooks.ts';
@@ -34,7 +35,7 @@ function counted(deliveries: DeliveryStore) {
             const claims = await deliveries.claim(requests, session, maxBytes);
             for (const claim of claims) {
                 if (claim !== null) {
-                    held.set(claim.token, Buffer.byteLength(claim.event.body));
+                    held.set(claim.token, Buffer.byteLength(claim.event.body + (claim.message?.body ?? '')));
                 }
             }
             most.bytes = Math.max(
@@ -54,7 +55,12 @@ function counted(deliveries: DeliveryStore) {
     return { store, most };
 }
 
-async function sending(t: Test, options: Partial<WebhooksOptions>, slowed = (store: DeliveryStore): DeliveryStore => store) {
+async function sending(
+    t: Test,
+    options: Partial<WebhooksOptions>,
+    slowed = (store: DeliveryStore): DeliveryStore => store,
+    format: Pick<NewExporterSettings, 'format' | 'template'> = {},
+) {
     const guard = egressGuard({ allow: ['127.0.0.0/8'] });
     const queue = memoryQueue();
     const { exporters, deliveries, settings } = memoryWebhooks();
@@ -76,7 +82,7 @@ async function sending(t: Test, options: Partial<WebhooksOptions>, slowed = (sto
         await exporter.close();
         await queue.close();
     });
-    const made = await exporter.exporters.create({ url: await receiver(t) });
+    const made = await exporter.exporters.create({ url: await receiver(t), ...format });
     await exporter.exporters.start(made.exporter.id);
     return { exporter, most, store };
 }
@@ -93,6 +99,14 @@ t.test('a worker holds no more bytes of bodies than it may, and sends all of the
     await assertDelivered(t, exporter, 40);
     t.ok(most.bytes <= 300_000, `${most.bytes} at most`);
     t.ok(most.bytes >= 160_000, 'several at once where there is room');
+});
+
+t.test('a worker holds no bodies of which something else is sent', async (t) => {
+    const format = { format: 'template', template: { text: '{{ kind }}' } } as const;
+    const { exporter, most } = await sending(t, { maxBodyBytes: 100_000, maxBytesInFlight: 300_000 }, undefined, format);
+    await Promise.all(Array.from({ length: 40 }, () => exporter.publish('note', { text: 'x'.repeat(80_000) })));
+    await assertDelivered(t, exporter, 40);
+    t.ok(most.bytes <= 1_000, `${most.bytes} at most`);
 });
 
 t.test('a body that was accepted under another limit, larger than all that a worker may hold, is sent alone', async (t) => {

@@ -238,7 +238,8 @@ export const replayedMessageLaws: Laws<WebhookBench> = {
         await bench.deliveries.accept([{ event, recipients: { types: [], subscribers: [{ exporterId: id, message }] } }]);
         const sentOf = ({ event: { id, kind, body }, message }: Claim) => ({ id, kind, body, message });
         const first = only(await bench.claimDue());
-        assert.deepEqual(sentOf(first), { ...event, message });
+        const sent = { ...event, body: '', message };
+        assert.deepEqual(sentOf(first), sent);
         await bench.record([failure(first, 0, { next: { state: 'exhausted' }, health: 'none' })]);
 
         for (const [index, replay] of [
@@ -252,7 +253,7 @@ export const replayedMessageLaws: Laws<WebhookBench> = {
             await bench.update(id, index === 0 ? { format: 'native' } : { format: 'template', template: { text: 'new' } }, now);
             await replay();
             const again = only(await bench.claimDue({ now }));
-            assert.deepEqual(sentOf(again), { ...event, message });
+            assert.deepEqual(sentOf(again), sent);
             assert.equal(again.deliveryId, first.deliveryId);
             await bench.record([failure(again, 0, { next: { state: 'exhausted' }, health: 'none' })], now);
         }

@@ -161,14 +161,18 @@ export const subscriptionLaws: Laws<WebhookBench> = {
         assert.deepEqual((await bench.claimDue())[0]?.message, MESSAGE);
     },
 
-    async 'counts the bytes of messages'(bench) {
+    async 'counts the bytes of messages, and reads no bodies beside them'(bench) {
         const { id } = await bench.addExporter({ format: 'slack' });
         const body = JSON.stringify('x'.repeat(1_000));
         const chosen = chosenBy([{ exporterId: id, message: { ...MESSAGE, body } }]);
         await acceptAt(bench, chosen, { ...chosen, event: sampleEvent() });
         const dispatched = await bench.dispatchedIds();
         const requests = dispatched.map((deliveryId) => ({ deliveryId, token: randomUUID(), duration: 60_000 }));
-        assert.equal((await bench.deliveries.claim(requests, null, 1_500)).length, 1);
+        const claims = await bench.deliveries.claim(requests, null, 1_500);
+        assert.deepEqual(
+            claims.map((claim) => claim?.event.body),
+            [''],
+        );
     },
 };
 

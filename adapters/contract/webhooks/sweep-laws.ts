@@ -190,15 +190,17 @@ export const sweepLaws: Laws<WebhookBench> = {
         assert.deepEqual(await states(), ['pending', 'pending', 'pending']);
     },
 
-    async 'sweeps no more than the limit'(bench) {
+    async 'sweeps no more than the limit, and ten times as many claims'(bench) {
         await bench.addExporter();
-        await bench.publish(...Array(6).fill({}));
-        await bench.claim((await bench.dispatchedIds()).slice(0, 3));
+        await bench.publish(...Array(15).fill({}));
+        await bench.claim((await bench.dispatchedIds({ window: 15 })).slice(0, 12));
         for (const [requeued, interrupted] of [
-            [2, 2],
-            [1, 3],
+            [1, 10],
+            [1, 12],
+            [1, 12],
+            [0, 12],
         ]) {
-            assert.equal((await sweep(bench, at(60_000), { requeueAfter: 50_000, limit: 2 })).length, requeued);
+            assert.equal((await sweep(bench, at(60_000), { requeueAfter: 50_000, limit: 1 })).length, requeued);
             assert.equal((await bench.listed({ state: 'pending' })).length, interrupted);
         }
     },

@@ -71,7 +71,7 @@ function claimOne(
         attempt: row.attempts + 1,
         attemptSinceReplay: row.attemptsSinceReplay + 1,
         singleAttempt,
-        event: structuredClone(row.event),
+        event: { ...structuredClone(row.event), ...(row.message !== null && { body: '' }) },
         message: structuredClone(row.message),
         exporter: asExporter(exporter),
         generation: exporter.generation,
@@ -102,7 +102,7 @@ export function sweep(state: WebhookState, { requeueAfter, limit, endedOnly = fa
     const rows = [...state.active];
     const expired = rows
         .filter(({ claim }) => claim !== null && (endedOnly ? hasEnded(state, claim) : hasRunOut(state, claim, now)))
-        .slice(0, limit);
+        .slice(0, 10 * limit);
     for (const row of expired) {
         interrupt(row, now, INTERRUPTIONS.expired);
         expire(state, row, now);

@@ -33,7 +33,7 @@ select
     e.generation,
     v.id as "eventId",
     v.kind,
-    v.body,
+    case when f.delivery_id is null then v.body else '' end as body,
     v.created_at as "eventCreatedAt",
     case when f.delivery_id is not null then
         json_build_object('contentType', f.content_type, 'headers', f.headers, 'body', f.body, 'failure', f.failure)

@@ -93,7 +93,7 @@ export interface SweepResult {
 export interface SweepOptions {
     /** Deliveries that have been `queued` for so many milliseconds are returned, so that their jobs can be added again. */
     readonly requeueAfter: number;
-    /** Maximum number of lost claims, and of lost jobs. */
+    /** Maximum number of lost jobs. Of lost claims ten times as many: all that a process had in flight is to be free together, once it has died. */
     readonly limit: number;
     /** Whether only claims of ended sessions count as lost: a session that is merely silent may just not have reached the store. */
     readonly endedOnly?: boolean;
@@ -129,6 +129,7 @@ export interface Claim {
     readonly attemptSinceReplay: number;
     /** True for a delivery that gets a single attempt and is never retried: a `test`. */
     readonly singleAttempt: boolean;
+    /** With an empty body where there is a `message`: that body is not sent, may be as long as any, and nobody would count it. */
     readonly event: StoredEvent;
     /** What is sent in place of the event's body; null for that. */
     readonly message: FormattedMessage | null;

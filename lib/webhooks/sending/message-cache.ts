@@ -93,6 +93,8 @@ export function messageCache(bodyMemory: ByteBudget): MessageCache {
     return {
         add(deliveries, event, message = null) {
             const bytes = bodyBytes({ event, message });
+            // Only what is sent is counted.
+            const kept = message === null ? event : { ...event, body: '' };
             for (const deliveryId of deliveries) {
                 if (!bodyMemory.tryTake(bytes)) {
                     return;
@@ -101,7 +103,7 @@ export function messageCache(bodyMemory: ByteBudget): MessageCache {
                 if (before !== undefined) {
                     drop(deliveryId, before);
                 }
-                events.set(deliveryId, { event, message, bytes, old: false });
+                events.set(deliveryId, { event: kept, message, bytes, old: false });
                 pruneLater();
             }
         },

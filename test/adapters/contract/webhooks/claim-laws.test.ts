@@ -107,7 +107,7 @@ const MUTANTS: Mutants = {
     }),
     'returns jobs that were queued too long ago': sweeping(({ requeueAfter }) => ({ requeueAfter: requeueAfter - 1 })),
     'takes only the claims of ended sessions away when asked to': sweeping(() => ({ endedOnly: false })),
-    'sweeps no more than the limit': sweeping(({ limit }) => ({ limit: limit + 1 })),
+    'sweeps no more than the limit, and ten times as many claims': sweeping(({ limit }) => ({ limit: limit + 1 })),
     'finds each lost claim and job once when several sweep at once': (_, deliveries) => {
         let first: Promise<SweepResult> | undefined;
         return {

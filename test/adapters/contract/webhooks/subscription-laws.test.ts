@@ -47,7 +47,7 @@ const MUTANTS: Mutants = {
             return 'exporterId' in one.recipients ? { ...one, recipients: { exporterId: one.recipients.exporterId } } : one;
         }),
     }),
-    'counts the bytes of messages': (_, deliveries) => ({
+    'counts the bytes of messages, and reads no bodies beside them': (_, deliveries) => ({
         deliveries: { claim: (requests, session) => deliveries.claim(requests, session) },
     }),
 };

@@ -37,3 +37,12 @@ export function timeSlice(now: () => number = () => performance.now()): () => Pr
         });
     };
 }
+
+/**
+ * By how many milliseconds the clock of this process is ahead of another one, less than 0 when it is behind: the least of what may be, since that one was
+ * read at some time between question and answer, and the answer may have been long on its way.
+ */
+export function aheadOf(other: Date, asked: Date, answered: Date): number {
+    const [least, most] = [asked.getTime() - other.getTime(), answered.getTime() - other.getTime()];
+    return Math.max(least, Math.min(most, 0));
+}

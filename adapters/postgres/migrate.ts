@@ -52,7 +52,7 @@ export async function migrate(pool: PoolLike, options: MigrateOptions = {}): Pro
     const ran: string[] = [];
     for (;;) {
         try {
-            const next = await runNext(pool, steps);
+            const next = ran.length === 0 && (await isDone(pool, steps)) ? null : await runNext(pool, steps);
             if (next === null) {
                 return ran;
             }
@@ -66,6 +66,16 @@ export async function migrate(pool: PoolLike, options: MigrateOptions = {}): Pro
             await sleep((error as Error).cause === TAKEN ? TURN : PAUSE);
         }
     }
+}
+
+/** Asked without the patience that a step has: at every start but a few there is nothing to do, and a connection may be silent. */
+async function isDone(pool: PoolLike, steps: readonly Migration[]): Promise<boolean> {
+    return await transaction(pool, async (client) => {
+        const { rows } = await client.query<{ found: boolean }>(`select pg_catalog.to_regclass('scanwire.migration') is not null as found`);
+        const done = rows[0]?.found === true ? await readLedger(client) : new Map<string, string>();
+        assertFits(done, steps);
+        return steps.every(({ id }) => done.has(id));
+    });
 }
 
 /** @returns The id of the step that was run, none where another process ran it meanwhile; null when no step is left. */

@@ -68,12 +68,17 @@ function ownOptions(application: HostPool, connections: number, prepare?: (clien
         min: 0,
         keepAlive: true,
         keepAliveInitialDelayMillis: options.keepAliveInitialDelayMillis || KEEP_ALIVE,
-        connectionTimeoutMillis: options.connectionTimeoutMillis || CONNECTION_TIMEOUT,
-        query_timeout: options.query_timeout || QUERY_TIMEOUT,
+        connectionTimeoutMillis: atMost(CONNECTION_TIMEOUT, options.connectionTimeoutMillis),
+        query_timeout: atMost(QUERY_TIMEOUT, options.query_timeout),
 
         async onConnect(client: PoolClient) {
             await onConnect?.(client);
             await prepare?.(client);
         },
     });
+}
+
+/** The application's own limit where it is shorter. It may be a text, as in a connection string, and 0 is none. */
+function atMost(limit: number, own: number | string | undefined): number {
+    return Math.min(limit, Number(own) || limit);
 }

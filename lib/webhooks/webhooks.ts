@@ -1,3 +1,4 @@
+import { aheadOf, systemClock } from '../clock.ts';
 import { nameResolver, type Resolve } from '../egress/resolver.ts';
 import { ScanwireError } from '../errors.ts';
 import { assertOpens } from '../keys/key-ring.ts';
@@ -141,8 +142,9 @@ export function webhooks(options: WebhooksOptions): Webhooks {
         async start() {
             await closing.ended();
             phase = 'starting';
+            const asked = systemClock();
             const now = await settings.deliveries.now();
-            reportClockDifference(now, settings.onError);
+            reportClockDifference(aheadOf(now, asked, systemClock()), settings.onError);
             assertOpens(settings.keyRing, await sealedForExporters(settings.exporters, now));
             await member.join(settings.role);
             await sealing.start();
@@ -319,8 +321,7 @@ function shortenable({ monotonic, onError }: Required<WebhooksOptions>, stop: (w
  * Reports a clock that differs from the store's. The clock of this process judges certificates, and `Retry-After` dates of answers without a
  * `Date`; and its log is hard to compare with those of others.
  */
-function reportClockDifference(storeTime: Date, onError: (error: Error) => void): void {
-    const difference = Date.now() - storeTime.getTime();
+function reportClockDifference(difference: number, onError: (error: Error) => void): void {
     if (Math.abs(difference) > MAX_CLOCK_DIFFERENCE) {
         const seconds = (Math.abs(difference) / 1000).toFixed(1);
         const side = difference > 0 ? 'ahead of' : 'behind';

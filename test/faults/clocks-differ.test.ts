@@ -105,6 +105,20 @@ t.test('the start names a difference of more than a second between the clocks of
     t.match(await startWith(-HOUR), [{ message: /^The clock of this process is (3600\.0|3599\.9) s behind that of the store$/ }]);
 });
 
+t.test('an answer of the store that is long on its way is no difference', async (t) => {
+    const setClock = jumpingClock(t);
+    const deployment = simulatedDeployment(t);
+    const { deliveries } = deployment.stores;
+    const offset = (await deliveries.now()).getTime() - Date.now();
+    setClock(offset);
+    const now = async () => {
+        const answer = await deliveries.now();
+        setClock(offset + 3_000);
+        return answer;
+    };
+    t.strictSame((await deployment.start('far', { deliveries: { ...deliveries, now } })).errors, []);
+});
+
 /** The clocks of PostgreSQL, but for the one of the schema. */
 const CLOCK =
     /(?<![\w.])(?:now|clock_timestamp|statement_timestamp|transaction_timestamp|timeofday)\s*\(|\b(?:current_time(?:stamp)?|current_date|localtime(?:stamp)?)\b/i;

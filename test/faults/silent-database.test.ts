@@ -4,7 +4,8 @@ import t, { type Test } from 'tap';
 import { underWay, until } from '../../adapters/contract/assertions.ts';
 import { sampleExporter } from '../../adapters/contract/webhooks/fixture.ts';
 import { patiently } from '../../adapters/postgres/database.ts';
-import { postgresRecords, postgresStores, postgresWebhooks, transaction } from '../../adapters/postgres/index.ts';
+import { migrate, postgresRecords, postgresStores, postgresWebhooks, transaction } from '../../adapters/postgres/index.ts';
+import { ownPool } from '../../adapters/postgres/own-pool.ts';
 import { openScanDatabase } from '../../adapters/scan-database/index.ts';
 import type { HttpsRecord } from '../../lib/records/record.ts';
 import { scanDatabase } from '../adapters/scan-database/scan-database.ts';
@@ -101,6 +102,32 @@ t.test('a silence is noticed within 30 s where nobody says how long to wait, for
         mock.timers.tick(connect === silent ? 4_000 : 25_000);
         await refused;
     }
+});
+
+t.test('a start over a connection that is silent ends within 30 s, where there is nothing to migrate', async (t) => {
+    const silent = (): Promise<never> => new Promise(() => undefined);
+    const client = { query: silent, release: () => undefined, on: () => undefined, removeListener: () => undefined };
+    mock.timers.enable({ apis: ['setTimeout'] });
+    t.teardown(() => mock.timers.reset());
+    const { result, ended } = underWay(migrate({ query: silent, connect: async () => client }).catch((error: unknown) => error));
+    for (let second = 0; second < 30; second += 1) {
+        await new Promise((resolve) => setImmediate(resolve));
+        mock.timers.tick(1_000);
+    }
+    await new Promise((resolve) => setImmediate(resolve));
+    t.ok(ended());
+    mock.timers.reset();
+    t.match(await result, { code: 'UNAVAILABLE' });
+});
+
+t.test('a pool of ours waits no longer than we do, however long the application waits', async (t) => {
+    const application = new pg.Pool({ query_timeout: 600_000, connectionTimeoutMillis: 120_000 });
+    const { options } = ownPool(application, 1);
+    t.match(options, { query_timeout: 25_000, connectionTimeoutMillis: 5_000 });
+    t.match(ownPool(new pg.Pool({ query_timeout: 600, connectionTimeoutMillis: 700 }), 1).options, {
+        query_timeout: 600,
+        connectionTimeoutMillis: 700,
+    });
 });
 
 t.test('a change that takes longer than anybody waits is done all the same, and holds no lock longer than it takes', async (t) => {

@@ -1,5 +1,5 @@
 import t from 'tap';
-import { timeSlice } from '../../lib/clock.ts';
+import { aheadOf, timeSlice } from '../../lib/clock.ts';
 
 t.test('work yields to the event loop when its time slice is over, and not before', async (t) => {
     let now = 0;
@@ -22,4 +22,11 @@ t.test('work yields to the event loop when its time slice is over, and not befor
         await pause;
         t.equal(turns > before, due, `others had a turn after ${time} ms`);
     }
+});
+
+t.test('a clock is ahead of another by what the time between question and answer leaves no doubt of', async (t) => {
+    const ahead = (asked: number, other: number, answered: number) => aheadOf(new Date(other), new Date(asked), new Date(answered));
+    t.equal(ahead(1_000, 1_500, 3_000), 0);
+    t.equal(ahead(1_000, 900, 3_000), 100);
+    t.equal(ahead(1_000, 3_200, 3_000), -200);
 });

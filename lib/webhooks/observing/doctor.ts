@@ -1,4 +1,5 @@
 import { isIP } from 'node:net';
+import { aheadOf, systemClock } from '../../clock.ts';
 import type { Resolve } from '../../egress/resolver.ts';
 import { ScanwireError } from '../../errors.ts';
 import { assertOpens, ifOpens } from '../../keys/key-ring.ts';
@@ -39,15 +40,14 @@ export function doctorOf(
     resolve: Resolve,
 ): Doctor {
     return async (exporterId) => {
-        const { now, finding } = await storeFinding(context.deliveries);
+        const { now, findings } = await storeFindings(context.deliveries);
         if (now === null) {
-            return diagnosis([finding]);
+            return diagnosis(findings);
         }
 
         const exporters = await list();
         return diagnosis([
-            finding,
-            clockFinding(now),
+            ...findings,
             await keysFinding(context, now),
             queueFinding(await readiness(), context.queue),
             workersFinding(await context.deliveries.sessions(), exporters),
@@ -64,19 +64,22 @@ export function diagnosis(findings: readonly Finding[]): Diagnosis {
     return { healthy: findings.every(({ state }) => state !== 'wrong'), findings };
 }
 
-async function storeFinding({
+/** With the clock, where the store answers. */
+async function storeFindings({
     name = 'The store',
     now,
-}: WebhooksContext['deliveries']): Promise<{ readonly now: Date | null; readonly finding: Finding }> {
+}: WebhooksContext['deliveries']): Promise<{ readonly now: Date | null; readonly findings: readonly Finding[] }> {
+    const asked = systemClock();
     try {
-        return { now: await now(), finding: found('store', 'ok', 'store_answers', [name]) };
+        const answer = await now();
+        const clock = clockFinding(aheadOf(answer, asked, systemClock()));
+        return { now: answer, findings: [found('store', 'ok', 'store_answers', [name]), clock] };
     } catch (error) {
-        return { now: null, finding: found('store', 'wrong', 'store_unusable', [name, (error as Error).message]) };
+        return { now: null, findings: [found('store', 'wrong', 'store_unusable', [name, (error as Error).message])] };
     }
 }
 
-function clockFinding(now: Date): Finding {
-    const difference = Date.now() - now.getTime();
+function clockFinding(difference: number): Finding {
     const seconds = [(Math.abs(difference) / 1000).toFixed(1)];
     return Math.abs(difference) > MAX_CLOCK_DIFFERENCE
         ? found('clock', 'warning', difference > 0 ? 'clock_far_ahead' : 'clock_far_behind', seconds)

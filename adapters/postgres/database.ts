@@ -37,6 +37,7 @@ export interface PoolLike extends Executor {
 export interface PostgresStoresOptions {
     /** A `pg.Pool` or the embedded database, its schema brought up to date by `migrate(pool)`. It stays the caller's to end. */
     readonly pool: PoolLike;
+    /** The time that is written into hosts and records; that of the database by default. */
     readonly clock?: Clock;
 }
 

@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto';
 import { addressKey, hostKey } from '../../lib/addresses.ts';
-import { systemClock } from '../../lib/clock.ts';
 import { withinBoundary } from '../../lib/inventory/boundary.ts';
 import { type Endpoint, endpointsOf } from '../../lib/records/endpoints.ts';
 import { type HttpsRecord, stringifyRecord } from '../../lib/records/record.ts';
@@ -16,6 +15,7 @@ import {
     transaction,
 } from './database.ts';
 import { inTurn, readWorkspace } from './inventory/workspaces.ts';
+import { storeClock } from './store-clock.ts';
 
 const COLUMNS = 'id, imported_at, record';
 
@@ -38,7 +38,8 @@ interface RecordRow {
 /** HTTPS scan records in the table of migration `0003-records`; they enrich the inventory of the same database. */
 export function postgresRecords(options: PostgresStoresOptions): RecordStore {
     assertStoreOptions(options, 'postgresRecords');
-    const { pool, clock = systemClock } = options;
+    const { pool } = options;
+    const clock = storeClock(options.clock);
     const database = patiently(pool, IMPATIENT);
     const searching = patiently(pool, IMPATIENT_ON_SERVER);
     /** By workspace: whoever waits for an import holds up nobody else. */
@@ -48,7 +49,7 @@ export function postgresRecords(options: PostgresStoresOptions): RecordStore {
         if (enrich === undefined) {
             const insert = async (client: Executor): Promise<readonly AddedRecord[]> => {
                 await client.query(TAKE_TURN);
-                return await insertRecords(client, records, clock());
+                return await insertRecords(client, records, await clock(client));
             };
             return await transaction(pool, insert, IMPATIENT_OF_SILENCE);
         }
@@ -56,7 +57,7 @@ export function postgresRecords(options: PostgresStoresOptions): RecordStore {
         // In this order, in which processes of the version before take the two locks: in the other one they lock each other out.
         const turn = { name: enrich.workspace, clock, lock: TAKE_TURN, giveUpAt, patience: IMPATIENT_OF_SILENCE };
         return await inTurn(pool, turn, async (client, workspaceId) => {
-            const at = clock();
+            const at = await clock(client);
             const within = withinBoundary(await readWorkspace(client, workspaceId));
             const added = await insertRecords(client, records, at);
             const isNew = added.map((one) => one.isNew);

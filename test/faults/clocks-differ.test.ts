@@ -1,7 +1,10 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { Readable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import t, { type Test } from 'tap';
+import { postgresInventory, postgresRecords } from '../../adapters/postgres/index.ts';
+import type { HttpsRecord } from '../../lib/records/record.ts';
 import { migratedPool } from '../support/migrated-database.ts';
 import { type SimulatedProcess, simulatedDeployment } from '../support/simulated-deployment.ts';
 
@@ -117,6 +120,26 @@ t.test('an answer of the store that is long on its way is no difference', async 
         return answer;
     };
     t.strictSame((await deployment.start('far', { deliveries: { ...deliveries, now } })).errors, []);
+});
+
+t.test('what a process writes whose clock is behind is found by who asks for what has changed since, and not taken for old', async (t) => {
+    const pool = await migratedPool(t, { max: 4 });
+    const storeTime = async (): Promise<Date> => (await pool.query('select scanwire.now() as now')).rows[0].now;
+    const inventory = postgresInventory({ pool });
+    const records = postgresRecords({ pool });
+    const before = await storeTime();
+    const setClock = jumpingClock(t);
+    setClock(-HOUR);
+    const { workspace } = await inventory.importHosts('default', Readable.from([{ address: '192.0.2.1' }]));
+    const record = { data: 'aGk=', host: 'example.com', ip: '192.0.2.2', port: 443, path: '/' } as HttpsRecord;
+    const [added] = await records.add([record], { enrich: { workspace: 'default' } });
+    setClock(0);
+
+    const changed = await Readable.from(inventory.hosts.select?.([workspace.id], { where: { updated_since: before } }) ?? []).toArray();
+    t.equal(changed.flat().length, 2);
+    const stored = await records.get(added?.id as number);
+    t.ok((stored?.importedAt as Date) >= before && (stored?.importedAt as Date) <= (await storeTime()));
+    t.match(await inventory.expireHosts?.('default', { notSeenSince: new Date(before.getTime() - HOUR / 2) }), { hosts: 0 });
 });
 
 /** The clocks of PostgreSQL, but for the one of the schema. */

@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto';
-import type { Clock } from '../../../lib/clock.ts';
 import { ScanwireError } from '../../../lib/errors.ts';
 import { withinBoundary } from '../../../lib/inventory/boundary.ts';
 import type { HostInput } from '../../../lib/inventory/host.ts';
@@ -11,6 +10,7 @@ import { type PoolLike, patiently } from '../database.ts';
 import { sqlState } from '../database-errors.ts';
 import { forgetDeletions } from '../inventory/tombstones.ts';
 import { findWorkspace, inTurn, readWorkspace } from '../inventory/workspaces.ts';
+import type { StoreClock } from '../store-clock.ts';
 import { type ReadBatch, readAside, removeAside } from './import-batches.ts';
 import { type Lease, lease, release } from './import-lease.ts';
 import { paceOf } from './import-slices.ts';
@@ -36,7 +36,7 @@ export async function importHosts(
         onWarning = processWarning,
         replace = false,
         dryRun = false,
-    }: ImportOptions & { readonly clock: Clock },
+    }: ImportOptions & { readonly clock: StoreClock },
 ): Promise<ImportSummary> {
     const database = patiently(pool);
     const importId = randomUUID();
@@ -67,7 +67,7 @@ interface Work {
     readonly importId: string;
     readonly name: string;
     readonly batches: readonly ReadBatch[];
-    readonly clock: Clock;
+    readonly clock: StoreClock;
     readonly onProgress: (progress: ImportProgress) => void;
     readonly onWarning: OnWarning;
     readonly replace: boolean;
@@ -84,11 +84,12 @@ async function* filtered<T>(items: AsyncIterable<T>, isWanted: (item: T) => bool
 
 async function takeOver(pool: PoolLike, work: Work): Promise<Required<ImportSummary>> {
     const { importId, name, clock } = work;
-    const { generation, workspace, ...held } = await inTurn(pool, { name, clock }, async (client, workspaceId) => {
+    const { generation, workspace, at, ...held } = await inTurn(pool, { name, clock }, async (client, workspaceId) => {
         const own = { workspaceId, importId };
-        return { ...own, generation: await lease(client, own), workspace: await readWorkspace(client, workspaceId) };
+        const generation = await lease(client, own);
+        return { ...own, generation, workspace: await readWorkspace(client, workspaceId), at: await clock(client) };
     });
-    const { aside, before, named: _named, ...counts } = await stageAll(pool, held, work, { generation, at: clock() });
+    const { aside, before, named: _named, ...counts } = await stageAll(pool, held, work, { generation, at });
     if (work.dryRun) {
         const onHosts = counting(work, 'undoing', aside + counts.hosts.new + before);
         await discardStaged(pool, held, onHosts).catch(() => release(pool, held));

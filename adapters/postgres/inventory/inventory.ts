@@ -1,4 +1,3 @@
-import { systemClock } from '../../../lib/clock.ts';
 import { MAX_ID } from '../../../lib/inventory/fields.ts';
 import { HOST_FIELDS, type Host } from '../../../lib/inventory/host.ts';
 import {
@@ -27,6 +26,7 @@ import { importHosts } from '../imports/import-hosts.ts';
 import { lastSeen } from '../imports/sightings.ts';
 import { laidOver } from '../imports/stage-findings.ts';
 import { overlaid } from '../imports/stage-hosts.ts';
+import { storeClock } from '../store-clock.ts';
 import { type CollectionSource, collection } from './collection.ts';
 import { copying } from './copy-out.ts';
 import { moveHosts } from './move-hosts.ts';
@@ -172,7 +172,8 @@ export interface PostgresInventoryOptions extends PostgresStoresOptions, Prepari
 /** Workspaces, hosts and what belongs to hosts, in the tables of the schema `scanwire`. */
 export function postgresInventory(options: PostgresInventoryOptions): Required<InventoryStore & InventoryWriter> {
     assertStoreOptions(options, 'postgresInventory');
-    const { pool, clock = systemClock, prepare = true } = options;
+    const { pool, prepare = true } = options;
+    const clock = storeClock(options.clock);
     const database = patiently(pool, IMPATIENT, { prepare });
     const searching = patiently(pool, IMPATIENT_ON_SERVER, { prepare });
     const readers = readersOf(database, patiently(pool, IMPATIENT, { through: copying }), searching);
@@ -220,12 +221,12 @@ export function postgresInventory(options: PostgresInventoryOptions): Required<I
         workspaceSessions: collection<Session>(readers, ofWorkspace(SESSIONS, FILTERS.sessions)),
         workspaceVulns: collection<WorkspaceVuln>(readers, ofWorkspace(VULNS, FILTERS.workspaceVulns)),
 
-        ensureWorkspace: (name) => ensureWorkspace(database, name, clock()),
+        ensureWorkspace: async (name) => ensureWorkspace(database, name, await clock(database)),
         expireHosts: (workspaceName, options) => expireHosts(pool, workspaceName, { ...options, clock }),
         removeHosts: (workspaceName, options) => removeHosts(pool, workspaceName, { ...options, clock }),
         removeWorkspace: (name) => removeWorkspace(pool, name, clock),
         moveHosts: (ids, to) => moveHosts(pool, ids, to, clock),
-        updateWorkspace: (name, changes) => updateWorkspace(database, name, changes, clock()),
+        updateWorkspace: async (name, changes) => updateWorkspace(database, name, changes, await clock(database)),
         renameWorkspace: (name, to) => renameWorkspace(pool, name, to, clock),
         replaces: true,
         keepsFindings: true,

@@ -1,20 +1,20 @@
-import type { Clock } from '../../../lib/clock.ts';
 import type { Host } from '../../../lib/inventory/host.ts';
 import { checkedHostMove, type HostMove, targetOf } from '../../../lib/inventory/host-moves.ts';
 import type { MovedHosts } from '../../../lib/inventory/store.ts';
 import type { Executor } from '../../../lib/transaction.ts';
 import { type PoolLike, patiently } from '../database.ts';
+import type { StoreClock } from '../store-clock.ts';
 import { inTurns, shownWorkspace } from './workspaces.ts';
 
 /** In one short transaction, in turn with imports into the workspaces that the hosts come from and go to. */
-export async function moveHosts(pool: PoolLike, ids: readonly number[], to: string, clock: Clock): Promise<MovedHosts> {
+export async function moveHosts(pool: PoolLike, ids: readonly number[], to: string, clock: StoreClock): Promise<MovedHosts> {
     const move = checkedHostMove({ ids, to });
     const database = patiently(pool);
     // Whose turn is waited for is made where it is missing.
     targetOf({ ids: [], to: move.to, hosts: [], workspace: await shownWorkspace(database, move.to), held: [] });
     const { rows } = await database.query<{ name: string }>(SOURCES, [move.ids]);
     const names = [move.to, ...rows.map(({ name }) => name)];
-    return await inTurns(pool, names, { clock }, (client, workspaceIds) => moveNow(client, move, workspaceIds, clock()));
+    return await inTurns(pool, names, { clock }, async (client, workspaceIds) => moveNow(client, move, workspaceIds, await clock(client)));
 }
 
 const SOURCES = `select distinct workspaces.name from scanwire.workspaces join scanwire.hosts on hosts.workspace_id = workspaces.id

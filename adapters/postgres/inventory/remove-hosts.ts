@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto';
-import type { Clock } from '../../../lib/clock.ts';
 import { ScanwireError } from '../../../lib/errors.ts';
 import type { ExpireOptions, RemovedHosts, RemoveHostsOptions } from '../../../lib/inventory/store.ts';
 import { type PoolLike, patiently, transaction } from '../database.ts';
 import { lease, release } from '../imports/import-lease.ts';
 import { everySlice } from '../imports/import-slices.ts';
 import { lastSeen } from '../imports/sightings.ts';
+import type { StoreClock } from '../store-clock.ts';
 import { forgetDeletions } from './tombstones.ts';
 import { inTurn } from './workspaces.ts';
 
@@ -23,14 +23,14 @@ interface Removal {
     readonly name: string;
     readonly chosen: Chosen;
     readonly dryRun: boolean;
-    readonly clock: Clock;
+    readonly clock: StoreClock;
 }
 
 /** Who was never seen was down from the first, and is taken by when that was heard of last. */
 export function expireHosts(
     pool: PoolLike,
     name: string,
-    { notSeenSince, dryRun = false, clock }: ExpireOptions & { readonly clock: Clock },
+    { notSeenSince, dryRun = false, clock }: ExpireOptions & { readonly clock: StoreClock },
 ): Promise<RemovedHosts> {
     const unseen = (others: number): string => `${SHOWN} and coalesce(${lastSeen('rows', GENERATION)}, rows.updated_at) < $${others + 1}`;
     return remove(pool, { name, chosen: { from: unseen, values: [notSeenSince] }, dryRun, clock });
@@ -40,7 +40,7 @@ export function expireHosts(
 export function removeHosts(
     pool: PoolLike,
     name: string,
-    { address, dryRun = false, clock }: RemoveHostsOptions & { readonly clock: Clock },
+    { address, dryRun = false, clock }: RemoveHostsOptions & { readonly clock: StoreClock },
 ): Promise<RemovedHosts> {
     const within = (others: number): string => `${SHOWN} and rows.address between $${others + 1}::inet and $${others + 2}::inet`;
     const chosen = address === undefined ? { from: () => SHOWN, values: [] } : { from: within, values: [address.first, address.last] };
@@ -48,7 +48,7 @@ export function removeHosts(
 }
 
 /** The workspace goes with the last of its hosts. */
-export function removeWorkspace(pool: PoolLike, name: string, clock: Clock): Promise<RemovedHosts> {
+export function removeWorkspace(pool: PoolLike, name: string, clock: StoreClock): Promise<RemovedHosts> {
     const all = 'from scanwire.hosts rows where workspace_id = $1';
     return remove(pool, { name, chosen: { from: () => all, values: [] }, dryRun: false, clock }, REMOVE_WORKSPACE);
 }

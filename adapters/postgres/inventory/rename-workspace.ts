@@ -1,14 +1,14 @@
-import type { Clock } from '../../../lib/clock.ts';
 import { ScanwireError } from '../../../lib/errors.ts';
 import type { Workspace } from '../../../lib/inventory/resources.ts';
 import { newWorkspaceName, workspaceNameTaken } from '../../../lib/inventory/workspace-names.ts';
 import type { Executor } from '../../../lib/transaction.ts';
 import { type PoolLike, patiently } from '../database.ts';
 import { isUniqueViolation } from '../database-errors.ts';
+import type { StoreClock } from '../store-clock.ts';
 import { findWorkspace, inTurn, shownWorkspace, WORKSPACE_COLUMNS } from './workspaces.ts';
 
 /** In turn with imports, which look for their workspace by its name: one that is at work would go on in another one. */
-export async function renameWorkspace(pool: PoolLike, name: string, newName: string, clock: Clock): Promise<Workspace> {
+export async function renameWorkspace(pool: PoolLike, name: string, newName: string, clock: StoreClock): Promise<Workspace> {
     const to = newWorkspaceName(newName);
     const database = patiently(pool);
     // Whose turn is waited for is made where it is missing.
@@ -24,7 +24,7 @@ export async function renameWorkspace(pool: PoolLike, name: string, newName: str
         // It may be only being made: who makes it is waited for, and what he has left behind when he died is removed.
         await inTurn(pool, { name: to, clock }, async () => {});
     }
-    return await inTurn(pool, { name, clock }, (client, id) => renameNow(client, { id, to, at: clock() }));
+    return await inTurn(pool, { name, clock }, async (client, id) => renameNow(client, { id, to, at: await clock(client) }));
 }
 
 /** Of an import that brought it no further. */

@@ -1,5 +1,4 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Clock } from '../../../lib/clock.ts';
 import { ScanwireError } from '../../../lib/errors.ts';
 import { checkedWorkspaceChanges } from '../../../lib/inventory/boundary.ts';
 import type { Workspace } from '../../../lib/inventory/resources.ts';
@@ -7,6 +6,7 @@ import type { WorkspaceChanges } from '../../../lib/inventory/store.ts';
 import type { Executor } from '../../../lib/transaction.ts';
 import { type Patience, type PoolLike, transaction } from '../database.ts';
 import { endDeadImport } from '../imports/staged-changes.ts';
+import type { StoreClock } from '../store-clock.ts';
 
 /** The columns of a {@link Workspace}, from `scanwire.workspaces rows`. */
 export const WORKSPACE_COLUMNS = `rows.id, rows.name, rows.boundary, rows.description, rows.owner_id, rows.limit_to_network,
@@ -110,7 +110,7 @@ async function lockWorkspaces(client: Executor, names: readonly string[], at: Da
 
 /** How long a turn is waited for. */
 export interface Turn {
-    readonly clock: Clock;
+    readonly clock: StoreClock;
     /** A statement that takes a lock which whoever runs beside us takes before that of the workspace. */
     readonly lock?: string;
     /** By `performance.now()`, which is never set: when whoever waits is done with waiting; without it, he waits for as long as the import at work gets on. */
@@ -150,7 +150,7 @@ export async function inTurns<T>(
                 await client.query(turn.lock);
             }
 
-            const locked = await lockWorkspaces(client, names, turn.clock());
+            const locked = await lockWorkspaces(client, names, await turn.clock(client));
             const taken = [...locked.values()].find(({ import_id }) => import_id !== null);
             return taken === undefined
                 ? {

@@ -5,8 +5,9 @@ import type { DeliveryContent, EventSummary } from '../../../lib/webhooks/events
 import type { TraceStore } from '../../../lib/webhooks/observing/trace-store.ts';
 import { INTERRUPTIONS, interrupted } from '../../../lib/webhooks/outcomes/outcome.ts';
 import { storeRefusals } from '../../../lib/webhooks/store-refusals.ts';
-import { type Row, type Time, uuidOrNull, withDates } from '../database.ts';
+import { type Row, uuidOrNull, withDates } from '../database.ts';
 import { prepared } from '../prepared.ts';
+import { databaseTime } from '../store-clock.ts';
 import { accept, acceptJoined } from './acceptance.ts';
 import { attemptLists } from './attempt-lists.ts';
 import { claim, sessionStore, sweep } from './claims.ts';
@@ -17,9 +18,6 @@ import type { Notifications } from './notifications.ts';
 import { recordOutcomes, responseStore } from './outcomes.ts';
 import { replayStore } from './replays.ts';
 import { retentionStore } from './retention.ts';
-
-/** The store's time. */
-const NOW: string = prepared('select scanwire.now() as now');
 
 /** `$1` is the id of a delivery. */
 const GET: string = `
@@ -139,10 +137,7 @@ export function deliveries(db: Executor, notifications?: Notifications): Deliver
         accept: (newEvents, { tx, ...options } = {}) =>
             tx === undefined ? accept(db, newEvents, options, true) : acceptJoined(tx, newEvents, options, notifications),
 
-        async now() {
-            const { rows } = await db.query<{ now: Time }>(NOW);
-            return new Date(rows[0]?.now as Time);
-        },
+        now: () => databaseTime(db),
 
         dispatch: (options) => dispatch(db, options),
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { only, unlessRefused } from '../assertions.ts';
 import type { Laws } from '../register-laws.ts';
-import { at, type WebhookBench } from './fixture.ts';
+import { at, sampleEvent, success, type WebhookBench } from './fixture.ts';
 
 /** How many deliveries of an exporter that has a rate are handed out. */
 export const rateLaws: Laws<WebhookBench> = {
@@ -132,6 +132,40 @@ export const deploymentRateLaws: Laws<WebhookBench> = {
         assert.deepEqual(counts, [2, 2, 2, 0, 1]);
     },
 
+    async 'gives retries a part of the rate of all, and first tries most of it'(bench) {
+        await bench.addExporter();
+        await makeRetriesDue(bench, 100);
+        await bench.publish(...Array(200).fill({}));
+        assertPart(await handedOutInTurn(bench, { rate: 5, rounds: 40 }));
+    },
+
+    async 'gives retries a part of the rate of all, and first tries most of it, where it is one delivery a second'(bench) {
+        await bench.addExporter();
+        await makeRetriesDue(bench, 60);
+        await bench.publish(...Array(60).fill({}));
+        assertPart(await handedOutInTurn(bench, { rate: 1, rounds: 60 }));
+    },
+
+    async 'gives retries a part of the rate of all, and first tries most of it, however many exporters have both'(bench) {
+        for (let count = 0; count < 12; count++) {
+            await bench.addExporter();
+        }
+        await makeRetriesDue(bench, 10);
+        await bench.publish(...Array(10).fill({}));
+        assertPart(await handedOutInTurn(bench, { rate: 5, rounds: 20 }));
+    },
+
+    async 'gives an exporter that has but retries a part of the rate of all, whatever first tries others have'(bench) {
+        await bench.addExporter({ type: 'investigation_legacy', legacy: true });
+        const recipients = { types: ['investigation_legacy'] } as const;
+        await bench.setTime(at(0));
+        await bench.deliveries.accept(Array.from({ length: 60 }, () => ({ event: sampleEvent(), recipients })));
+        await makeAllDueAgain(bench);
+        await bench.addExporter();
+        await bench.publish(...Array(60).fill({}));
+        assertPart(await handedOutInTurn(bench, { rate: 1, rounds: 60 }));
+    },
+
     async 'hands out the rest once there is no rate of all any more'(bench) {
         await bench.addExporter();
         await bench.publish(...Array(5).fill({}));
@@ -154,4 +188,44 @@ export const notRatedLaws: Laws<WebhookBench> = {
 async function countsAt(bench: WebhookBench, time: number, exporterIds: readonly string[]): Promise<readonly number[]> {
     const handedOut = await bench.dispatch({ now: at(time), window: 100 });
     return exporterIds.map((id) => handedOut.filter(({ exporterId }) => exporterId === id).length);
+}
+
+/** So many retries are due of each exporter. */
+async function makeRetriesDue(bench: WebhookBench, count: number): Promise<void> {
+    await bench.publish(...Array(count).fill({}));
+    await makeAllDueAgain(bench);
+}
+
+/** All that is due is tried, in vain, and due again at once. */
+async function makeAllDueAgain(bench: WebhookBench): Promise<void> {
+    await bench.fail(await bench.claimDue({ window: 100 }), at(0), { health: 'none' });
+}
+
+/** What is handed out, and delivered, in so many seconds: whether each is a retry. */
+async function handedOutInTurn(
+    bench: WebhookBench,
+    { rate, rounds }: { readonly rate: number; readonly rounds: number },
+): Promise<readonly boolean[]> {
+    const areRetries: boolean[] = [];
+    for (let round = 1; round <= rounds; round++) {
+        const now = at(1_000 * round);
+        const handedOut = await bench.dispatch({ now, window: 100, rate });
+        areRetries.push(...handedOut.map(({ attempt }) => attempt > 1));
+        const claims = await bench.claim(
+            handedOut.map(({ deliveryId }) => deliveryId),
+            now,
+        );
+        await bench.record(
+            claims.map((claim) => success(claim)),
+            now,
+        );
+    }
+    assert.equal(areRetries.length, rate * rounds);
+    return areRetries;
+}
+
+/** An eighth of them are retries, more or less. */
+function assertPart(areRetries: readonly boolean[]): void {
+    const retries = areRetries.filter(Boolean).length;
+    assert.ok(retries > 0 && retries < areRetries.length / 3, `${retries} of ${areRetries.length} are retries`);
 }

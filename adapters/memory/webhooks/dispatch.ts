@@ -4,6 +4,7 @@ import type { HandOutOptions } from '../../../lib/webhooks/dispatching/reservati
 import {
     placesKeptByAcceptance,
     placesKeptByDispatch,
+    restAt,
     SHARES,
     type ShareGroup,
     shareGroupsOf,
@@ -31,6 +32,18 @@ interface Ranked {
     readonly turn: number;
 }
 
+/** A group of exporters that share slots. */
+interface Sharing extends ShareGroup {
+    readonly sharers: readonly Candidate[];
+}
+
+/** How deliveries are handed out now. */
+interface Dispatching extends DispatchOptions {
+    readonly now: Date;
+    /** The retries that come before first tries of their exporters, and with a rate of the deployment before those of all. */
+    readonly early: ReadonlySet<DeliveryRow>;
+}
+
 /** As `DeliveryStore.dispatch` says. Exporters alternate, so that the longest backlog does not use up a small limit. */
 export function dispatch(state: WebhookState, options: DispatchOptions): DispatchResult {
     const now = state.clock();
@@ -38,18 +51,18 @@ export function dispatch(state: WebhookState, options: DispatchOptions): Dispatc
     const unpaid = Math.max(0, unpaidOf(options.rate ?? null, state.ratePaidUntil, now));
     const collectors = new Set(candidates.map(({ exporter }) => exporter.collector));
 
-    const groups = [...collectors].flatMap((collector) => {
+    const sharing: readonly Sharing[] = [...collectors].flatMap((collector) => {
         const ofCollector = candidates.filter(({ exporter }) => exporter.collector === collector);
         const { slow, quick } = shareGroupsOf(ofCollector, slotsOf(state, collector, now));
-        return [slow, quick].map((group) => {
-            const sharers = ofCollector.filter((one) => one.slow === (group === slow));
-            return { ...group, sharers, ...pickFromGroup(sharers, group, options, now) };
-        });
+        return [slow, quick].map((group) => ({ ...group, sharers: ofCollector.filter((one) => one.slow === (group === slow)) }));
     });
+    const most = Math.min(options.limit, unpaid);
+    const dispatching = { ...options, now, early: earlyRetries(sharing, options.rate === undefined ? null : most, now) };
+    const groups = sharing.map((group) => ({ ...group, ...pickFromGroup(group, dispatching) }));
     const picked = groups
         .flatMap((group) => group.picked)
-        .sort(byTurn)
-        .slice(0, Math.min(options.limit, unpaid));
+        .sort(byTurnIn(dispatching))
+        .slice(0, most);
     payRates(candidates, picked, now);
     takeTurns(
         state,
@@ -65,21 +78,20 @@ export function dispatch(state: WebhookState, options: DispatchOptions): Dispatc
     const isUsedUp = unpaid < options.limit && picked.length === unpaid;
     return {
         handedOut: picked.map(({ row }) => handOut(state, row, now, options.beginWithin)),
-        waitsFor: isUsedUp ? [] : [...new Set(groups.flatMap((group) => whomItWaitsFor(group, left, candidates, options, now)))],
+        waitsFor: isUsedUp ? [] : [...new Set(groups.flatMap((group) => whomItWaitsFor(group, left, candidates, dispatching)))],
     };
 }
 
 /** The exporters whose attempts, when they end, may unblock what is left over of a group. Slow exporters take slots from quick ones, never the other way. */
 function whomItWaitsFor(
-    { sharers, share }: { readonly sharers: readonly Candidate[]; readonly share: number },
+    { sharers, share }: Sharing,
     left: ReadonlySet<DeliveryRow>,
     candidates: readonly Candidate[],
-    options: DispatchOptions,
-    now: Date,
+    dispatching: Dispatching,
 ): readonly string[] {
     const waiting = sharers.filter(({ due }) => due.some((row) => left.has(row)));
     const shares = waiting.filter((one) => {
-        const fitting = new Set(pickWithinShare(one, share, options, now).map(({ row }) => row));
+        const fitting = new Set(pickWithinShare(one, share, dispatching).map(({ row }) => row));
         return one.due.some((row) => left.has(row) && (fitting.has(row) || (row.priority > 0 && share < one.window)));
     });
     const rivals = candidates.filter((other) => {
@@ -205,10 +217,34 @@ function slotsOf(state: WebhookState, collector: string, now: Date): number {
     return alive.reduce((sum, { session }) => sum + (session.slots[collector] ?? 0), 0) || SHARES.defaultSlots;
 }
 
+/**
+ * For which of its retries each exporter keeps places; and of all of them together, by lot, for no more than an eighth of what a rate of the deployment
+ * lets be handed out.
+ *
+ * @param most How many that rate lets be handed out; null where there is none.
+ */
+function earlyRetries(sharing: readonly Sharing[], most: number | null, now: Date): ReadonlySet<DeliveryRow> {
+    // A rate is asked for once a second, in which the same rest would come round each time.
+    const rest = most === null ? restAt(now) : Number.parseInt(lotAt('', now).slice(0, 8), 16) % 8;
+    const fitting = sharing.flatMap(({ sharers, share, room }) => (room > 0 ? sharers.flatMap((one) => keptFor(one, share, rest)) : []));
+    const kept = most === null ? fitting : fitting.sort(inTurnAt(now)).slice(0, placesKeptByDispatch(most, rest));
+    return new Set(kept.map(({ row }) => row));
+}
+
+function keptFor({ due, flying, window, inFlight, slow }: Candidate, share: number, rest: number): readonly Ranked[] {
+    const own = Math.min(window, share);
+    const places = placesKeptByDispatch(own, rest) - flying.filter(({ priority }) => priority === 2).length;
+    return due
+        .filter(({ priority }) => priority === 2)
+        .sort(byPriorityAndAge)
+        .slice(0, Math.max(0, Math.min(places, own - inFlight)))
+        .map((row, rank) => ({ row, rank, slow, turn: 0 }));
+}
+
 /** Single attempts have places of their own; the others share those of the group, each exporter its share at most. */
-function pickFromGroup(sharers: readonly Candidate[], { share, room }: ShareGroup, options: DispatchOptions, now: Date) {
-    const ranked = sharers.flatMap((one) => pickWithinShare(one, share, options, now));
-    const ordinary = ranked.filter(({ row }) => row.priority > 0).sort(inTurnAt(now));
+function pickFromGroup({ sharers, share, room }: Sharing, dispatching: Dispatching) {
+    const ranked = sharers.flatMap((one) => pickWithinShare(one, share, dispatching));
+    const ordinary = ranked.filter(({ row }) => row.priority > 0).sort(inTurnAt(dispatching.now));
     return {
         picked: [...ranked.filter(({ row }) => row.priority === 0), ...ordinary.slice(0, Math.max(0, room))],
         isCrowded: ordinary.length > room,
@@ -218,37 +254,37 @@ function pickFromGroup(sharers: readonly Candidate[], { share, room }: ShareGrou
 function pickWithinShare(
     { exporter, slow, due, flying, window, inFlight }: Candidate,
     share: number,
-    options: DispatchOptions,
-    now: Date,
+    { early, window: maxInFlight }: Dispatching,
 ): Ranked[] {
-    const own = Math.min(window, share);
-    const retries = placesKeptByDispatch(own, now) - flying.filter(({ priority }) => priority === 2).length;
-    const first = new Set(
-        due
-            .filter(({ priority }) => priority === 2)
-            .sort(byPriorityAndAge)
-            .slice(0, Math.max(0, retries)),
-    );
     const order = (a: DeliveryRow, b: DeliveryRow): number => {
-        return Number(a.priority > 0) - Number(b.priority > 0) || Number(first.has(b)) - Number(first.has(a)) || byPriorityAndAge(a, b);
+        return Number(a.priority > 0) - Number(b.priority > 0) || Number(early.has(b)) - Number(early.has(a)) || byPriorityAndAge(a, b);
     };
 
-    const singles = options.window - flying.filter(({ priority }) => priority === 0).length;
+    const singles = maxInFlight - flying.filter(({ priority }) => priority === 0).length;
     return [...due]
         .sort(order)
         .map((row, rank) => ({ row, rank, slow, turn: slow ? exporter.turn : 0 }))
-        .filter(({ row, rank }) => rank < (row.priority === 0 ? singles : own - inFlight));
+        .filter(({ row, rank }) => rank < (row.priority === 0 ? singles : Math.min(window, share) - inFlight));
 }
 
 /** Not by the age of deliveries: exporters with old ones would always be the first. Lots decide among those that had no turn yet. */
 function inTurnAt(now: Date): (a: Ranked, b: Ranked) => number {
-    const lot = ({ row }: Ranked): string => createHash('md5').update(`${row.exporterId} ${now.getTime()}`).digest('hex');
+    const lot = ({ row }: Ranked): string => lotAt(row.exporterId, now);
     return (a, b) => a.rank - b.rank || a.turn - b.turn || lot(a).localeCompare(lot(b));
 }
 
-/** Single attempts first, then the exporters in turn. */
-function byTurn(a: Ranked, b: Ranked): number {
-    return Number(a.row.priority > 0) - Number(b.row.priority > 0) || a.rank - b.rank || byPriorityAndAge(a.row, b.row);
+function lotAt(drawer: string, now: Date): string {
+    return createHash('md5').update(`${drawer} ${now.getTime()}`).digest('hex');
+}
+
+/** Single attempts first, then retries that come first where there is a rate of the deployment, then the exporters in turn. */
+function byTurnIn({ early, rate }: Dispatching): (a: Ranked, b: Ranked) => number {
+    const isLate = ({ row }: Ranked): boolean => rate !== undefined && !early.has(row);
+    return (a, b) =>
+        Number(a.row.priority > 0) - Number(b.row.priority > 0) ||
+        Number(isLate(a)) - Number(isLate(b)) ||
+        a.rank - b.rank ||
+        byPriorityAndAge(a.row, b.row);
 }
 
 function byPriorityAndAge(a: DeliveryRow, b: DeliveryRow): number {

@@ -59,6 +59,7 @@ import { erasuresCounted } from './0084-erasures-counted.ts';
 import { keysGivenBack } from './0085-keys-given-back.ts';
 import { ownKeysNoted } from './0086-own-keys-noted.ts';
 import { othersInFlight } from './0087-others-in-flight.ts';
+import { retriesWithinRate } from './0088-retries-within-rate.ts';
 import { claimsOfTheDead } from './0089-claims-of-the-dead.ts';
 
 /** All steps in order. A new one goes to the end. */
@@ -123,5 +124,6 @@ export const migrations: readonly Migration[] = [
     keysGivenBack,
     ownKeysNoted,
     othersInFlight,
+    retriesWithinRate,
     claimsOfTheDead,
 ];

@@ -56,11 +56,18 @@ function inFlight(sharers: readonly Sharer[]): number {
 }
 
 /**
- * How many places of a window dispatch keeps for retries, even while there are first tries: an eighth. Where that is no whole number, the rest is made
- * up over time: a window of one place keeps it for an eighth of the time.
+ * How many places dispatch keeps for retries, even while there are first tries: an eighth of a window, and where there is a rate of the deployment,
+ * also of what it lets be handed out now, of all exporters together.
+ *
+ * @param rest What is added where an eighth is no whole number, 0 to 7: {@link restAt}, or, with such a rate, one by lot.
  */
-export function placesKeptByDispatch(window: number, now: Date): number {
-    return Math.floor((window + (Math.floor(now.getTime() / 100) % 8)) / 8);
+export function placesKeptByDispatch(places: number, rest: number): number {
+    return Math.floor((places + rest) / 8);
+}
+
+/** So the rest is made up over time: a window of one place keeps it for retries for an eighth of the time. */
+export function restAt(now: Date): number {
+    return Math.floor(now.getTime() / 100) % 8;
 }
 
 /** How many places of a window `accept` keeps free while retries are due, so that new events never keep all of them waiting. */

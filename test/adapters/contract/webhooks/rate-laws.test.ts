@@ -19,6 +19,10 @@ const waitingForTheClock: Mutant = (_, deliveries) => {
     };
 };
 
+const allAsRetries = handingOut((handedOut) => handedOut.map((one) => ({ ...one, attempt: 2 })));
+
+const noneAsRetries = handingOut((handedOut) => handedOut.map((one) => ({ ...one, attempt: 1 })));
+
 const MUTANTS: Mutants = {
     'hands out no more of an exporter in a second than its rate, and of others as many as there are': (exporters) => ({
         exporters: { insert: (exporter) => exporters.insert({ ...exporter, rate: null }) },
@@ -68,6 +72,10 @@ const OF_ALL: Mutants = {
     'says what is left for want of places while the rate of all is not used up': (_, deliveries) => ({
         deliveries: { dispatch: async (options) => ({ ...(await deliveries.dispatch(options)), waitsFor: [] }) },
     }),
+    'gives retries a part of the rate of all, and first tries most of it': allAsRetries,
+    'gives retries a part of the rate of all, and first tries most of it, where it is one delivery a second': noneAsRetries,
+    'gives retries a part of the rate of all, and first tries most of it, however many exporters have both': allAsRetries,
+    'gives an exporter that has but retries a part of the rate of all, whatever first tries others have': noneAsRetries,
     'goes on with the rate of all when the clock was set back': waitingForTheClock,
     'hands out the rest once there is no rate of all any more': (_, deliveries) => ({
         deliveries: { dispatch: ({ rate = 1, ...options }) => deliveries.dispatch({ ...options, rate }) },

@@ -76,8 +76,19 @@ interface Answer {
     readonly maxAge: number;
 }
 
-/** Looks a name up. Rejects with the signal's reason when it can leave off; who cannot goes on. */
-type LookUp = (hostname: string, signal: AbortSignal) => Promise<Answer>;
+/**
+ * Looks a name up. Rejects with the signal's reason when it can leave off; who cannot goes on.
+ *
+ * @param begin Called once nothing of this process is waited for any more, but whoever knows the name.
+ */
+type LookUp = (hostname: string, signal: AbortSignal, begin: () => void) => Promise<Answer>;
+
+/** A name that is being looked up. */
+interface Pending {
+    readonly answer: Promise<Answer>;
+    /** Null until it has begun. */
+    readonly begunAt: () => number | null;
+}
 
 /** An answer of `getaddrinfo` says nothing of its age. */
 const SYSTEM_MAX_AGE = 30_000;
@@ -88,38 +99,47 @@ const MAX_AGE = 60 * 60_000;
 /** A name is slow from this share of the time on. */
 const SLOW = 0.5;
 
+/** So many look-ups the system works on at once: libuv gives them half of its threads. */
+const SYSTEM_PLACES = Math.ceil((Number(process.env.UV_THREADPOOL_SIZE) || 4) / 2);
+
 /**
  * Resolves names, each within a time limit. Whoever asks for a name that is being looked up shares the answer, and there is an end to
- * how many names are looked up at once: beyond it a name fails as `interrupted`.
+ * how many names are looked up at once: beyond it a name fails as `interrupted`. So does one for which there was too little time left when a
+ * thread of this process came to it: that says nothing of whoever knows the name.
  */
 export function nameResolver(options: ResolverOptions): Resolve {
     const { resolver = 'dns', lookup, timeout, maxPending, maxKept = 4096, monotonic = () => performance.now() } = options;
     const lookUp = lookup
         ? byLookup(lookup, 0)
         : resolver === 'system'
-          ? byLookup(dns.lookup, SYSTEM_MAX_AGE)
+          ? byLookup(dns.lookup, SYSTEM_MAX_AGE, threadIsFree)
           : byDns(timeout, options.nameServers, options.hostsFile);
-    const pending = new Map<string, Promise<Answer>>();
+    const placesForSlow = resolver === 'system' && !lookup ? Math.max(1, SYSTEM_PLACES - 1) : Math.ceil(maxPending / 2);
+    const pending = new Map<string, Pending>();
     const kept = new Map<string, Answer & { readonly until: number }>();
     const slow = slowNames(maxKept);
 
-    function start(hostname: string): Promise<Answer> {
-        if (pending.size >= maxPending || (slow.has(hostname) && slow.among(pending.keys()) >= Math.ceil(maxPending / 2))) {
+    function start(hostname: string): Pending {
+        if (pending.size >= maxPending || (slow.has(hostname) && slow.among(pending.keys()) >= placesForSlow)) {
             throw new ConnectionFailure('interrupted', 'Too many host names are being resolved');
         }
 
         const controller = new AbortController();
-        const timer = setTimeout(() => controller.abort(late(hostname)), timeout);
-        const startedAt = monotonic();
-        const answer = lookUp(hostname, controller.signal)
+        let begunAt: number | null = null;
+        const begin = (): void => {
+            begunAt = monotonic();
+        };
+        const timer = setTimeout(() => controller.abort(late(hostname, begunAt)), timeout);
+        const answer = lookUp(hostname, controller.signal, begin)
             .then((found) => keep(hostname, found))
             .finally(() => {
                 clearTimeout(timer);
-                slow.note(hostname, monotonic() - startedAt >= timeout * SLOW);
+                slow.note(hostname, isSlow(begunAt));
                 pending.delete(hostname);
             });
-        pending.set(hostname, answer);
-        return answer;
+        const started: Pending = { answer, begunAt: () => begunAt };
+        pending.set(hostname, started);
+        return started;
     }
 
     function keep(hostname: string, answer: Answer): Answer {
@@ -137,8 +157,12 @@ export function nameResolver(options: ResolverOptions): Resolve {
         return answer;
     }
 
-    const late = (hostname: string): ConnectionFailure =>
-        new ConnectionFailure('dns_timeout', `Resolving ${hostname} took longer than ${timeout} ms`);
+    const isSlow = (begunAt: number | null): boolean => begunAt !== null && monotonic() - begunAt >= timeout * SLOW;
+
+    const late = (hostname: string, begunAt: number | null): ConnectionFailure =>
+        isSlow(begunAt)
+            ? new ConnectionFailure('dns_timeout', `Resolving ${hostname} took longer than ${timeout} ms`)
+            : new ConnectionFailure('interrupted', `Resolving ${hostname} waited for this process: its threads were busy`);
 
     return async (hostname, signal) => {
         const known = kept.get(hostname);
@@ -147,8 +171,8 @@ export function nameResolver(options: ResolverOptions): Resolve {
         }
 
         kept.delete(hostname);
-        const answer = pending.get(hostname) ?? start(hostname);
-        const { addresses } = await within(answer, { timeout, late: () => late(hostname), signal });
+        const started = pending.get(hostname) ?? start(hostname);
+        const { addresses } = await within(started.answer, { timeout, late: () => late(hostname, started.begunAt()), signal });
         return addresses;
     };
 }
@@ -175,9 +199,14 @@ function slowNames(max: number) {
     };
 }
 
-/** Such a lookup cannot be called off: one that hangs goes on in the background, and is pending all the while. */
-function byLookup(lookup: Lookup, maxAge: number): LookUp {
-    return async (hostname) => {
+/**
+ * Such a lookup cannot be called off: one that hangs goes on in the background, and is pending all the while.
+ *
+ * @param isNext Calls back when the look-up that is asked for right after it has begun; at once by default.
+ */
+function byLookup(lookup: Lookup, maxAge: number, isNext = (begin: () => void): void => begin()): LookUp {
+    return async (hostname, _signal, begin) => {
+        isNext(begin);
         const found = await new Promise<readonly { readonly address: string }[]>((resolve, reject) => {
             lookup(hostname, { all: true, order: 'verbatim' }, (error, addresses) => {
                 if (error === null || error === undefined) {
@@ -191,6 +220,14 @@ function byLookup(lookup: Lookup, maxAge: number): LookUp {
         });
         return { addresses: Array.isArray(found) ? [...new Set(found.map(({ address }) => address))] : [], maxAge };
     };
+}
+
+/**
+ * Queues for a thread as look-ups do, who come to theirs in turn. This one ends as soon as it has its thread: it is an address already, in a form
+ * that only the system knows for one.
+ */
+function threadIsFree(begin: () => void): void {
+    dns.lookup('127.1', begin);
 }
 
 /** Errors of the way to the name servers, which elsewhere mean something else or nothing. */
@@ -218,8 +255,11 @@ const OTHER_FAMILY = 250;
 function byDns(timeout: number, servers?: readonly string[], hostsFile?: string): LookUp {
     const hosts = hostsReader(hostsFile);
 
-    return async (hostname, signal) => {
+    return async (hostname, signal, begin) => {
+        // The file is read by threads that others may keep busy.
         const local = await hosts(hostname);
+        signal.throwIfAborted();
+        begin();
         if (local.length > 0) {
             return { addresses: local, maxAge: 0 };
         }

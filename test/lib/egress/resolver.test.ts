@@ -1,4 +1,7 @@
-import { writeFile } from 'node:fs/promises';
+import { execFileSync } from 'node:child_process';
+import dns from 'node:dns';
+import { closeSync, constants, openSync } from 'node:fs';
+import { open, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { mock } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
@@ -245,4 +248,60 @@ t.test('takes the answers of the system, or of a lookup of the caller', async (t
     const own = nameResolver({ lookup, timeout: 5000, maxPending: 8 });
     t.strictSame([await own('a.example', forever), await own('a.example', forever)], [['192.0.2.1'], ['192.0.2.1']]);
     t.equal(asked, 2, 'its caller keeps answers if anybody does');
+});
+
+/** Keeps all threads of libuv in this process busy until it is called off. */
+function busyThreads(t: Test): () => Promise<void> {
+    const pipes = Array.from({ length: Number(process.env.UV_THREADPOOL_SIZE) || 4 }, (_, index) => join(t.testdir(), `pipe-${index}`));
+    execFileSync('mkfifo', pipes);
+    // Each waits in its thread for somebody who writes.
+    const opening = pipes.map((pipe) => open(pipe, 'r'));
+    return async () => {
+        const writers = pipes.map((pipe) => openSync(pipe, constants.O_RDWR | constants.O_NONBLOCK));
+        for (const file of await Promise.all(opening)) {
+            await file.close();
+        }
+        writers.forEach(closeSync);
+    };
+}
+
+for (const resolver of ['system', 'dns'] as const) {
+    t.test(`takes a look-up for its own fault that has only waited for threads of the process: ${resolver}`, async (t) => {
+        const { resolve } = await asking(t, () => ['192.0.2.1'], { resolver, timeout: 200, maxPending: 2 });
+        const free = busyThreads(t);
+        const both = await Promise.all(['localhost', 'other.localhost'].map((name) => resolve(name, forever).catch((error) => error)));
+        await free();
+        const message = /^Resolving .*localhost waited for this process: its threads were busy$/;
+        t.match(both, [
+            { code: 'interrupted', message },
+            { code: 'interrupted', message },
+        ]);
+    });
+}
+
+t.test('leaves a thread of the system to names that are not known to be slow', async (t) => {
+    let now = 0;
+    const waiting = new Map<string, () => void>();
+    const lookup = mock.method(dns, 'lookup', (name: string, ...[options, done = options]: ((...found: unknown[]) => void)[]) => {
+        if (name === '127.1') {
+            return done?.(null, name, 4);
+        }
+        waiting.set(name, () => done?.(null, [{ address: '192.0.2.1', family: 4 }]));
+    });
+    t.teardown(() => lookup.mock.restore());
+    const resolve = nameResolver({ resolver: 'system', timeout: 60_000, maxPending: 8, monotonic: () => now });
+    const all = (): Promise<readonly unknown[]> =>
+        Promise.all(['one.example', 'two.example', 'three.example'].map((name) => resolve(name, forever).then(String, ({ code }) => code)));
+    for (const expected of [
+        ['192.0.2.1', '192.0.2.1', '192.0.2.1'],
+        ['192.0.2.1', 'interrupted', 'interrupted'],
+    ]) {
+        const ends = all();
+        now += 30_000;
+        for (const answer of waiting.values()) {
+            answer();
+        }
+        t.strictSame(await ends, expected);
+        now += 30_000;
+    }
 });

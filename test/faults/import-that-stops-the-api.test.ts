@@ -5,6 +5,7 @@ import { migrate, type PoolLike, postgresInventory } from '../../adapters/postgr
 import type { HostInput } from '../../lib/inventory/host.ts';
 
 const HOSTS = 5_000;
+const SERVICES = 12_000;
 
 /** The piece that goes on when a request comes, and one more that was asked for before it. */
 const MOST_PIECES = 2;
@@ -26,6 +27,32 @@ t.test('an import into the embedded database never holds its connection for long
         t.ok(answers.length > 20, `${round}: ${answers.length} requests were answered meanwhile`);
     }
 });
+
+t.test('nor does one of a single host, however many services it has', async (t) => {
+    const pool = await openMemoryDatabase();
+    t.teardown(() => pool.end());
+    await migrate(pool);
+    for (const [round, options] of [
+        ['a new host that is not kept', { dryRun: true }],
+        ['a new host', {}],
+        ['one that is there', {}],
+    ] as const) {
+        const held: number[] = [];
+        const importing = underWay(postgresInventory({ pool: timed(pool, held) }).importHosts('default', crowded(round), options));
+        const answers = await answersUntil(pool, importing.ended, () => held.length);
+        const { services } = await importing.result;
+        const busy = held.reduce((sum, one) => sum + one, 0);
+        t.equal(services.new + services.changed, SERVICES);
+        t.ok(Math.max(...held) < busy / 5, `${round}: ${Math.max(...held).toFixed()} of ${busy.toFixed()} ms were in one piece`);
+        t.ok(Math.max(...answers) <= MOST_PIECES, `${round}: a request waited for ${Math.max(...answers)} pieces of ${held.length}`);
+        t.ok(answers.length > 20, `${round}: ${answers.length} requests were answered meanwhile`);
+    }
+});
+
+async function* crowded(name: string): AsyncGenerator<HostInput> {
+    const service = { proto: 'tcp', state: 'open', name, info: null } as const;
+    yield { address: '10.0.0.1', services: Array.from({ length: SERVICES }, (_, index) => ({ ...service, port: index + 1 })) };
+}
 
 async function* scan(name: string): AsyncGenerator<HostInput> {
     const service = { port: 22, proto: 'tcp', state: 'open', name: 'ssh', info: null } as const;

@@ -1,7 +1,7 @@
 import { mergedRanges } from '../../../lib/inventory/closed-ports.ts';
-import { type Findings, indexedAmongAlike } from '../../../lib/inventory/findings.ts';
 import type { HostInput } from '../../../lib/inventory/host.ts';
 import type { Executor } from '../../../lib/transaction.ts';
+import { type HostPiece, inPieces, weightOf } from './host-pieces.ts';
 
 /** So many make a short transaction also on the embedded database, where everybody waits for it. */
 const HOSTS_PER_BATCH = 150;
@@ -9,6 +9,10 @@ const SERVICES_PER_BATCH = 500;
 
 /** A batch that was read aside. */
 export interface ReadBatch {
+    /** Its number, and that of its first piece. */
+    readonly seq: number;
+    /** More than one where it is one host that alone has too much for a short transaction: each has a part of what is below it. */
+    readonly pieces: number;
     /** Its number of hosts. */
     readonly size: number;
     /** Whether it has notes or vulnerabilities. */
@@ -18,12 +22,20 @@ export interface ReadBatch {
 /** Sets the hosts of an import aside in the database, in batches, before any is imported. */
 export async function readAside(pool: Executor, importId: string, hosts: AsyncIterable<HostInput>): Promise<readonly ReadBatch[]> {
     const batches: ReadBatch[] = [];
+    let seq = 0;
     for await (const batch of inBatches(hosts)) {
-        const findings = findingsAside(batch);
-        const sql = `insert into scanwire.import_batches (import_id, seq, created_at, hosts, findings)
-            values ($1, $2, scanwire.now(), $3, $4)`;
-        await pool.query(sql, [importId, batches.length, JSON.stringify(batch.map(aside)), findings && JSON.stringify(findings)]);
-        batches.push({ size: batch.length, hasFindings: findings !== null });
+        const pieces = inPieces(batch, SERVICES_PER_BATCH);
+        const first = seq;
+        let hasFindings = false;
+        for (const piece of pieces) {
+            const findings = findingsAside(piece);
+            const sql = `insert into scanwire.import_batches (import_id, seq, created_at, hosts, findings)
+                values ($1, $2, scanwire.now(), $3, $4)`;
+            await pool.query(sql, [importId, seq, JSON.stringify(piece.map(aside)), findings && JSON.stringify(findings)]);
+            seq += 1;
+            hasFindings ||= findings !== null;
+        }
+        batches.push({ seq: first, pieces: pieces.length, size: batch.length, hasFindings });
     }
 
     return batches;
@@ -33,38 +45,26 @@ export async function readAside(pool: Executor, importId: string, hosts: AsyncIt
  * A host as it is read aside, with its closed ports as bounds of ranges: where they begin and where they have ended, in turn; and with the
  * numbers of its notes and vulnerabilities.
  */
-function aside({ closed_ports, notes, vulns, ...host }: HostInput): object {
+function aside({ host: { closed_ports, ...host }, notes, vulns }: HostPiece): object {
     const bounds = Object.entries(closed_ports ?? {}).map(([proto, ranges]) => [
         proto,
         `{${mergedRanges(ranges).flatMap(([first, last]) => [first, last + 1])}}`,
     ]);
-    return { ...host, notes: notes?.length, vulns: vulns?.length, ...(bounds.length > 0 && { closed: Object.fromEntries(bounds) }) };
+    return { ...host, notes: notes.length, vulns: vulns.length, ...(bounds.length > 0 && { closed: Object.fromEntries(bounds) }) };
 }
 
 /**
  * The notes and vulnerabilities of the hosts of a batch, as they are read aside: which host they are of, counted from 1, their index, which the rows of
  * imports under way call `place`, among those with the same service and key, and the fields that are given. Null where there are none.
  */
-function findingsAside(hosts: readonly HostInput[]): object | null {
-    const notes = hosts.flatMap(({ notes: given = [] }, index) =>
-        indexedAmongAlike(given, ({ ntype }) => ntype).map(([{ port, proto, ntype: key, ...fields }, place]) => {
-            return { at: index + 1, place, port, proto, key, fields };
-        }),
+function findingsAside(hosts: readonly HostPiece[]): object | null {
+    const notes = hosts.flatMap(({ notes: given }, index) =>
+        given.map(([{ port, proto, ntype: key, ...fields }, place]) => ({ at: index + 1, place, port, proto, key, fields })),
     );
-    const vulns = hosts.flatMap(({ vulns: given = [] }, index) =>
-        indexedAmongAlike(given, ({ name }) => name).map(([{ port, proto, name: key, ...fields }, place]) => {
-            return { at: index + 1, place, port, proto, key, fields };
-        }),
+    const vulns = hosts.flatMap(({ vulns: given }, index) =>
+        given.map(([{ port, proto, name: key, ...fields }, place]) => ({ at: index + 1, place, port, proto, key, fields })),
     );
     return notes.length + vulns.length === 0 ? null : { notes, vulns };
-}
-
-/** How much the notes and vulnerabilities of a host are to store, each as a service, and as many as its text has pages. */
-function weightOf({ notes = [], vulns = [] }: Findings): number {
-    const page = 4096;
-    const noted = notes.reduce((sum, { data }) => sum + JSON.stringify(data).length, 0);
-    const told = vulns.reduce((sum, { info }) => sum + (info?.length ?? 0), 0);
-    return notes.length + vulns.length + Math.ceil((noted + told) / page);
 }
 
 /** No address is twice in a batch, since one statement stores each host once. */
@@ -72,7 +72,12 @@ async function* inBatches(hosts: AsyncIterable<HostInput>): AsyncGenerator<reado
     let batch = new Map<string, HostInput>();
     let services = 0;
     for await (const host of hosts) {
-        const weight = (host.services?.length ?? 0) + weightOf(host);
+        const weight = weightOf(host);
+        if (batch.size > 0 && weight > SERVICES_PER_BATCH) {
+            yield [...batch.values()];
+            batch = new Map();
+            services = 0;
+        }
         if (batch.size >= HOSTS_PER_BATCH || services >= SERVICES_PER_BATCH || batch.has(host.address)) {
             yield [...batch.values()];
             batch = new Map();
@@ -130,3 +135,10 @@ export const GIVEN_SERVICES: string = `(
     join scanwire.services on services.host_id = input.host_id and services.proto = closed.proto
         and width_bucket(services.port, closed.bounds) % 2 = 1
 ) element`;
+
+/** The service of a host by its port, looked up by that: for a join the planner may take the index of a host's services, and reads all of them for each. */
+export function serviceOf(host: string, given: string): string {
+    return `(
+        select id, generation from scanwire.services where host_id = ${host}.host_id and port = ${given}.port and proto = ${given}.proto offset 0
+    )`;
+}

@@ -114,8 +114,8 @@ async function stageAll(
     let before = 0;
     try {
         before = replace || dryRun ? await hostsBefore(pool, held, generation) : 0;
-        for (const [seq, batch] of batches.entries()) {
-            staged = addStaged(staged, await stageBatch(pool, held, { ...batch, seq, generation, at, replace }, pace));
+        for (const batch of batches) {
+            staged = addStaged(staged, await stageBatch(pool, held, { ...batch, generation, at, replace }, pace));
             done += batch.size;
             onProgress({ phase: 'storing', done, total });
         }

@@ -1,6 +1,7 @@
 import { ScanwireError } from '../../../lib/errors.ts';
 import type { Executor } from '../../../lib/transaction.ts';
 import { type PoolLike, transaction } from '../database.ts';
+import { type Crowd, thinned } from './crowded-hosts.ts';
 import { LEASE, type Lease } from './import-lease.ts';
 
 /**
@@ -62,9 +63,11 @@ export function paceOf(monotonic: () => number = () => performance.now()): Pace 
 }
 
 /** What a slice has come to, with whatever else its statement says. */
-type SliceRow<More> = More & { readonly last: number | null; readonly count: number };
+type SliceRow<More> = More & { readonly last: number | null; readonly count: number; readonly crowd?: number | null };
 
 interface EverySlice<More> {
+    /** What of a host, that the statement names as its `crowd` and leaves out with all behind it, goes into slices of its own. */
+    readonly crowds?: readonly Crowd[];
     readonly onHosts?: (count: number, row: SliceRow<More>) => void;
     readonly values?: readonly unknown[];
 }
@@ -74,7 +77,7 @@ export async function everySlice<More extends object = object>(
     pool: PoolLike,
     lease: Lease,
     sql: string,
-    { onHosts = () => {}, values: more = [] }: EverySlice<More> = {},
+    { onHosts = () => {}, values: more = [], crowds = [] }: EverySlice<More> = {},
 ): Promise<void> {
     const pace = paceOf();
     for (let after: number | null = 0; after !== null; ) {
@@ -82,9 +85,11 @@ export async function everySlice<More extends object = object>(
         const work = (client: Executor) => client.query<SliceRow<More>>(sql, values);
         const { rows } = await slice(pool, lease, (client) => pace.timed(pace.hosts(), () => work(client)));
         const [row] = rows;
-        after = row?.last ?? null;
-        if (row !== undefined) {
+        const crowd = row?.crowd ?? null;
+        after = row?.last ?? (crowd === null ? null : after);
+        if (row !== undefined && (crowd === null || row.count > 0)) {
             onHosts(row.count, row);
         }
+        while (crowd !== null && (await slice(pool, lease, (client) => thinned(client, crowd, crowds))));
     }
 }

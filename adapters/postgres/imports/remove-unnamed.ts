@@ -1,7 +1,8 @@
 import { ScanwireError } from '../../../lib/errors.ts';
 import { type ImportCounts, importCounts } from '../../../lib/inventory/import-counts.ts';
 import type { PoolLike } from '../database.ts';
-import { GIVEN_SERVICES, INPUT } from './import-batches.ts';
+import { type Crowd, deleted, upToCrowd, workspaceOf } from './crowded-hosts.ts';
+import { GIVEN_SERVICES, INPUT, serviceOf } from './import-batches.ts';
 import type { Lease } from './import-lease.ts';
 import { everySlice } from './import-slices.ts';
 import { FINDINGS } from './stage-findings.ts';
@@ -13,7 +14,7 @@ import { FINDINGS } from './stage-findings.ts';
 const MARK_FINDINGS = FINDINGS.map(({ name, kind }) => {
     const isNamed = (what: string, id: string): string => `exists (
         select from scanwire.import_named named
-        where workspace_id = $1 and named.host_id = rows.host_id and named.kind = '${what}' and named.service_id = ${id}
+        where workspace_id = $1 and named.host_id = rows.host_id and named.kind = '${what}' and named.service_id = ${id} offset 0
     )`;
     return `${name}_unnamed as materialized (
         select rows.id, rows.host_id from judged join scanwire.${name} rows on rows.host_id = judged.id
@@ -42,7 +43,7 @@ const MARK = `with slice as materialized (
     from judged join scanwire.services on services.host_id = judged.id
     where services.generation < $4 and not exists (
         select from scanwire.import_named named
-        where workspace_id = $1 and named.host_id = services.host_id and named.kind = 'service' and named.service_id = services.id
+        where workspace_id = $1 and named.host_id = services.host_id and named.kind = 'service' and named.service_id = services.id offset 0
     )
 ), ${MARK_FINDINGS}, forgotten as (
     delete from scanwire.import_named using slice where workspace_id = $1 and host_id = slice.id
@@ -134,22 +135,28 @@ export async function markUnnamed(pool: PoolLike, lease: Lease, { generation, at
     };
 }
 
+/** What an import that replaces has named. */
+export const NAMED: readonly Crowd[] = [
+    deleted('import_named', 'ctid', (host) => `workspace_id = ${workspaceOf(host)} and host_id = ${host}`),
+];
+
 /** Forgets which rows an import that replaces has named, where it has not come to its end. */
-export const FORGET_NAMED: string = `with slice as (
-    select distinct host_id from scanwire.import_named where workspace_id = $1 and host_id > $2 order by host_id limit $3
-), forgotten as (
-    delete from scanwire.import_named named using slice where named.workspace_id = $1 and named.host_id = slice.host_id
+export const FORGET_NAMED: string = `with ${upToCrowd(
+    'select distinct host_id as id from scanwire.import_named where workspace_id = $1 and host_id > $2 order by host_id limit $3',
+    NAMED,
+)}, forgotten as (
+    delete from scanwire.import_named named using fitting where named.workspace_id = $1 and named.host_id = fitting.id
 )
-select max(host_id) as last, count(*)::integer as count from slice`;
+select max(id) as last, count(*)::integer as count, (select id from crowd) as crowd from fitting`;
 
 /** Notes which of the hosts and services that are shown a batch names, whatever it says of them. Has the first parameters of the batch. */
 export const NOTE_NAMED: string = `with ${INPUT}, named as (
     insert into scanwire.import_named (workspace_id, host_id, service_id)
     select $3, host_id, 0 from input where generation < $5
     union
-    select $3, services.host_id, services.id
+    select $3, input.host_id, services.id
     from input cross join lateral ${GIVEN_SERVICES}
-    join scanwire.services on services.host_id = input.host_id and services.port = element.port and services.proto = element.proto
+    cross join lateral ${serviceOf('input', 'element')} services
     where input.generation < $5 and services.generation < $5
     on conflict do nothing returning service_id
 )

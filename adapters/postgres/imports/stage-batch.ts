@@ -13,7 +13,6 @@ import { STAGE_SERVICES, type StagedServices } from './stage-services.ts';
 
 /** What a batch that was read aside brings. */
 interface Batch extends ReadBatch {
-    readonly seq: number;
     /** The generation that the import gives the workspace. */
     readonly generation: number;
     readonly at: Date;
@@ -33,12 +32,30 @@ export interface StagedBatch {
     readonly named: number;
 }
 
+/** What a slice of a batch has come to, by ids of hosts that were there before. */
+interface StagedSlice extends Omit<StagedBatch, 'aside'> {
+    /** Those that are as they were themselves. */
+    readonly kept: readonly number[];
+    /** Those that have more below them now. */
+    readonly grown: readonly number[];
+    /** Those that have something new or other below them. */
+    readonly touched: readonly number[];
+}
+
 /** Stores a batch, slice by slice, where nobody sees it yet, and removes it from where it was read aside. */
 export async function stageBatch(pool: PoolLike, lease: Lease, batch: Batch, pace: Pace): Promise<StagedBatch> {
+    if (batch.pieces > 1) {
+        const slices: StagedSlice[] = [];
+        for (let piece = 0; piece < batch.pieces; piece += 1) {
+            slices.push(await stageSlice(pool, lease, { ...batch, seq: batch.seq + piece }, { from: 0, until: batch.size, pace }));
+        }
+        return stagedBy(slices);
+    }
+
     let sum: StagedBatch = NOTHING_STAGED;
     for (let from = 0; from < batch.size; ) {
         const until = Math.min(from + pace.hosts(), batch.size);
-        sum = addStaged(sum, await stageSlice(pool, lease, batch, { from, until, pace }));
+        sum = addStaged(sum, stagedBy([await stageSlice(pool, lease, batch, { from, until, pace })]));
         from = until;
     }
     return sum;
@@ -66,15 +83,30 @@ export function addStaged(one: StagedBatch, other: StagedBatch): StagedBatch {
     };
 }
 
+/** What slices with different parts of the same hosts have come to. Only the first has what is said of the hosts themselves. */
+function stagedBy(slices: readonly StagedSlice[]): StagedBatch {
+    const [first] = slices;
+    const kept = new Set(first?.kept);
+    const ofKept = (ids: readonly number[]): number => new Set(ids.filter((id) => kept.has(id))).size;
+    const sum = slices.reduce<StagedBatch>((before, one) => addStaged(before, { ...one, aside: 0 }), NOTHING_STAGED);
+    const own = first?.hosts ?? sum.hosts;
+    const enlarged = ofKept(slices.flatMap(({ grown }) => grown));
+    return {
+        ...sum,
+        hosts: addCounts(own, importCounts({ changed: enlarged, unchanged: -enlarged })),
+        aside: own.changed + own.gone + ofKept(slices.flatMap(({ touched }) => touched)),
+    };
+}
+
 async function stageSlice(
     pool: PoolLike,
     lease: Lease,
     { seq, size, generation, at, replace, hasFindings }: Batch,
     { from, until, pace }: { readonly from: number; readonly until: number; readonly pace: Pace },
-): Promise<StagedBatch> {
+): Promise<StagedSlice> {
     const named = [lease.importId, seq, lease.workspaceId, from, generation, until];
     const values = [...named, at];
-    const work = async (client: Executor): Promise<StagedBatch> => {
+    const work = async (client: Executor): Promise<StagedSlice> => {
         const [hosts] = (await client.query<StagedHosts>(STAGE_HOSTS, values)).rows;
         const more = [...values, hosts?.first ?? MAX_ID];
         const [services] = hosts?.differs ? (await client.query<StagedServices>(STAGE_SERVICES, more)).rows : [];
@@ -84,15 +116,13 @@ async function stageSlice(
             await client.query('delete from scanwire.import_batches where import_id = $1 and seq = $2', [lease.importId, seq]);
         }
 
-        const kept = new Set(hosts?.kept);
-        const ofKept = (ids: readonly number[]): number => new Set(ids.filter((id) => kept.has(id))).size;
-        const enlarged = ofKept([...(services?.grown ?? []), ...grown]);
-        const counts = importCounts(hosts);
         return {
-            hosts: addCounts(counts, importCounts({ changed: enlarged, unchanged: -enlarged })),
+            hosts: importCounts(hosts),
             services: importCounts(services ?? { unchanged: hosts?.services ?? 0 }),
             ...findings,
-            aside: counts.changed + counts.gone + ofKept([...(services?.touched ?? []), ...touched]),
+            kept: hosts?.kept ?? [],
+            grown: [...(services?.grown ?? []), ...grown],
+            touched: [...(services?.touched ?? []), ...touched],
             named: noted?.named ?? 0,
         };
     };

@@ -1,7 +1,7 @@
 import type { Findings } from '../../../lib/inventory/findings.ts';
 import { addCounts, type ImportCounts, importCounts } from '../../../lib/inventory/import-counts.ts';
 import type { Executor } from '../../../lib/transaction.ts';
-import { INPUT } from './import-batches.ts';
+import { INPUT, serviceOf } from './import-batches.ts';
 import { COUNTED, noteTouched } from './verdicts.ts';
 
 /** A column that an import gives: how it is read from `source`, a JSON object, and as which value of JSON it is compared. */
@@ -92,7 +92,7 @@ function staging(name: keyof Findings): string {
             json_to_recordset(findings -> '${name}') as (at integer, place integer, port integer, proto text, key text, fields jsonb)
         ) with ordinality as element (at, place, port, proto, key, fields, index)
         join input on input.index = element.at
-        left join scanwire.services on services.host_id = input.host_id and services.port = element.port and services.proto = element.proto
+        left join lateral ${serviceOf('input', 'element')} services on true
         where import_id = $1 and seq = $2
     ), judged as materialized (
         select given.*, known.id, known.generation,

@@ -1,7 +1,8 @@
 import { type PoolLike, transaction } from '../database.ts';
+import { type Crowd, deleted, some, upToCrowd, workspaceOf } from './crowded-hosts.ts';
 import { LEASE, type Lease } from './import-lease.ts';
 import { everySlice, slice } from './import-slices.ts';
-import { FORGET_NAMED } from './remove-unnamed.ts';
+import { FORGET_NAMED, NAMED } from './remove-unnamed.ts';
 import { UNSEE } from './sightings.ts';
 import { APPLY_FINDINGS, DISCARD_FINDINGS } from './stage-findings.ts';
 import { assignments } from './stage-hosts.ts';
@@ -31,14 +32,59 @@ export async function isShown(pool: PoolLike, lease: Lease): Promise<boolean> {
     });
 }
 
-const NEXT_STAGED = `delete from scanwire.staged_hosts
-    where workspace_id = $1 and host_id in (
-        select host_id from scanwire.staged_hosts where workspace_id = $1 and host_id > $2 order by host_id limit $3
-    )
-    returning *`;
+/** The next hosts with something laid aside, which is theirs no more. */
+function nextStaged(crowds: readonly Crowd[]): string {
+    const next = 'select host_id as id from scanwire.staged_hosts where workspace_id = $1 and host_id > $2 order by host_id limit $3';
+    return `${upToCrowd(next, crowds)}, slice as (
+    delete from scanwire.staged_hosts where workspace_id = $1 and host_id in (select id from fitting) returning *
+)`;
+}
+
+const SERVICE_COLUMNS = 'updated_at = staged.updated_at, state = staged.state, name = staged.name, info = staged.info';
+
+function stagedServices(condition: string): Crowd['rows'] {
+    return (host) => `from scanwire.staged_services where host_id = ${host} and ${condition}`;
+}
+
+const CHANGED_SERVICES = stagedServices('not removed');
+const REMOVED_SERVICES = stagedServices('removed');
+
+/** Of a crowded host, changes and removals of services are moved into place before its own. Of one that goes nothing below it is told as deleted. */
+const STAGED_CROWDS: readonly Crowd[] = [
+    {
+        rows: CHANGED_SERVICES,
+        thin: [
+            `with staged as (
+                delete from scanwire.staged_services where host_id = $1 and service_id = any (${some('service_id', CHANGED_SERVICES)}) returning *
+            )
+            update scanwire.services set ${SERVICE_COLUMNS} from staged where services.id = staged.service_id`,
+        ],
+    },
+    {
+        rows: REMOVED_SERVICES,
+        thin: [
+            `with staged as (
+                delete from scanwire.staged_services where host_id = $1 and service_id = any (${some('service_id', REMOVED_SERVICES)}) returning *
+            ), counted as materialized (
+                select count(*)::integer as services,
+                    coalesce(sum((select count(*) from scanwire.notes where service_id = staged.service_id)), 0)::integer as notes,
+                    coalesce(sum((select count(*) from scanwire.vulns where service_id = staged.service_id)), 0)::integer as vulns
+                from staged
+            ), told as (
+                update scanwire.staged_hosts set services_removed = services_removed - services, notes_removed = notes_removed - notes,
+                    vulns_removed = vulns_removed - vulns
+                from counted where workspace_id = ${workspaceOf('$1')} and host_id = $1 and not removed and services > 0
+            )
+            delete from scanwire.services using staged where services.id = staged.service_id`,
+            `delete from scanwire.tombstones where host_id = $1 and exists (
+                select from scanwire.staged_hosts where workspace_id = ${workspaceOf('$1')} and host_id = $1 and removed
+            )`,
+        ],
+    },
+];
 
 /** What is removed below a host that stays, triggers take from its counts. */
-const APPLY = `with slice as (${NEXT_STAGED}), changed as (
+const APPLY = `with ${nextStaged(STAGED_CROWDS)}, changed as (
     update scanwire.hosts
     set updated_at = slice.updated_at, service_count = hosts.service_count + slice.services_added,
         note_count = hosts.note_count + slice.notes_added, vuln_count = hosts.vuln_count + slice.vulns_added, ${assignments('slice.fields')}
@@ -49,16 +95,16 @@ const APPLY = `with slice as (${NEXT_STAGED}), changed as (
 ), services_slice as (
     delete from scanwire.staged_services where host_id in (select host_id from slice) returning *
 ), services_changed as (
-    update scanwire.services set updated_at = staged.updated_at, state = staged.state, name = staged.name, info = staged.info
+    update scanwire.services set ${SERVICE_COLUMNS}
     from services_slice staged where services.id = staged.service_id and not staged.removed
 ), services_removed as (
     delete from scanwire.services using services_slice staged where services.id = staged.service_id and staged.removed
 ), ${APPLY_FINDINGS}
-select max(host_id) as last, count(*)::integer as count from slice`;
+select max(host_id) as last, count(*)::integer as count, (select id from crowd) as crowd from slice`;
 
 /** Moves what lies over rows that are shown into them, and ends the import. Whoever reads meanwhile sees no difference. */
 export async function applyStaged(pool: PoolLike, lease: Lease, onHosts: (count: number) => void = () => {}): Promise<void> {
-    await everySlice(pool, lease, APPLY, { onHosts });
+    await everySlice(pool, lease, APPLY, { onHosts, crowds: STAGED_CROWDS });
     await slice(pool, lease, (client) =>
         client.query('update scanwire.workspaces set staged_shown = false, import_id = null, import_until = null where id = $1', [
             lease.workspaceId,
@@ -66,24 +112,34 @@ export async function applyStaged(pool: PoolLike, lease: Lease, onHosts: (count:
     );
 }
 
-const DISCARD_STAGED = `with slice as (${NEXT_STAGED}), services_slice as (
+const SHOWN = (host: string): string => `(select greatest(generation, 0) from scanwire.workspaces where id = ${workspaceOf(host)})`;
+
+const DISCARDED_CROWDS: readonly Crowd[] = [
+    deleted('staged_services', 'ctid', (host) => `host_id = ${host}`),
+    deleted('services', 'id', (host) => `host_id = ${host} and generation > ${SHOWN(host)}`),
+];
+
+const DISCARD_STAGED = `with ${nextStaged(DISCARDED_CROWDS)}, services_slice as (
     delete from scanwire.staged_services where host_id in (select host_id from slice)
 ), services_created as (
     delete from scanwire.services where host_id in (select host_id from slice)
         and generation > (select greatest(generation, 0) from scanwire.workspaces where id = $1)
 ), ${DISCARD_FINDINGS}
-select max(host_id) as last, count(*)::integer as count from slice`;
+select max(host_id) as last, count(*)::integer as count, (select id from crowd) as crowd from slice`;
 
 /** What is of generation 0 comes from others, also in a workspace that was made for the import and not shown. */
-const DISCARD_HOSTS = `with slice as (
-    delete from scanwire.hosts where id in (
-        select hosts.id from scanwire.hosts join scanwire.workspaces on workspaces.id = hosts.workspace_id
+const NEW_CROWDS: readonly Crowd[] = ['services', 'notes', 'vulns'].map((table) => deleted(table, 'id', (host) => `host_id = ${host}`));
+
+const DISCARD_HOSTS = `with ${upToCrowd(
+    `select hosts.id from scanwire.hosts join scanwire.workspaces on workspaces.id = hosts.workspace_id
         where workspace_id = $1 and hosts.id > greatest($2, hosts_until)
             and hosts.generation > greatest(workspaces.generation, 0)
-        order by hosts.id limit $3
-    ) returning id
+        order by hosts.id limit $3`,
+    NEW_CROWDS,
+)}, slice as (
+    delete from scanwire.hosts where id in (select id from fitting) returning id
 )
-select max(id) as last, count(*)::integer as count from slice`;
+select max(id) as last, count(*)::integer as count, (select id from crowd) as crowd from slice`;
 
 /** The workspace that was made for the import and not shown goes with it, unless others have stored hosts there. */
 const REMOVE_EMPTY = `delete from scanwire.workspaces
@@ -97,10 +153,10 @@ const END_DISCARDED = `update scanwire.workspaces
  * @param onHosts Told how many of the hosts are done that have something laid aside, then of those that are new, then of all others.
  */
 export async function discardStaged(pool: PoolLike, lease: Lease, onHosts: (count: number) => void = () => {}): Promise<void> {
-    await everySlice(pool, lease, DISCARD_STAGED, { onHosts });
-    await everySlice(pool, lease, DISCARD_HOSTS, { onHosts });
+    await everySlice(pool, lease, DISCARD_STAGED, { onHosts, crowds: DISCARDED_CROWDS });
+    await everySlice(pool, lease, DISCARD_HOSTS, { onHosts, crowds: NEW_CROWDS });
     await everySlice(pool, lease, UNSEE, { onHosts });
-    await everySlice(pool, lease, FORGET_NAMED);
+    await everySlice(pool, lease, FORGET_NAMED, { crowds: NAMED });
     await slice(pool, lease, async (client) => {
         await client.query(REMOVE_EMPTY, [lease.workspaceId]);
         await client.query(END_DISCARDED, [lease.workspaceId]);

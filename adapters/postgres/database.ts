@@ -17,6 +17,7 @@ import {
 import { leaving, untilLeft } from './left-statements.ts';
 import { isClient, isHostPool } from './own-pool.ts';
 import { driven, forgot } from './prepared.ts';
+import { unlessSilent, type Watched, watching } from './silence.ts';
 
 /** A client checked out of a pool, for several statements in one session. A `pg.PoolClient` fits. */
 export interface ClientLike extends Executor {
@@ -117,7 +118,10 @@ export const IMPATIENT: Patience = { statement: 4_500 };
  */
 export const IMPATIENT_ON_SERVER: Patience = { statement: 5_500, onServer: 4_250 };
 
-/** What somebody waits for that changes rows: it may take its time, and is done even if nobody waits any more, but no database that is silent is asked. */
+/**
+ * What somebody waits for that changes rows: it may take its time, and is done even if nobody waits any more, but no database that is silent is asked, and
+ * one that falls silent meanwhile is not waited for.
+ */
 export const IMPATIENT_OF_SILENCE: Patience = { probe: IMPATIENT.statement as number };
 
 /**
@@ -130,7 +134,7 @@ export const IMPATIENT_OF_SILENCE: Patience = { probe: IMPATIENT.statement as nu
 export async function transaction<T>(pool: PoolLike, run: (client: Executor) => Promise<T>, patience: Patience = {}): Promise<T> {
     const { probe: _, ...unhurried } = patience;
     // The embedded database runs one statement at a time, and what somebody else's takes says nothing.
-    const shown = pool.embedded === true ? unhurried : patience;
+    const shown = pool.embedded === true ? unhurried : watching(pool, patience);
     return await withClient(pool, patience, (client, drop) => inTransaction(client, drop, run, shown));
 }
 
@@ -157,7 +161,7 @@ async function inTransaction<T>(
     client: Executor,
     drop: () => void,
     run: (statements: Executor) => Promise<T>,
-    patience: Patience,
+    patience: Watched<Patience>,
     said = storeError,
 ): Promise<T> {
     const { onServer, statement, probe } = patience;
@@ -181,7 +185,7 @@ async function inTransaction<T>(
     try {
         // A statement that waited for a lock must see what the one before committed, whatever the application's database starts with.
         const begin = 'begin isolation level read committed';
-        const first = probe === undefined ? statements() : guarded(client, { ...patience, statement: probe }, noting);
+        const first = probe === undefined ? statements() : guarded(client, { ...patience, statement: probe, beside: undefined }, noting);
         await first.query(onServer === undefined ? begin : `${begin}; set local statement_timeout = ${onServer}`);
         result = await run(statements());
         ended = await statements().query('commit');
@@ -223,9 +227,9 @@ export function patiently(pool: PoolLike, patience: Patience = {}, { prepare = t
         }
 
         if (pool.embedded !== true && probe !== undefined) {
-            await guarded(client, { ...patience, statement: probe }).query('select');
+            await guarded(client, { ...patience, statement: probe, beside: undefined }).query('select');
         }
-        return await run(guarded(statements, patience));
+        return await run(guarded(statements, pool.embedded === true ? patience : watching(pool, patience)));
     }
 
     async function run<Row>(client: ClientLike, drop: () => void, text: string, values?: unknown[]) {
@@ -275,7 +279,7 @@ export function together(pool: PoolLike, { statement = 25_000, ...patience }: Pa
 /** A connection, or a transaction of the application's, whose statements are waited for so long, with every error passed through `said`. */
 export function guarded(
     executor: Executor,
-    { statement = 25_000, signal }: Patience = {},
+    { statement = 25_000, signal, beside }: Watched<Patience> = {},
     said: (error: unknown) => unknown = storeError,
 ): Executor {
     const late = (): Error => silent(`has not answered within ${statement} ms`);
@@ -284,8 +288,10 @@ export function guarded(
     };
     return {
         // Query builders return what runs its statement again each time that it is waited for.
-        query: <Row>(text: string, values?: unknown[]) =>
-            within(Promise.resolve(executor.query<Row>(text, values)), { timeout: statement, late, signal }).catch(rethrow),
+        query: <Row>(text: string, values?: unknown[]) => {
+            const answer = within(Promise.resolve(executor.query<Row>(text, values)), { timeout: statement, late, signal });
+            return (beside === undefined ? answer : unlessSilent(beside, answer)).catch(rethrow);
+        },
     };
 }
 

@@ -261,6 +261,51 @@ t.test('nobody waits for 10 seconds at the other end of a request, whatever pool
     await refusesInTime(t, asked);
 });
 
+t.test('nor when it falls silent in the midst of a change, which may have been done', async (t) => {
+    const changes: Readonly<Record<string, readonly [sent: string, (pool: pg.Pool) => Promise<unknown>]>> = {
+        'new records': ['insert into scanwire.records', (pool) => postgresRecords({ pool }).add([RECORD])],
+        'new records that are committed': ['commit\0', (pool) => postgresRecords({ pool }).add([RECORD])],
+        'the end of an exporter': ['scanwire.remove_exporter', (pool) => postgresWebhooks({ pool }).exporters.remove(UNKNOWN)],
+    };
+    const done = Object.entries(changes).map(async ([name, [sent, change]]) => {
+        const { pool, proxy } = await silenceable(t);
+        let silentSince: number | undefined;
+        proxy.silenceAt((bytes) => {
+            if (!bytes.includes(sent)) {
+                return false;
+            }
+            silentSince = performance.now();
+            proxy.silenceAll();
+            return true;
+        });
+        await t.rejects(
+            change(pool),
+            { code: 'UNAVAILABLE', message: /has fallen silent, and what was asked of it may have been done/ },
+            name,
+        );
+        t.ok(performance.now() - (silentSince ?? 0) < 10_000, name);
+    });
+    await Promise.all(done);
+});
+
+t.test(
+    'a change that takes long is waited for while the database answers others, however many of its connections it may give',
+    async (t) => {
+        const { pool, proxy } = await silenceable(t, 1);
+        const change = patiently(pool, { probe: 4_500 }).query('select pg_sleep(7), 1 as done');
+        let most = 0;
+        const counting = setInterval(() => {
+            most = Math.max(most, proxy.connections());
+        }, 1);
+        t.match(await change, { rows: [{ done: 1 }] });
+        clearInterval(counting);
+        t.equal(most, 2, 'asked over one more connection');
+        await until(async () => proxy.connections() === 1);
+    },
+);
+
+const UNKNOWN = '00000000-0000-4000-8000-000000000000';
+
 const RECORD = { data: 'aGk=', host: 'example.com', ip: '192.0.2.1', port: 443, path: '/' } as HttpsRecord;
 
 /** The first batch of a listing, for which an answer waits. */

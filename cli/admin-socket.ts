@@ -3,7 +3,7 @@ import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { ScanwireError } from '../lib/errors.ts';
 import type { ProcessIdentity } from '../lib/process-identity.ts';
-import { type DataFolder, readIfPresent, replaceFile } from './data-folder.ts';
+import { type DataFolder, dataFolderExists, readIfPresent, replaceFile } from './data-folder.ts';
 
 /*
  * Both ends of the socket by which the commands of a data folder ask its server: commands look for the server and connect, the
@@ -30,8 +30,17 @@ export async function runningServer(folder: DataFolder): Promise<RunningServer |
     return connection === null ? null : readClaim(folder);
 }
 
-/** A connection to the server that runs on the folder, as {@link runningServer} finds it. */
+/**
+ * A connection to the server that runs on the folder, as {@link runningServer} finds it. Nothing in the folder is believed before it is known to be its
+ * owner's alone, by whichever command: another's would name a server of its own.
+ *
+ * @throws ScanwireError `MISCONFIGURED` as {@link dataFolderExists}.
+ */
 export async function connectToServer(folder: DataFolder): Promise<Socket | null> {
+    if (!(await dataFolderExists(folder))) {
+        return null;
+    }
+
     const giveUpAt = performance.now() + START_PATIENCE;
     for (;;) {
         const server = await readClaim(folder);

@@ -98,10 +98,9 @@ async function taken<Name extends DownloadName, T>(data: string, name: Name, inp
 /** A connection to the server that runs on the data folder, null where none does. */
 async function serverFor(data: string, name: OperationName): Promise<Socket | null> {
     const folder = dataFolder(data);
-    const exists = await dataFolderExists(folder);
-    const server = exists ? await connectToServer(folder) : null;
-    const fresh = process.env.DATABASE_URL === undefined && !exists;
-    if (server === null && fresh && endpoints[name].creates !== true) {
+    const server = await connectToServer(folder);
+    const makesNone = endpoints[name].creates !== true && process.env.DATABASE_URL === undefined;
+    if (server === null && makesNone && !(await dataFolderExists(folder))) {
         throw new ScanwireError('NOT_FOUND', `There is no data folder at ${folder.path}: name it with --data, or run scanwire serve`, {
             field: 'data',
         });

@@ -5,7 +5,7 @@ import type { Command } from 'commander';
 import { ScanwireError } from '../../lib/errors.ts';
 import { connectToServer } from '../admin-socket.ts';
 import { performing } from '../command.ts';
-import { type DataFolder, dataFolder, dataFolderExists } from '../data-folder.ts';
+import { type DataFolder, dataFolder } from '../data-folder.ts';
 import { readAll } from '../read-all.ts';
 
 export function define(self: Command): void {
@@ -34,7 +34,7 @@ export async function relay(folder: DataFolder, input: NodeJS.ReadableStream, wr
 }
 
 async function connected(folder: DataFolder): Promise<Socket> {
-    const server = (await dataFolderExists(folder)) ? await connectToServer(folder) : null;
+    const server = await connectToServer(folder);
     if (server === null) {
         throw new ScanwireError('UNAVAILABLE', `No server runs on ${folder.path}: start scanwire serve, or name the folder with --data`, {
             field: 'data',

@@ -16,10 +16,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { scanwireEach } from '../support/scanwire.ts';
-import { said } from '../support/served.ts';
+import { fixture, said } from '../support/served.ts';
 
 const isRoot = process.getuid?.() === 0;
 const STRANGER = 65_534;
+const ID = '00000000-0000-4000-8000-000000000000';
 
 /** A folder that anybody may write to, as the temporary one of the system. */
 function shared(t: Test): string {
@@ -29,28 +30,62 @@ function shared(t: Test): string {
     return folder;
 }
 
-/** Every way into a data folder. */
-const COMMANDS = [
+/** Every way into a data folder, one of each command at least. */
+const COMMANDS: readonly (readonly string[])[] = [
     ['keys', 'create', 'ci'],
+    ['keys', 'list'],
     ['exporters', 'create', '--url', 'https://example.com/', '--secret-env', 'HOOK_SECRET'],
     ['serve', '--port', '0'],
     ['worker', '--collector', 'default'],
+    ['import', fixture('scans/hosts.jsonl')],
+    ['export', '--workspace', 'default'],
+    ['workspaces', 'list'],
+    ['hosts', 'list'],
+    ['events', 'show', ID],
+    ['deliveries', 'list'],
+    ['attempts', 'list'],
+    ['license', 'show'],
+    ['backup', 'never-written'],
+    ['keyring', 'rotate'],
+    ['doctor'],
+    ['console'],
+    ['audit', 'list'],
+    ['migrate'],
+    ['mcp'],
 ];
+/** They read nothing of a data folder; `restore` makes one, where nothing may be. */
+const WITHOUT = ['records', 'listen', 'restore'];
 const env = { HOOK_SECRET: 'hidden', DATABASE_URL: '' };
+/** What the command waits for on stdin before it looks at the folder. */
+const INPUT: Readonly<Record<string, string>> = { mcp: '{"jsonrpc":"2.0","id":1,"method":"tools/list"}\n' };
 
 async function refuses(t: Test, data: string, message: RegExp): Promise<void> {
     const ran = await scanwireEach(
         COMMANDS.map((args) => {
             const worker = args[0] === 'worker' ? { DATABASE_URL: 'postgres://127.0.0.1:9/none', REDIS_URL: 'redis://127.0.0.1:9' } : {};
-            return { args: [...args, '--data', data, '--json'], env: { ...env, ...worker } };
+            return { args: [...args, '--data', data, '--json'], env: { ...env, ...worker }, input: INPUT[args[0] ?? ''] ?? '' };
         }),
     );
     for (const [index, args] of COMMANDS.entries()) {
         const one = ran[index];
-        t.equal(one?.code, 1, args.join(' '));
-        t.match(JSON.parse(one?.stderr ?? ''), { error: { code: 'MISCONFIGURED', field: 'data', message } });
+        t.match(one, { code: 1, stdout: '' }, args.join(' '));
+        t.match(errorOf(one?.stderr ?? ''), { error: { code: 'MISCONFIGURED', field: 'data', message } }, args.join(' '));
     }
 }
+
+function errorOf(stderr: string): unknown {
+    return stderr.startsWith('{') ? JSON.parse(stderr) : stderr;
+}
+
+t.test('tries every command that has to do with a data folder', async (t) => {
+    const { stdout } = await said(['--help']);
+    const names = Array.from((stdout.split('\nCommands:\n')[1] ?? '').matchAll(/^ {2}(\w+)/gm), ([, name = '']) => name);
+    t.strictSame(
+        [...new Set(names)].sort(),
+        [...new Set([...COMMANDS.map(([name = '']) => name), ...WITHOUT])].sort(),
+        'a new command is among those that are tried',
+    );
+});
 
 t.test('tells no secret to a folder that somebody else has planted, nor to a server behind it', { skip: !isRoot }, async (t) => {
     const data = join(shared(t), 'scanwire-data');

@@ -4,7 +4,7 @@ import { createServer, type Server } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import t, { type Test } from 'tap';
-import { claimSocket, runningServer, withdrawSocket } from '../../cli/admin-socket.ts';
+import { claimSocket, connectToServer, runningServer, withdrawSocket } from '../../cli/admin-socket.ts';
 import { type DataFolder, dataFolder } from '../../cli/data-folder.ts';
 import { ownIdentity, type ProcessIdentity } from '../../lib/process-identity.ts';
 
@@ -18,8 +18,16 @@ function shortFolder(t: Test): DataFolder {
     return dataFolder(path);
 }
 
-async function listening(socket: string): Promise<Server> {
+/** A folder as `prepareDataFolder` leaves it. */
+function closedFolder(t: Test, files: Readonly<Record<string, string>> = {}): DataFolder {
+    const path = t.testdir(files);
+    chmodSync(path, 0o700);
+    return dataFolder(path);
+}
+
+async function listening(t: Test, socket: string): Promise<Server> {
     const server = createServer((connection) => connection.destroy()).listen(socket);
+    t.teardown(() => server.close());
     await once(server, 'listening');
     return server;
 }
@@ -29,7 +37,7 @@ t.test('finds the server that listens, and none once it has gone', async (t) => 
     t.equal(await runningServer(folder), null);
     const socket = await claimSocket(folder, DEAD);
     t.equal(socket, folder.socket);
-    const server = await listening(socket);
+    const server = await listening(t, socket);
     t.same(await runningServer(folder), { ...DEAD, socket });
     await t.rejects(claimSocket(folder, { ...DEAD, pid: DEAD.pid + 1 }), { code: 'CONFLICT', field: 'data' });
     server.close();
@@ -39,33 +47,44 @@ t.test('finds the server that listens, and none once it has gone', async (t) => 
 });
 
 t.test('takes what a killed server left for none, and its place', async (t) => {
-    const folder = dataFolder(t.testdir());
+    const folder = closedFolder(t);
     writeFileSync(folder.server, JSON.stringify({ ...DEAD, socket: folder.socket }));
     writeFileSync(folder.socket, '');
     t.equal(await runningServer(folder), null);
     const socket = await claimSocket(folder, ownIdentity());
-    const server = await listening(socket);
+    const server = await listening(t, socket);
     t.ok(await runningServer(folder));
     server.close();
 });
 
+t.test('believes no folder that others can reach, whoever asks for its server', async (t) => {
+    const folder = shortFolder(t);
+    const socket = await claimSocket(folder, DEAD);
+    await listening(t, socket);
+    chmodSync(folder.path, 0o755);
+    const refusal = { code: 'MISCONFIGURED', field: 'data', message: /has mode 0755/ };
+    await t.rejects(connectToServer(folder), refusal);
+    await t.rejects(runningServer(folder), refusal);
+    await t.rejects(claimSocket(folder, ownIdentity()), refusal);
+});
+
 t.test('waits for a server that is starting', async (t) => {
-    const folder = dataFolder(t.testdir());
+    const folder = closedFolder(t);
     const socket = await claimSocket(folder, { pid: process.ppid, started: '' });
     const found = runningServer(folder);
-    const server = await listening(socket);
+    const server = await listening(t, socket);
     t.same(await found, { pid: process.ppid, started: '', socket });
     server.close();
 });
 
 t.test('waits for no other process that has the pid of a killed server', async (t) => {
-    const folder = dataFolder(t.testdir());
+    const folder = closedFolder(t);
     writeFileSync(folder.server, JSON.stringify({ pid: process.ppid, started: 'another boot/1', socket: folder.socket }));
     t.equal(await runningServer(folder), null);
 });
 
 t.test('leaves the note of a later server alone', async (t) => {
-    const folder = dataFolder(t.testdir());
+    const folder = closedFolder(t);
     const socket = await claimSocket(folder, DEAD);
     await claimSocket(folder, { ...DEAD, pid: DEAD.pid + 1 });
     await withdrawSocket(folder, socket, DEAD.pid);
@@ -73,18 +92,18 @@ t.test('leaves the note of a later server alone', async (t) => {
 });
 
 t.test('survives a damaged note', async (t) => {
-    const folder = dataFolder(t.testdir({ 'server.json': '{"pid":' }));
+    const folder = closedFolder(t, { 'server.json': '{"pid":' });
     t.equal(await runningServer(folder), null);
 });
 
 t.test('puts the socket of a long path into a folder of its own, for the owner only', async (t) => {
     const folder = dataFolder(join(t.testdir(), 'x'.repeat(120)));
-    mkdirSync(folder.path);
+    mkdirSync(folder.path, { mode: 0o700 });
     const socket = await claimSocket(folder, DEAD);
     t.teardown(() => rmSync(dirname(socket), { recursive: true, force: true }));
     t.ok(Buffer.byteLength(socket) <= 100);
     t.equal(statSync(dirname(socket)).mode & 0o777, 0o700);
-    const server = await listening(socket);
+    const server = await listening(t, socket);
     t.same(await runningServer(folder), { ...DEAD, socket });
     server.close();
     await once(server, 'close');

@@ -137,4 +137,10 @@ export const redact: readonly string[] = [
     'payload.clientCertificate',
     'payload.oauth',
     'payload.proxy',
+    // Of an exporter that is not saved: no path leads one level deeper by itself.
+    'payload.draft.secret',
+    'payload.draft.headers',
+    'payload.draft.formatSecret',
+    // A licence; and whoever takes one half of a pair of keys for the other has sent the private one.
+    'payload.text',
 ];

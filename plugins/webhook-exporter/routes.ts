@@ -114,7 +114,7 @@ function keyOf({ payload, headers }: Request): string | undefined {
 }
 
 /** What is sent. What its fields may be is the rule of `publish`. */
-const eventSchema: Joi.ObjectSchema<EventToPublish> = Joi.object({
+export const eventSchema: Joi.ObjectSchema<EventToPublish> = Joi.object({
     kind: Joi.string().required(),
     body: Joi.object().unknown().required(),
     rules: Joi.any(),

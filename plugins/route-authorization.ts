@@ -6,6 +6,7 @@ import { workspacesOf } from '../lib/keys/limits.ts';
 import type { ApiKeyScope } from '../lib/keys/scopes.ts';
 import type { LicenseSource } from '../lib/license/license-source.ts';
 import { orUnavailable, type StoreFailure } from './errors.ts';
+import { inTime } from './in-time.ts';
 
 /**
  * Adds routes that name an authentication strategy. hapi's own message for an unknown one does not say which option it came from.
@@ -127,7 +128,7 @@ export const needsAllWorkspaces: Lifecycle.Method = (request, h) => {
 /** Refuses like a wrong key does while the licence is not valid; for `onPostAuth` of a route. */
 export function licensed(license: LicenseSource, failure: StoreFailure): Lifecycle.Method {
     return async (request, h) => {
-        if (!(await orUnavailable(request, failure, () => license.valid()))) {
+        if (!(await orUnavailable(request, failure, () => inTime(request, () => license.valid())))) {
             throw Boom.forbidden(DENIAL);
         }
 

@@ -15,6 +15,7 @@ import { type Problem, ScanwireError } from '../../lib/errors.ts';
 import type { Export } from '../../lib/inventory/export.ts';
 import { schemaRefusal, VALIDATION } from '../../lib/schema-validation.ts';
 import { STATUS } from '../errors.ts';
+import { begunInTime, noteArrival } from '../in-time.ts';
 import { logFailure, logWarning } from '../log-and-events.ts';
 import { isPacked, UNPACKED_ONLY, unsniffed } from '../route-parts.ts';
 import { streamCut, untilClosed, withFirst } from '../streamed-answers.ts';
@@ -23,6 +24,7 @@ import { errorSchema, schemas } from './operation-schemas.ts';
 import { type Endpoint, endpoints, type OperationName, PROGRESS_TYPE } from './operations.ts';
 import { callerIn, isAuthorized, operationsOf, type Settings } from './options.ts';
 import { sendsOwnFiles } from './own-files.ts';
+import { readingInTime } from './reading.ts';
 
 type Handler = (input: object) => Promise<unknown>;
 
@@ -47,7 +49,7 @@ function adminRoute(name: OperationName, settings: Settings): ServerRoute {
             cors: false,
             cache: { otherwise: 'no-store' },
             ext: {
-                ...(endpoint.streamed !== true && { onPreAuth: { method: asItIs } }),
+                ...(endpoint.streamed !== true && { onPreAuth: arriving(endpoint) }),
                 onPostAuth: { method: authorized(settings) },
                 onPreResponse: unsniffed,
             },
@@ -91,6 +93,11 @@ function validationOf(name: OperationName, { method, streamed }: Endpoint): Rout
 const asItIs: Lifecycle.Method = (request, h) =>
     isPacked(request) ? refused(h, 415, { code: 'INVALID_INPUT', message: UNPACKED_ONLY }).takeover() : h.continue;
 
+/** What has a body has arrived once that was read, however long its client takes to send it. */
+function arriving({ method }: Endpoint): { readonly method: Lifecycle.Method }[] {
+    return [...(method === 'GET' ? [{ method: noteArrival }] : []), { method: asItIs }];
+}
+
 function authorized(settings: Pick<Settings, 'authorize'>): Lifecycle.Method {
     return async (request, h) =>
         (await isAuthorized(request, settings))
@@ -118,7 +125,7 @@ function handlerOf(name: OperationName, settings: Settings): Lifecycle.Method {
     const { streamed, downloads } = endpoints[name];
     return async (request, h) => {
         try {
-            const perform = performerOf(settings.system, await callerIn(request, settings));
+            const perform = readingInTime(request, performerOf(settings.system, await callerIn(request, settings)));
             const handler: Handler = (input) => perform(name, input as never);
             const input = inputOf(request, streamed);
             if (downloads) {
@@ -139,7 +146,7 @@ function handlerOf(name: OperationName, settings: Settings): Lifecycle.Method {
 /** To be saved, never shown: what scans bring may be written by an attacker, and the pages of the server have its cookies. */
 async function download(handler: Handler, input: object, request: Request, h: ResponseToolkit): Promise<ResponseObject> {
     const { type, text } = (await handler({ ...input, signal: untilClosed(request) })) as Export;
-    const { all } = await withFirst(text, { cut: streamCut(request, 'admin-console') });
+    const { all } = await begunInTime(request, () => withFirst(text, { cut: streamCut(request, 'admin-console') }));
     return h
         .response(Readable.from(all, { objectMode: false }))
         .type(type)

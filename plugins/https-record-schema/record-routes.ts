@@ -7,6 +7,7 @@ import type { RecordQuery, RecordStore, StoredRecord } from '../../lib/records/i
 import { listRecords } from '../../lib/records/store.ts';
 import { timestamp } from '../../lib/timestamp.ts';
 import { orUnavailable } from '../errors.ts';
+import { begunInTime, inTime, noteArrival } from '../in-time.ts';
 import { pathId, queryOf } from '../route-parts.ts';
 import { streamCut, withFirst } from '../streamed-answers.ts';
 import { acceptsLines, RECORDS_FAILED } from './batch-request.ts';
@@ -16,7 +17,8 @@ import type { Access, Settings } from './options.ts';
 const DEFAULT_LIMIT = 100;
 
 /** Shows what is stored: one record, a page of them, or all to whoever accepts JSON lines. */
-export function recordRoutes({ path }: Settings, store: RecordStore, access: Access): ServerRoute[] {
+export function recordRoutes({ path }: Settings, store: RecordStore, whoever: Access): ServerRoute[] {
+    const access: Access = { ...whoever, ext: { ...whoever.ext, onPreAuth: { method: noteArrival } } };
     return [
         {
             method: 'GET',
@@ -35,7 +37,7 @@ export function recordRoutes({ path }: Settings, store: RecordStore, access: Acc
 
 async function show(request: Request, store: RecordStore): Promise<StoredRecord> {
     const id = pathId(String(request.params.id));
-    const stored = id === null ? null : await orUnavailable(request, RECORDS_FAILED, () => store.get(id));
+    const stored = id === null ? null : await orUnavailable(request, RECORDS_FAILED, () => inTime(request, () => store.get(id)));
     if (stored === null) {
         throw Boom.notFound();
     }
@@ -50,7 +52,7 @@ async function index(request: Request, h: ResponseToolkit, store: RecordStore): 
         const pieces = lines ? linesText(listRecords(store, recordQuery(query))) : pageText(request, store, query);
         return withFirst(pieces, { cut: streamCut(request, 'https-record-schema') });
     };
-    const { all } = await orUnavailable(request, RECORDS_FAILED, texts);
+    const { all } = await orUnavailable(request, RECORDS_FAILED, () => begunInTime(request, texts));
     return h.response(Readable.from(all, { objectMode: false })).type(lines ? LINES_TYPE : 'application/json; charset=utf-8');
 }
 

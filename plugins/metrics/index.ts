@@ -5,8 +5,10 @@ import { checked, objectWith, ROUTE_PATH } from '../../lib/schema-validation.ts'
 import { VERSION } from '../../lib/version.ts';
 import { DELIVERY_EVENTS, type WebhookEvent } from '../../lib/webhooks/observing/emitted-events.ts';
 import { type MetricsRegistry, type WebhookMetrics, webhookMetrics } from '../../lib/webhooks/observing/metrics.ts';
+import { toBoom } from '../errors.ts';
+import { inTime, noteArrival } from '../in-time.ts';
 import { authSchema, claimInstance, type InstanceOptions, instanceSchema } from '../instance.ts';
-import { EVENT, logTags, type ScanwireEvent } from '../log-and-events.ts';
+import { EVENT, logFailure, logTags, type ScanwireEvent } from '../log-and-events.ts';
 import { needsAllWorkspaces, needsScope, withStrategy } from '../route-authorization.ts';
 import { unsniffed } from '../route-parts.ts';
 
@@ -96,6 +98,7 @@ export function metricsRoute(metrics: WebhookMetrics, path: string, auth: false 
             cache: { otherwise: 'no-store' },
             state: { parse: false, failAction: 'ignore' },
             ext: {
+                onPreAuth: { method: noteArrival },
                 onCredentials: [
                     { method: needsScope('deliveries:read', 'The API key needs the scope deliveries:read') },
                     { method: needsAllWorkspaces },
@@ -103,9 +106,17 @@ export function metricsRoute(metrics: WebhookMetrics, path: string, auth: false 
                 onPreResponse: unsniffed,
             },
         },
-        async handler(_, h) {
-            const shown = await text();
-            return h.response(shown.text).type(shown.type);
+        async handler(request, h) {
+            try {
+                // A registry of the application may have metrics that ask somebody else.
+                const shown = await inTime(request, text);
+                return h.response(shown.text).type(shown.type);
+            } catch (error) {
+                if (error instanceof ScanwireError) {
+                    logFailure(request, 'metrics', error);
+                }
+                throw toBoom(error);
+            }
         },
     };
 }

@@ -6,6 +6,7 @@ import { UNSCOPED } from '../../lib/keys/scopes.ts';
 import { checked } from '../../lib/schema-validation.ts';
 import { VERSION } from '../../lib/version.ts';
 import { mapErrors, orUnavailable, type StoreFailure } from '../errors.ts';
+import { inTime } from '../in-time.ts';
 import { claimInstance, exposeInstance, type Instances } from '../instance.ts';
 import { announcing, logTags } from '../log-and-events.ts';
 import { API_KEY_SCHEME, withName } from '../route-authorization.ts';
@@ -84,7 +85,8 @@ function tokenScheme(
                 return h.unauthenticated(Boom.unauthorized(null, scheme));
             }
 
-            const verified = typeof key === 'string' ? await orUnavailable(request, failure, () => keys.verify(key)) : null;
+            const verified =
+                typeof key === 'string' ? await orUnavailable(request, failure, () => inTime(request, () => keys.verify(key))) : null;
             if (verified === null) {
                 const { socket } = request.raw.req;
                 if (!(await refusals.turn(() => !socket.destroyed))) {

@@ -5,6 +5,7 @@ import { checked } from '../../lib/schema-validation.ts';
 import { assertVerifyOptions, hasSignature, type Verified, type VerifyOptions, verify } from '../../lib/verify/verify.ts';
 import { VERSION } from '../../lib/version.ts';
 import { orUnavailable } from '../errors.ts';
+import { inTime } from '../in-time.ts';
 import { claimInstance } from '../instance.ts';
 import { logTags } from '../log-and-events.ts';
 import { withName } from '../route-authorization.ts';
@@ -61,7 +62,7 @@ function webhookScheme(
 
         async payload(request, h) {
             const raw = (request.auth.artifacts as unknown as WebhookArtifacts).raw();
-            const secrets = await orUnavailable(request, { ...UNREACHABLE, instance }, () => secretsOf(request));
+            const secrets = await orUnavailable(request, { ...UNREACHABLE, instance }, () => inTime(request, () => secretsOf(request)));
             try {
                 Object.assign(request.auth.credentials, verifiedBy(raw, request, { ...options, secrets }));
             } catch (error) {

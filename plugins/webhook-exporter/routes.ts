@@ -13,6 +13,7 @@ import type { EventToPublish } from '../../lib/webhooks/events/publisher.ts';
 import type { Webhooks } from '../../lib/webhooks/webhooks.ts';
 import { within } from '../../lib/within.ts';
 import { type StoreFailure, toBoom } from '../errors.ts';
+import { inTime, noteArrival } from '../in-time.ts';
 import { logFailure } from '../log-and-events.ts';
 import { licensed, needsAllWorkspaces, needsScope } from '../route-authorization.ts';
 import { isPacked, UNPACKED_ONLY, unsniffed } from '../route-parts.ts';
@@ -30,7 +31,7 @@ export function exporterRoutes(
     { prefix, ...access }: CheckedRoutes,
     maxBodyBytes: number,
 ): ServerRoute[] {
-    const reading = optionsOf('deliveries:read', access);
+    const reading = optionsOf('deliveries:read', access, [{ method: noteArrival }]);
     return [
         {
             method: 'POST',
@@ -47,25 +48,30 @@ export function exporterRoutes(
             method: 'GET',
             path: `${prefix}/deliveries`,
             options: { ...reading, description: 'Deliveries, newest first' },
-            handler: (request) => answered(request, () => page(deliveries, request)),
+            handler: (request) => answered(request, () => inTime(request, () => page(deliveries, request))),
         },
         {
             method: 'GET',
             path: `${prefix}/deliveries/{id}`,
             options: { ...reading, description: 'A delivery with its attempts' },
-            handler: (request) => answered(request, async () => shown(await deliveries.show(String(request.params.id)))),
+            handler: (request) =>
+                answered(request, async () => shown(await inTime(request, () => deliveries.show(String(request.params.id))))),
         },
     ];
 }
 
 /** A key is asked for its scope; deliveries belong to no workspace, so one that is limited to some has no business here. */
-function optionsOf(scope: ApiKeyScope, { auth, license }: Omit<CheckedRoutes, 'prefix'>): RouteOptions {
+function optionsOf(
+    scope: ApiKeyScope,
+    { auth, license }: Omit<CheckedRoutes, 'prefix'>,
+    arriving: readonly { readonly method: Lifecycle.Method }[] = [],
+): RouteOptions {
     return {
         auth: { strategies: [auth], mode: 'required' },
         cache: { otherwise: 'no-store' },
         state: { parse: false, failAction: 'ignore' },
         ext: {
-            onPreAuth: { method: asItIs },
+            onPreAuth: [...arriving, { method: asItIs }],
             onCredentials: [{ method: needsScope(scope, `The API key needs the scope ${scope}`) }, { method: needsAllWorkspaces }],
             ...(license && { onPostAuth: { method: licensed(license, UNREADABLE) } }),
             onPreResponse: unsniffed,

@@ -9,25 +9,15 @@ import type { InventoryStore } from '../../lib/inventory/store.ts';
 import { alwaysLicensed } from '../../lib/license/license-source.ts';
 import { plugin as mcp } from '../../plugins/mcp/index.ts';
 import type { WholeInventory } from '../../plugins/metasploit-data/index.ts';
+import { holdTime, pass, timed, wait } from '../support/passing-time.ts';
 import { served as dataService, filled } from './metasploit-data/data-service.ts';
 import { type Served, served } from './rest-api-v2/served.ts';
-
-/** By the timer that tests let pass. */
-const wait = (milliseconds: number): Promise<void> => new Promise((resolve) => void setTimeout(resolve, milliseconds));
 
 const AN_HOUR = 3_600_000;
 const UNREADABLE = 'The data cannot be read now; try again later';
 
 async function* oneHost(): AsyncGenerator<HostInput> {
     yield { address: '192.0.2.1' };
-}
-
-/** What `performance.now` says: what timers were told has passed. */
-let passed = 0;
-
-function pass(milliseconds: number): void {
-    passed += milliseconds;
-    mock.timers.tick(milliseconds);
 }
 
 const COLLECTIONS = ['workspaces', 'hosts', 'workspaceServices', 'workspaceVulns', 'workspaceNotes', 'workspaceSessions'] as const;
@@ -86,25 +76,6 @@ async function asked(running: Served, path: string, headers: Record<string, stri
     return await timed(running.get(path, { method, headers: { ...running.headers, ...headers } }));
 }
 
-/** The status of an answer and how many milliseconds it took, as far as anybody can tell: all of them pass at once. */
-async function timed<Answer extends { readonly status: number }>(answered: Promise<Answer>) {
-    let answer: Answer | undefined;
-    const answering = answered.then((given) => {
-        answer = given;
-    });
-    let took = 0;
-    for (; answer === undefined && took < 60_000; took += 100) {
-        // Whatever is asked without waiting has been asked after some turns of the event loop.
-        for (let turns = 0; turns < 10; turns += 1) {
-            await turn();
-        }
-        pass(100);
-    }
-    // What has not come by then never does.
-    await (answer && answering);
-    return { status: answer?.status, answer, took };
-}
-
 /** Rows of which one comes each second, and only the last is wanted. */
 const slowly = {
     get: async () => null,
@@ -119,10 +90,7 @@ const slowly = {
 
 /* Files that are run by one process share what stands outermost. */
 t.test('answers in time', async (t) => {
-    t.beforeEach(() => {
-        mock.timers.enable({ apis: ['setTimeout'] });
-        mock.method(performance, 'now', () => passed);
-    });
+    t.beforeEach(holdTime);
     t.afterEach(() => mock.reset());
 
     t.test('what a slow store is asked for in a row is a 503 in less than 10 s, and an answer where it comes in time', async (t) => {

@@ -3,6 +3,7 @@ import { aheadOf, systemClock } from '../../clock.ts';
 import type { Resolve } from '../../egress/resolver.ts';
 import { ScanwireError } from '../../errors.ts';
 import { assertOpens, ifOpens } from '../../keys/key-ring.ts';
+import { within } from '../../within.ts';
 import type { Session } from '../dispatching/worker-session.ts';
 import { isUsable } from '../events/subscription.ts';
 import { unsealAuthentication } from '../exporters/authentication.ts';
@@ -28,6 +29,13 @@ export type Doctor = (exporterId?: string) => Promise<Diagnosis>;
 export const MAX_LOOKUPS = 50;
 /** Longest time that is waited for a name server, in milliseconds. */
 export const NAME_TIMEOUT = 5_000;
+
+/** Longest time that the store is waited for, in milliseconds: one that is silent is a finding. */
+const STORE_TIMEOUT = 5_000;
+
+function lateStore(): ScanwireError {
+    return new ScanwireError('UNAVAILABLE', `It has not answered within ${STORE_TIMEOUT} ms`);
+}
 
 /** Milliseconds by which the clock of this process and that of the store may differ before people are told. */
 export const MAX_CLOCK_DIFFERENCE = 1_000;
@@ -71,7 +79,7 @@ async function storeFindings({
 }: WebhooksContext['deliveries']): Promise<{ readonly now: Date | null; readonly findings: readonly Finding[] }> {
     const asked = systemClock();
     try {
-        const answer = await now();
+        const answer = await within(now(), { timeout: STORE_TIMEOUT, late: lateStore });
         const clock = clockFinding(aheadOf(answer, asked, systemClock()));
         return { now: answer, findings: [found('store', 'ok', 'store_answers', [name]), clock] };
     } catch (error) {

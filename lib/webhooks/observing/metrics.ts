@@ -2,6 +2,7 @@ import Joi from 'joi';
 import type * as Prometheus from 'prom-client';
 import { optionalPackage, ScanwireError } from '../../errors.ts';
 import { checked, objectWith } from '../../schema-validation.ts';
+import { within } from '../../within.ts';
 import { ACTIVE_STATES } from '../deliveries/delivery-states.ts';
 import { BREAKERS, type Breaker, type Overview } from '../exporters/exporter-health.ts';
 import type { Webhooks } from '../webhooks.ts';
@@ -231,11 +232,19 @@ function earliestEnds(certificates: readonly SeenCertificate[]): ReadonlyMap<str
     return ends;
 }
 
+/** Milliseconds that the store is waited for: a scrape, of ten seconds by default, gets the rest without it. */
+const STORE_PATIENCE = 5_000;
+
+function lateStore(): ScanwireError {
+    return new ScanwireError('UNAVAILABLE', `The store has not said within ${STORE_PATIENCE} ms what it counts`);
+}
+
 /** What is counted in the store at each scrape, once for all gauges of it. Without an answer of the store they are absent, and the scrape goes on. */
 function addGauges(client: Client, registry: Prometheus.Registry, { source, onError = () => {} }: MetricsOptions): void {
     const counted = shared(async () => {
         try {
-            return (await source()?.overview()) ?? null;
+            const asked = source()?.overview();
+            return asked === undefined ? null : await within(asked, { timeout: STORE_PATIENCE, late: lateStore });
         } catch (error) {
             onError(error as Error);
             return null;

@@ -4,11 +4,13 @@ import type { Lifecycle, Request, ResponseObject, ResponseToolkit, Server } from
 import { systemClock } from '../../../lib/clock.ts';
 import { ScanwireError } from '../../../lib/errors.ts';
 import { STATUS } from '../../errors.ts';
+import { noteArrival } from '../../in-time.ts';
 import { logFailure, logTags } from '../../log-and-events.ts';
 import { addAssets, contentPolicy } from '../../web-page.ts';
 import { performerOf } from '../handlers.ts';
 import type { OperationName } from '../operations.ts';
 import { callerIn, isAuthorized, operationsOf, type ScreenSettings, type Settings } from '../options.ts';
+import { readingInTime } from '../reading.ts';
 import { auditScreen } from './audit.ts';
 import { screenAssets } from './browser-files.ts';
 import { deliveriesScreen } from './deliveries.ts';
@@ -45,7 +47,7 @@ export function addScreens(server: Server, settings: Settings & { readonly scree
         });
     }
     for (const part of shown.screens.flatMap(({ live = [] }) => live)) {
-        server.route({ method: 'GET', path: prefix + part.path, options: shown.options('GET'), handler: shown.stream(part) });
+        server.route({ method: 'GET', path: prefix + part.path, options: shown.options('GET', true), handler: shown.stream(part) });
     }
     server.ext([
         { type: 'onPreStart', method: () => shown.live.begin() },
@@ -94,8 +96,12 @@ class Screens {
         };
     }
 
-    /** Of a route: who may use it, and what it takes. */
-    options(method: 'GET' | 'POST'): object {
+    /**
+     * Of a route: who may use it, and what it takes.
+     *
+     * @param goesOn A page is to be there in time; what a form does may take longer, and a stream looks again and again.
+     */
+    options(method: 'GET' | 'POST', goesOn = method === 'POST'): object {
         const { auth } = this.#settings;
         const refuse: Lifecycle.Method = (request, h) => this.#refusal(request, h, 400, ({ unreadable }) => unreadable);
         return {
@@ -104,7 +110,11 @@ class Screens {
             cors: false,
             cache: { otherwise: 'no-store' },
             state: { parse: true, failAction: 'ignore' },
-            ext: { onPostAuth: { method: this.#authorized }, onPreResponse: { method: this.#guarded } },
+            ext: {
+                ...(!goesOn && { onPreAuth: { method: noteArrival } }),
+                onPostAuth: { method: this.#authorized },
+                onPreResponse: { method: this.#guarded },
+            },
             ...(method === 'POST' && {
                 payload: { parse: false, output: 'data', allow: [FORM_TYPE], maxBytes: MAX_FORM, failAction: refuse },
             }),
@@ -197,7 +207,7 @@ class Screens {
             scripted: request.headers['hx-request'] === 'true',
             owner: caller.owner ?? null,
             offers: (operation) => this.#operations.includes(operation),
-            perform: performerOf(this.#settings.system, { ...caller, byHand: true }),
+            perform: readingInTime(request, performerOf(this.#settings.system, { ...caller, byHand: true })),
         };
     }
 

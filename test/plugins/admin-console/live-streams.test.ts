@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { get, type IncomingMessage } from 'node:http';
 import type { Readable } from 'node:stream';
+import { mock } from 'node:test';
 import t from 'tap';
 import { until } from '../../../adapters/contract/assertions.ts';
 import { LiveStreams, type StreamOptions, type Topic } from '../../../plugins/admin-console/screens/live-streams.ts';
@@ -231,6 +232,26 @@ t.test('keeps a hundred streams of people whose rights can be asked for', async 
     });
     await until(() => all.every(({ ended }) => ended));
     t.match(logged.filter(Boolean), Array(100).fill(trouble));
+});
+
+t.test('goes on to look an hour after it was opened: what is due in time is the page', async (t) => {
+    const server = await host({ host: '127.0.0.1' });
+    await register(server, { system: systemOf(server), screens: {} });
+    await server.start();
+    t.teardown(() => server.stop({ timeout: 100 }));
+    const { exporters } = server.plugins['webhook-exporter'];
+    const { exporter } = await exporters.create({ url: await receiver(t) });
+    const asked = get(`${server.info.uri}/admin/deliveries/live`, { headers: admin });
+    const [response] = (await once(asked, 'response')) as [IncomingMessage];
+    const all = heard(response);
+    await until(() => all.text.includes('0 deliveries'));
+
+    const now = performance.now.bind(performance);
+    const later = mock.method(performance, 'now', () => now() + 3_600_000);
+    t.teardown(() => later.mock.restore());
+    await exporters.start(exporter.id, { wait: false });
+    await until(() => all.ended || all.text.includes('1 delivery'));
+    t.equal(all.ended, false);
 });
 
 t.test('streams the list of deliveries to who is signed in, until the session or the server ends', async (t) => {

@@ -6,8 +6,8 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import Joi from 'joi';
 import { errorCode } from '../errors.ts';
-import { within } from '../within.ts';
-import { type ConnectionCode, ConnectionFailure, connectionCode } from './connection-code.ts';
+import { afterWait, within } from '../within.ts';
+import { type ConnectionCode, ConnectionFailure, connectionCode, lateBy } from './connection-code.ts';
 
 /** The part of `dns.lookup` that is used. */
 export type Lookup = (
@@ -129,11 +129,11 @@ export function nameResolver(options: ResolverOptions): Resolve {
         const begin = (): void => {
             begunAt = monotonic();
         };
-        const timer = setTimeout(() => controller.abort(late(hostname, begunAt)), timeout);
+        const callOff = afterWait(timeout, (by) => controller.abort(lateBy(by, late(hostname, begunAt))));
         const answer = lookUp(hostname, controller.signal, begin)
             .then((found) => keep(hostname, found))
             .finally(() => {
-                clearTimeout(timer);
+                callOff();
                 slow.note(hostname, isSlow(begunAt));
                 pending.delete(hostname);
             });
@@ -172,7 +172,11 @@ export function nameResolver(options: ResolverOptions): Resolve {
 
         kept.delete(hostname);
         const started = pending.get(hostname) ?? start(hostname);
-        const { addresses } = await within(started.answer, { timeout, late: () => late(hostname, started.begunAt()), signal });
+        const { addresses } = await within(started.answer, {
+            timeout,
+            late: (by) => lateBy(by, late(hostname, started.begunAt())),
+            signal,
+        });
         return addresses;
     };
 }

@@ -66,8 +66,8 @@ t.test('requests that wait behind others do not fill the memory', { timeout: 90_
             ended += 1;
         });
     }
-    // Of 2,900 behind others no more than 1,024 are kept, but for those that were refused meanwhile, 200 in a second.
-    // Sooner than those that were answered are idle for too long.
+    // Of 2,900 behind others no more than 1,024 are kept, whatever the pace of refusals: the connections that have the most of them are ended
+    // while they come, sooner than those that were answered are idle for too long.
     await until(() => ended >= 40, 10_000);
     t.equal(await get('/rest_api/v2/workspaces'), 200);
 });

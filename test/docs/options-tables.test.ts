@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import t from 'tap';
 import { limitsSchema } from '../../lib/protect/connection-limits.ts';
 import { newExporterSchema } from '../../lib/webhooks/exporters/exporter.ts';
@@ -8,6 +9,7 @@ import { optionsSchema as metasploitData } from '../../plugins/metasploit-data/i
 import { optionsSchema as metrics } from '../../plugins/metrics/index.ts';
 import { optionsSchema as restApiV2 } from '../../plugins/rest-api-v2/options.ts';
 import { optionsSchema as tokenAuth } from '../../plugins/token-auth/options.ts';
+import { IN_TURN, MAX_WAITING, PER_SECOND } from '../../plugins/token-auth/refusal-pacing.ts';
 import { optionsSchema as webhookAuth } from '../../plugins/webhook-auth/options.ts';
 import { optionsSchema as webhookExporter } from '../../plugins/webhook-exporter/options.ts';
 import { documentedOptions, schemaOptions } from '../support/options-table.ts';
@@ -35,6 +37,17 @@ for (const [page, schema] of Object.entries(pages)) {
 t.test('docs/exposing.md has the limits of connections', async (t) => {
     const documented = await documentedOptions('docs/exposing.md', 'Connections');
     t.strictSame(documented.toSorted(), schemaOptions(limitsSchema).toSorted());
+});
+
+t.test('docs/exposing.md has the pace of refusals', (t) => {
+    const page = readFileSync('docs/exposing.md', 'utf8').replaceAll('\n', ' ');
+    const [, inTurn, perSecond] = /(\d+) in each turn of the event loop and at most ([\d,]+) a second/.exec(page) ?? [];
+    const [, waiting] = /where ([\d,]+) wait the connection is ended/.exec(page) ?? [];
+    t.strictSame(
+        [inTurn, perSecond, waiting],
+        [IN_TURN, PER_SECOND, MAX_WAITING].map((number) => number.toLocaleString('en')),
+    );
+    t.end();
 });
 
 t.test('docs/webhook-exporter.md has the settings of an exporter', async (t) => {

@@ -1,6 +1,7 @@
-import { chmod, link, lstat, mkdir, readdir, readFile, rm } from 'node:fs/promises';
+import { link, lstat, mkdir, readdir, readFile, rm } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import { errorCode, ScanwireError } from '../lib/errors.ts';
+import { type FolderOption, linkedFolder, makeOwnedFolder, namesInOwned, refusedFolder } from '../lib/owned-folder.ts';
 
 /** Where a deployment is when nothing else is said. */
 export const DEFAULT_DATA = './scanwire-data';
@@ -42,8 +43,7 @@ export function dataFolder(folder: string): DataFolder {
 /** What gets no name of its own until it is whole, and may be left by a process that died. */
 const UNFINISHED = /^(?:key-ring|server)\.json\../;
 
-/** Rights of group and others. */
-const OTHERS = 0o077;
+const OPTION: FolderOption = { field: 'data', by: ' with --data' };
 
 /**
  * Makes the folder unless it exists. One that is there must be empty or one of ours, and nobody else's.
@@ -54,15 +54,9 @@ const OTHERS = 0o077;
 export async function prepareDataFolder(folder: DataFolder): Promise<void> {
     const { path } = folder;
     try {
-        await mkdir(path, { recursive: true, mode: 0o700 });
-        const mode = await assertOwned(path);
-        if ((mode & OTHERS) !== 0 && (await readdir(path)).length === 0) {
-            await chmod(path, 0o700);
-        }
-
-        const names = await namesIn(path);
+        const names = await makeOwnedFolder(path, OPTION);
         if (names.length > 0 && !(await isOurs(folder, names))) {
-            throw refused(`${path} holds something else: name an empty or a new folder with --data`);
+            throw refusedFolder(`${path} holds something else: name an empty or a new folder with --data`, OPTION);
         }
     } catch (cause) {
         throw cause instanceof ScanwireError ? cause : unusable(path, cause);
@@ -74,7 +68,7 @@ export async function assertUnused(folder: DataFolder): Promise<void> {
     const { path } = folder;
     const found = await lstat(path).catch(unlessMissing(path));
     if (found?.isSymbolicLink() === true) {
-        throw linked(path);
+        throw linkedFolder(path, OPTION);
     }
 
     const names = await readdir(path).catch(unlessMissing(path));
@@ -103,7 +97,7 @@ function unlessMissing(path: string) {
  */
 export async function dataFolderExists({ path }: DataFolder): Promise<boolean> {
     try {
-        await namesIn(path);
+        await namesInOwned(path, OPTION);
         return true;
     } catch (cause) {
         const { code } = cause as NodeJS.ErrnoException;
@@ -115,56 +109,11 @@ export async function dataFolderExists({ path }: DataFolder): Promise<boolean> {
     }
 }
 
-/** What the folder holds, once that is known to be its owner's alone. */
-async function namesIn(path: string): Promise<readonly string[]> {
-    await assertOwned(path);
-    const names = await readdir(path);
-    await assertOwned(path, names);
-    return names;
-}
-
-/** Its mode. @param names What it holds: as long as that is nothing, others may look. */
-async function assertOwned(path: string, names: readonly string[] = []): Promise<number> {
-    const found = await lstat(path);
-    if (found.isSymbolicLink()) {
-        throw linked(path);
-    }
-
-    const user = process.getuid?.();
-    if (user !== undefined && found.uid !== user) {
-        const mode = modeText(found.mode);
-        throw refused(
-            `${path} belongs to user ${found.uid} and not to ${user}, who runs this (mode ${mode}): name another folder with --data`,
-        );
-    }
-
-    if (user !== undefined && (found.mode & OTHERS) !== 0 && names.length > 0) {
-        const mode = modeText(found.mode);
-        throw refused(
-            `${path} of user ${user} has mode ${mode}, so that others can reach what is in it. If nobody did, say: chmod 700 ${quoted(path)}`,
-        );
-    }
-
-    return found.mode;
-}
-
-function modeText(mode: number): string {
-    return (mode & 0o7777).toString(8).padStart(4, '0');
-}
-
-function linked(path: string): ScanwireError {
-    return refused(`${path} is a link: name the folder that it leads to with --data`);
-}
-
-function refused(message: string): ScanwireError {
-    return new ScanwireError('MISCONFIGURED', message, { field: 'data' });
-}
-
 /** What is said of a folder that cannot be used, by the error of the system. */
 export function unusable(path: string, cause: unknown): ScanwireError {
     const { code = 'unknown error' } = cause as NodeJS.ErrnoException;
     return code === 'EEXIST' || code === 'ENOTDIR'
-        ? refused(`${path} is a file: name a folder with --data`)
+        ? refusedFolder(`${path} is a file: name a folder with --data`, OPTION)
         : new ScanwireError('MISCONFIGURED', `Cannot use ${path} as data folder: ${code}`, { field: 'data', cause });
 }
 
@@ -190,11 +139,6 @@ async function hasForm(file: string, test: (fields: Readonly<Record<string, unkn
     } catch {
         return false;
     }
-}
-
-/** For a shell, as one word. */
-export function quoted(text: string): string {
-    return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }
 
 /** The text of the file, null when there is none. */

@@ -4,6 +4,7 @@ import { join, resolve } from 'node:path';
 import Joi from 'joi';
 import { type Ticker, timer } from '../../lib/clock.ts';
 import { codeNote, ScanwireError } from '../../lib/errors.ts';
+import { makeOwnedFolder } from '../../lib/owned-folder.ts';
 import { checked } from '../../lib/schema-validation.ts';
 import type { Executor } from '../../lib/transaction.ts';
 import { ENDED_PROCESS } from '../../lib/webhooks/dispatching/worker-session.ts';
@@ -16,7 +17,10 @@ import { findTemplate, unpackTemplate } from './template.ts';
 
 /** Where the embedded database is. */
 export interface EmbeddedDatabaseOptions {
-    /** Where the database lives; made when missing, for the owner's eyes only. It holds `database/` and `database.lock`. */
+    /**
+     * Where the database lives; made when missing, for the owner's eyes only. One that is there belongs to the user who runs this, is no link and, unless it
+     * is empty, open to nobody else. It holds `database/` and `database.lock`.
+     */
     readonly folder: string;
     /** Drives the clearing up, the look at the clock, and that at whether a copy is read; the machine's timer by default. */
     readonly ticker?: Ticker;
@@ -79,13 +83,14 @@ export async function endFormerHolders(database: Executor): Promise<void> {
  * Opens the database in this folder, making it when there is none: a PostgreSQL that runs inside this process, in a thread of its
  * own. What it has acknowledged survives the death of the process, not a power cut.
  *
- * @throws ScanwireError `MISCONFIGURED` when another process has it open, the folder cannot be made or written, or it holds nothing that can be opened.
+ * @throws ScanwireError `MISCONFIGURED` when another process has it open, the folder cannot be made or written, belongs to somebody else, lets others in
+ *     or is a link, or it holds nothing that can be opened.
  */
 export async function openEmbeddedDatabase(options: EmbeddedDatabaseOptions): Promise<EmbeddedFolder> {
     const { folder, ticker = timer } = checked(schema, options, { subject: 'openEmbeddedDatabase options', code: 'MISCONFIGURED' });
     const root = resolve(folder);
     const unlock = await inFolder(root, async () => {
-        await mkdir(root, { recursive: true, mode: 0o700 });
+        await makeOwnedFolder(root, { field: 'folder', by: '' });
         return await lockFolder(root);
     });
 

@@ -1,8 +1,9 @@
 import { resolve } from 'node:path';
+import { quoted } from '../../lib/owned-folder.ts';
 import { jsonText, printableLines } from '../../lib/printable.ts';
 import { VERSION } from '../../lib/version.ts';
 import type { SignInLink } from '../console-sign-in.ts';
-import { type DataFolder, DEFAULT_DATA, quoted } from '../data-folder.ts';
+import { type DataFolder, DEFAULT_DATA } from '../data-folder.ts';
 import type { DemoShown } from '../demo.ts';
 import type { TlsPair } from '../tls-certificate.ts';
 import { aligned } from './table.ts';

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { existsSync, mkdirSync, readdirSync, statSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, readdirSync, statSync, writeFileSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { brotliCompressSync, constants } from 'node:zlib';
@@ -303,6 +303,7 @@ t.test('a folder', async (t) => {
 
     t.test('that holds no database is refused, and can be opened when it is mended', async (t) => {
         const broken = t.testdir({ database: { PG_VERSION: '7\n' } });
+        chmodSync(broken, 0o700);
         await t.rejects(openEmbeddedDatabase({ folder: broken }), { code: 'MISCONFIGURED', message: /Cannot open the embedded database/ });
         t.notOk(existsSync(join(broken, 'database.lock')));
     });

@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import t, { type Test } from 'tap';
@@ -266,6 +266,7 @@ async function filled(t: Test) {
 async function openCopy(t: Test, copy: readonly Uint8Array[]) {
     const folder = join(t.testdirName, 'copy');
     await unpackTar(copy, join(folder, 'database'));
+    chmodSync(folder, 0o700);
     const database = await openEmbeddedDatabase({ folder });
     t.teardown(() => database.end());
     return database;

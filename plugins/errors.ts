@@ -3,6 +3,7 @@ import * as Boom from '@hapi/boom';
 import type { Lifecycle, Request, Server } from '@hapi/hapi';
 import Joi from 'joi';
 import { ScanwireError, type ScanwireErrorCode } from '../lib/errors.ts';
+import { printable } from '../lib/printable.ts';
 import { logFailure } from './log-and-events.ts';
 
 /** The status of each code. */
@@ -87,7 +88,8 @@ export function orBadRequest<T>(read: () => T): T {
     try {
         return read();
     } catch (error) {
-        throw error instanceof ScanwireError ? Boom.badRequest(error.message) : error;
+        // It may name what the client made up, as a parameter that there is none of.
+        throw error instanceof ScanwireError ? Boom.badRequest(printable(error.message)) : error;
     }
 }
 

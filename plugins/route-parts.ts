@@ -1,6 +1,7 @@
-/** What routes of several plugins have in common: the ids of their paths, their query, how bodies come, and a header of every answer. */
-import type { Lifecycle, Request, RouteOptionsPayload } from '@hapi/hapi';
+/** What routes of several plugins have in common: the ids of their paths, their query, how bodies come, answers that repeat them, and a header of every answer. */
+import type { Lifecycle, Request, ResponseObject, ResponseValue, RouteOptionsPayload } from '@hapi/hapi';
 import type Joi from 'joi';
+import { printableJson } from '../lib/printable.ts';
 import { checked } from '../lib/schema-validation.ts';
 import { orBadRequest } from './errors.ts';
 
@@ -47,3 +48,25 @@ export const unsniffed: { readonly method: Lifecycle.Method } = {
         return h.continue;
     },
 };
+
+/** What hapi's option `routes.json.escape` keeps out of JSON; of what it writes itself it keeps out two line ends besides, which are escaped here anyway. */
+const MARKUP = /[<>&]/g;
+
+/**
+ * An answer in JSON that says what somebody has sent: control and direction characters are escaped, since a terminal or a page that shows it would act on them.
+ * To whoever looks at it in this process, `response.source` or the result of `inject`, it is the object, and it has the form that the server gives to JSON.
+ */
+export function printableAnswer(request: Request, source: object | null): ResponseObject {
+    async function marshal(response: ResponseObject): Promise<ResponseValue> {
+        const { source } = response;
+        if (typeof source !== 'object' || source === null) {
+            return source as ResponseValue;
+        }
+
+        const { replacer, space, suffix = '', escape } = request.route.settings.json ?? {};
+        const text = printableJson(JSON.stringify(source, replacer as never, space ?? undefined)) + (suffix ?? '');
+        return escape ? text.replace(MARKUP, (sign) => `\\u00${sign.charCodeAt(0).toString(16)}`) : text;
+    }
+
+    return request.generateResponse(source, { variety: 'plain', marshal });
+}

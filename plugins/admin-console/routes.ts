@@ -13,11 +13,12 @@ import type {
 import Joi from 'joi';
 import { type Problem, ScanwireError } from '../../lib/errors.ts';
 import type { Export } from '../../lib/inventory/export.ts';
+import { jsonText } from '../../lib/printable.ts';
 import { schemaRefusal, VALIDATION } from '../../lib/schema-validation.ts';
 import { STATUS } from '../errors.ts';
 import { begunInTime, noteArrival } from '../in-time.ts';
 import { logFailure, logWarning } from '../log-and-events.ts';
-import { isPacked, UNPACKED_ONLY, unsniffed } from '../route-parts.ts';
+import { isPacked, printableAnswer, UNPACKED_ONLY, unsniffed } from '../route-parts.ts';
 import { streamCut, untilClosed, withFirst } from '../streamed-answers.ts';
 import { performerOf } from './handlers.ts';
 import { errorSchema, schemas } from './operation-schemas.ts';
@@ -91,7 +92,7 @@ function validationOf(name: OperationName, { method, streamed }: Endpoint): Rout
 
 /** What is streamed may be packed, and is read within its own limits. */
 const asItIs: Lifecycle.Method = (request, h) =>
-    isPacked(request) ? refused(h, 415, { code: 'INVALID_INPUT', message: UNPACKED_ONLY }).takeover() : h.continue;
+    isPacked(request) ? refused(request, 415, { code: 'INVALID_INPUT', message: UNPACKED_ONLY }).takeover() : h.continue;
 
 /** What has a body has arrived once that was read, however long its client takes to send it. */
 function arriving({ method }: Endpoint): { readonly method: Lifecycle.Method }[] {
@@ -102,21 +103,21 @@ function authorized(settings: Pick<Settings, 'authorize'>): Lifecycle.Method {
     return async (request, h) =>
         (await isAuthorized(request, settings))
             ? h.continue
-            : refused(h, 403, { code: 'FORBIDDEN', message: 'Access needs the rights of an administrator' }).takeover();
+            : refused(request, 403, { code: 'FORBIDDEN', message: 'Access needs the rights of an administrator' }).takeover();
 }
 
 /** A body that is too long, of another type, or no JSON. */
-function unreadable(request: Request, h: ResponseToolkit, error?: Error): ResponseObject {
+function unreadable(request: Request, _h: ResponseToolkit, error?: Error): ResponseObject {
     const { statusCode } = (error as Boom.Boom).output;
     const allowed = request.route.settings.payload?.allow as string[];
     const message = statusCode === 415 ? `Content-Type must be ${allowed.join(' or ')}` : (error as Boom.Boom).message;
-    return refused(h, statusCode, { code: 'INVALID_INPUT', message }).takeover();
+    return refused(request, statusCode, { code: 'INVALID_INPUT', message }).takeover();
 }
 
 /** Input that breaks the schema. */
 function invalid({ streamed }: Endpoint): Lifecycle.FailAction {
-    return async (request, h, error) => {
-        const refusal = await failure(schemaRefusal(error as Joi.ValidationError), h, request, streamed);
+    return async (request, _h, error) => {
+        const refusal = await failure(schemaRefusal(error as Joi.ValidationError), request, streamed);
         return refusal.takeover();
     };
 }
@@ -136,9 +137,9 @@ function handlerOf(name: OperationName, settings: Settings): Lifecycle.Method {
                 return await followed(handler, input, request, h);
             }
 
-            return h.response((await handler(input)) as object).type('application/json');
+            return printableAnswer(request, (await handler(input)) as object).type('application/json');
         } catch (error) {
-            return await failure(error, h, request, streamed);
+            return await failure(error, request, streamed);
         }
     };
 }
@@ -159,7 +160,7 @@ async function download(handler: Handler, input: object, request: Request, h: Re
  */
 async function followed(handler: Handler, input: object, request: Request, h: ResponseToolkit): Promise<ResponseObject> {
     const lines = new PassThrough();
-    const write = (line: object): boolean => lines.write(`${JSON.stringify(line)}\n`);
+    const write = (line: object): boolean => lines.write(`${jsonText(line)}\n`);
     const begun = new Promise<null>((resolve) => {
         const onProgress = (progress: object): void => {
             write({ progress });
@@ -170,7 +171,7 @@ async function followed(handler: Handler, input: object, request: Request, h: Re
     const work = handler(input);
     const early = await Promise.race([begun, work.then((result) => ({ result }))]);
     if (early !== null) {
-        return h.response(early.result as object).type('application/json');
+        return printableAnswer(request, early.result as object).type('application/json');
     }
 
     void work
@@ -220,12 +221,12 @@ const REFUSALS: Readonly<Record<number, Joi.ObjectSchema>> = Object.fromEntries(
     [400, 403, ...Object.values(STATUS)].map((status) => [status, errorSchema]),
 );
 
-async function failure(error: unknown, h: ResponseToolkit, request: Request, streamed = false): Promise<ResponseObject> {
+async function failure(error: unknown, request: Request, streamed = false): Promise<ResponseObject> {
     if (streamed) {
         await drained(request.payload as Readable);
     }
 
-    return refused(h, error instanceof ScanwireError ? STATUS[error.code] : 500, refusalOf(error, request));
+    return refused(request, error instanceof ScanwireError ? STATUS[error.code] : 500, refusalOf(error, request));
 }
 
 /** What is said of an error. One that is no {@link ScanwireError} is logged instead. */
@@ -238,6 +239,6 @@ function refusalOf(error: unknown, request: Request): Refusal {
     return { code: 'INTERNAL', message: 'The server failed; its log says why' };
 }
 
-function refused(h: ResponseToolkit, status: number, error: Refusal): ResponseObject {
-    return h.response({ error }).code(status);
+function refused(request: Request, status: number, error: Refusal): ResponseObject {
+    return printableAnswer(request, { error }).code(status);
 }

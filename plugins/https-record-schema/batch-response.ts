@@ -1,6 +1,7 @@
 import { Readable } from 'node:stream';
 import { setTimeout } from 'node:timers/promises';
 import type { Request, ResponseObject, ResponseToolkit } from '@hapi/hapi';
+import { jsonText } from '../../lib/printable.ts';
 import type { ImportedLine, RecordLine, RecordLines, RecordProblem, RecordTotals } from '../../lib/records/index.ts';
 import { streamCut, untilClosed, withFirst } from '../streamed-answers.ts';
 import { type BatchQuery, batchFailure, restReceived } from './batch-request.ts';
@@ -100,7 +101,7 @@ function resultLine(result: Result): string {
 }
 
 function lineOf(value: object): string {
-    return `${JSON.stringify(value)}\n`;
+    return `${jsonText(value)}\n`;
 }
 
 /** Text on its way to a client that may still be sending its request, and may read nothing before it has sent everything. */

@@ -1,10 +1,10 @@
 import type { Request, ResponseObject, ResponseToolkit, ServerRoute } from '@hapi/hapi';
 import { inBatches } from '../../lib/records/import-records.ts';
 import { importRecords, type RecordStore, readRecords } from '../../lib/records/index.ts';
-import { queryOf } from '../route-parts.ts';
+import { printableAnswer, queryOf } from '../route-parts.ts';
 import { untilClosed } from '../streamed-answers.ts';
 import { acceptsLines, batchBytes, batchPayload, batchQuerySchema, orBatchFailure } from './batch-request.ts';
-import { type BatchReport, batchReport, streamResults } from './batch-response.ts';
+import { batchReport, streamResults } from './batch-response.ts';
 import type { Access, Settings } from './options.ts';
 
 /** Says what is wrong with each line of a batch: in one report, or streamed to whoever accepts JSON lines. */
@@ -21,7 +21,7 @@ export function checkRoute(settings: Settings, access: Access): ServerRoute {
     };
 }
 
-async function checkBatch(request: Request, h: ResponseToolkit, settings: Settings): Promise<BatchReport | ResponseObject> {
+async function checkBatch(request: Request, h: ResponseToolkit, settings: Settings): Promise<ResponseObject> {
     const { maxReported, maxLineBytes } = settings;
     const { results, ...mending } = queryOf(request, batchQuerySchema);
     const signal = untilClosed(request);
@@ -29,7 +29,7 @@ async function checkBatch(request: Request, h: ResponseToolkit, settings: Settin
     const maxDescribed = results === 'all' && acceptsLines(request) ? Infinity : maxReported;
     const lines = readRecords(source, { maxLineBytes, unpack: false, maxDescribed, received, signal, ...mending });
     if (!acceptsLines(request)) {
-        return await batchReport(lines);
+        return printableAnswer(request, await batchReport(lines));
     }
 
     return await streamResults(request, h, { lines, batches: inBatches(lines), stored: false, results });

@@ -57,10 +57,10 @@ export function define(self: Command): void {
         .option('--tls-key-env <variable>', 'the same, taken from an environment variable')
         .option('--enrich <workspace>', 'make hosts and services of imported HTTPS scan records in this workspace')
         .option('--hsts <s>', 'seconds for which browsers shall use nothing but https for this host', wholeNumber(0, 63_072_000), 0)
-        .option('--max-connections <n>', 'connections at once', wholeNumber(1, 1_000_000), 8192)
+        .option('--max-connections <n>', 'connections at once on each port', wholeNumber(1, 1_000_000), 8192)
         .option(
             '--max-per-address <n>',
-            'connections at once of one address, IPv6 by /64; not limited unless given',
+            'connections at once of one address on each port, IPv6 by /64; not limited unless given',
             wholeNumber(1, 1_000_000),
         )
         .option(

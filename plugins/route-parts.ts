@@ -63,9 +63,9 @@ export function printableAnswer(request: Request, source: object | null): Respon
             return source as ResponseValue;
         }
 
-        const { replacer, space, suffix = '', escape } = request.route.settings.json ?? {};
+        const { replacer, space, suffix = '', escape: escapes } = request.route.settings.json ?? {};
         const text = printableJson(JSON.stringify(source, replacer as never, space ?? undefined)) + (suffix ?? '');
-        return escape ? text.replace(MARKUP, (sign) => `\\u00${sign.charCodeAt(0).toString(16)}`) : text;
+        return escapes ? text.replace(MARKUP, (sign) => `\\u00${sign.charCodeAt(0).toString(16)}`) : text;
     }
 
     return request.generateResponse(source, { variety: 'plain', marshal });

@@ -1,13 +1,12 @@
 import dns from 'node:dns';
-import { open, readFile, stat } from 'node:fs/promises';
-import { isIP } from 'node:net';
+import { open } from 'node:fs/promises';
 import { devNull } from 'node:os';
-import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import Joi from 'joi';
 import { errorCode } from '../errors.ts';
 import { afterWait, within } from '../within.ts';
 import { type ConnectionCode, ConnectionFailure, connectionCode, lateBy } from './connection-code.ts';
+import { hostsReader } from './hosts-file.ts';
 
 /** The part of `dns.lookup` that is used. */
 export type Lookup = (
@@ -318,37 +317,4 @@ async function lackOfHandles(): Promise<unknown> {
     } catch (error) {
         return error;
     }
-}
-
-const HOSTS_FILE =
-    process.platform === 'win32' ? join(process.env.SystemRoot ?? 'C:\\Windows', 'System32/drivers/etc/hosts') : '/etc/hosts';
-
-/** Looks names up in a hosts file, which is read again when it has changed. A file that is not there names nothing. */
-function hostsReader(path = HOSTS_FILE): (hostname: string) => Promise<readonly string[]> {
-    let version = '';
-    let names: ReadonlyMap<string, readonly string[]> = new Map();
-
-    return async (hostname) => {
-        const found = await stat(path).then(
-            ({ mtimeMs, size, ino }) => `${mtimeMs} ${size} ${ino}`,
-            () => '',
-        );
-        if (found !== version) {
-            names = found === '' ? new Map() : namesIn(await readFile(path, 'utf8'));
-            version = found;
-        }
-        return names.get(hostname.toLowerCase().replace(/\.$/, '')) ?? [];
-    };
-}
-
-function namesIn(hostsFile: string): ReadonlyMap<string, readonly string[]> {
-    const names = new Map<string, readonly string[]>();
-    for (const line of hostsFile.split('\n')) {
-        const [address = '', ...aliases] = line.replace(/#.*/, '').trim().split(/\s+/);
-        for (const alias of isIP(address) === 0 ? [] : aliases) {
-            const name = alias.toLowerCase();
-            names.set(name, [...(names.get(name) ?? []), address]);
-        }
-    }
-    return names;
 }

@@ -236,10 +236,9 @@ export interface DeliveryStore {
     /**
      * Marks due deliveries `queued`, of each exporter at most as many as its window has room for. Those with a single attempt come first, whatever
      * the state of their exporter. The others are only those of exporters that run and are not paused, within the rate of each
-     * ({@link StoredSettings.rate}): first tries before retries (for which {@link placesKeptByDispatch} are kept free), and older before newer. With
-     * `rate` retries get an eighth of what may be handed out, whoever has first tries, and no more while these use up the rest. The exporters of a
-     * collector share the slots of the sessions that are alive, as {@link shareGroupsOf} says. Safe to call from several processes at once: no delivery
-     * is handed out twice.
+     * ({@link StoredSettings.rate}): first tries before retries (for which {@link placesKeptByDispatch} are kept free), and older before newer. Of
+     * the `rate` in the options retries get an eighth while first tries wait. The exporters of a collector share the slots of the sessions that are alive,
+     * as {@link shareGroupsOf} says. Safe to call from several processes at once: no delivery is handed out twice.
      */
     dispatch(options: DispatchOptions): Promise<DispatchResult>;
 

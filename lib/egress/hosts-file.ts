@@ -2,8 +2,22 @@ import { readFile, stat } from 'node:fs/promises';
 import { isIP } from 'node:net';
 import { join } from 'node:path';
 
-const HOSTS_FILE =
+/** Path of the hosts file of the system. */
+export const HOSTS_FILE: string =
     process.platform === 'win32' ? join(process.env.SystemRoot ?? 'C:\\Windows', 'System32/drivers/etc/hosts') : '/etc/hosts';
+
+/** What a hosts file gives each of its names, in lower case. */
+export function namesIn(hostsFile: string): ReadonlyMap<string, readonly string[]> {
+    const names = new Map<string, readonly string[]>();
+    for (const line of hostsFile.split('\n')) {
+        const [address = '', ...aliases] = line.replace(/#.*/, '').trim().split(/\s+/);
+        for (const alias of isIP(address) === 0 ? [] : aliases) {
+            const name = alias.toLowerCase();
+            names.set(name, [...(names.get(name) ?? []), address]);
+        }
+    }
+    return names;
+}
 
 /** Looks names up in a hosts file, which is read again when it has changed. A file that is not there names nothing. */
 export function hostsReader(path: string = HOSTS_FILE): (hostname: string) => Promise<readonly string[]> {
@@ -21,16 +35,4 @@ export function hostsReader(path: string = HOSTS_FILE): (hostname: string) => Pr
         }
         return names.get(hostname.toLowerCase().replace(/\.$/, '')) ?? [];
     };
-}
-
-function namesIn(hostsFile: string): ReadonlyMap<string, readonly string[]> {
-    const names = new Map<string, readonly string[]>();
-    for (const line of hostsFile.split('\n')) {
-        const [address = '', ...aliases] = line.replace(/#.*/, '').trim().split(/\s+/);
-        for (const alias of isIP(address) === 0 ? [] : aliases) {
-            const name = alias.toLowerCase();
-            names.set(name, [...(names.get(name) ?? []), address]);
-        }
-    }
-    return names;
 }

@@ -1,12 +1,18 @@
+import { readFileSync } from 'node:fs';
 import { hostname, type NetworkInterfaceInfo, networkInterfaces } from 'node:os';
-import { type Address, parseAddress, unmapped } from '../addresses.ts';
+import { type Address, normalName, parseAddress, unmapped } from '../addresses.ts';
 import { processWarning } from '../process-warning.ts';
+import { HOSTS_FILE, namesIn } from './hosts-file.ts';
 
 /** What this machine is called and where it is reached. */
 export interface OwnHost {
     readonly name: string;
     /** As the system writes them. */
     readonly addresses: readonly string[];
+    /** The domain in which it looks for names without a dot, and which is its own by custom; null where the system does not tell. */
+    domain(): string | null;
+    /** The addresses that the hosts file gives a name. */
+    listed(name: string): readonly string[];
 }
 
 let isTold = false;
@@ -24,10 +30,38 @@ function knownInterfaces(): readonly NetworkInterfaceInfo[] {
     }
 }
 
-/** This machine, now. */
-export function ownHost(): OwnHost {
+/** Where the system says what this machine is called. */
+export interface OwnFiles {
+    readonly hostsFile?: string;
+    /** Settings of the resolver. */
+    readonly resolverFile?: string;
+}
+
+/** This machine, now. Its files are read when they are asked. */
+export function ownHost({ hostsFile = HOSTS_FILE, resolverFile = '/etc/resolv.conf' }: OwnFiles = {}): OwnHost {
     const interfaces = knownInterfaces();
-    return { name: hostname(), addresses: interfaces.filter(({ internal }) => !internal).map(({ address }) => address) };
+    return {
+        name: hostname(),
+        addresses: interfaces.filter(({ internal }) => !internal).map(({ address }) => address),
+        domain: () => domainIn(textOf(resolverFile)),
+        listed: (name) => namesIn(textOf(hostsFile)).get(name) ?? [],
+    };
+}
+
+/** A file that is not there, or not ours to read, names nothing: no connection is led anywhere by it. */
+function textOf(path: string): string {
+    try {
+        return readFileSync(path, 'utf8');
+    } catch {
+        return '';
+    }
+}
+
+/** The domain of a `resolv.conf`: of `domain`, or the first of `search`, what stands last; null for none. */
+export function domainIn(resolverFile: string): string | null {
+    const said = resolverFile.split('\n').map((line) => line.trim().split(/\s+/));
+    const [, domain = ''] = said.findLast(([option]) => option === 'domain' || option === 'search') ?? [];
+    return normalName(domain) || null;
 }
 
 /** How long a list that was read holds, in milliseconds: each new connection asks, and a host of containers has thousands of interfaces. */

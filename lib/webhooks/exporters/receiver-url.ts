@@ -1,5 +1,5 @@
 import { isIP } from 'node:net';
-import { normalName, sameAddress, withBrackets } from '../../addresses.ts';
+import { normalName, parseAddress, sameAddress, unmapped, withBrackets } from '../../addresses.ts';
 import type { EgressGuard } from '../../egress/guard.ts';
 import { hostOf, parseOutgoingUrl, portOf, type UrlFault } from '../../egress/outgoing-url.ts';
 import { type OwnHost, ownHost } from '../../egress/own-host.ts';
@@ -56,9 +56,9 @@ export function checkReceiverUrl(text: string, guard: Pick<EgressGuard, 'allow' 
         );
     }
 
-    const allow = new Set(guard.allow?.map((entry) => entry.trim().toLowerCase()));
+    const allow = new Set(guard.allow?.map((entry) => normalName(entry.trim())));
     const isNamed = allow.has(host) || allow.has(`${withBrackets(host)}:${port}`);
-    const inside = isNamed ? null : insideName(host, own);
+    const inside = isNamed ? null : (insideName(host, own) ?? listedName(host, own, (address) => guard.vetHost(address, port) === null));
     if (inside !== null) {
         throw refused(`points to ${inside}: name it in egress.allow (SCANWIRE_EGRESS_ALLOW) to open it`);
     }
@@ -71,13 +71,17 @@ export function checkReceiverUrl(text: string, guard: Pick<EgressGuard, 'allow' 
     return url.href;
 }
 
+/** What hosts files call the machine itself, in whatever domain: `localhost6.localdomain6`. */
+const LOCALHOST = /^localhost\d?\./;
+
 /** What kind of internal name a host is: one that public name servers do not know, or one of this machine's. Null for any other. */
-function insideName(host: string, { name, addresses }: OwnHost): string | null {
+function insideName(host: string, own: OwnHost): string | null {
     if (isIP(host) !== 0) {
-        return addresses.some((address) => sameAddress(address, host)) ? 'an address of this host' : null;
+        return isOwn(host, own) ? 'an address of this host' : null;
     }
 
-    if (normalName(name) === host) {
+    const name = normalName(own.name);
+    if (name === host || (host.startsWith(`${name}.`) && host === `${name}.${own.domain()}`)) {
         return 'the name of this host';
     }
 
@@ -85,7 +89,26 @@ function insideName(host: string, { name, addresses }: OwnHost): string | null {
         return 'a name without a dot, which means something else on every network';
     }
 
+    if (LOCALHOST.test(host)) {
+        return 'a name of this host';
+    }
+
     return CLUSTER_SUFFIXES.some((suffix) => host.endsWith(`.${suffix}`)) ? 'a name of the cluster' : null;
+}
+
+function isOwn(address: string, { addresses }: OwnHost): boolean {
+    return addresses.some((own) => sameAddress(own, address));
+}
+
+/** The same of what the hosts file leads to this machine. A loopback address that is open is so by that name as well. */
+function listedName(host: string, own: OwnHost, isOpen: (address: string) => boolean): string | null {
+    const listed = isIP(host) === 0 ? own.listed(host) : [];
+    return listed.some((address) => isOwn(address, own) || (isLoopback(address) && !isOpen(address))) ? 'a name of this host' : null;
+}
+
+function isLoopback(text: string): boolean {
+    const address = parseAddress(text);
+    return address !== null && unmapped(address).range() === 'loopback';
 }
 
 /** Something that is allowed, but had better be looked at again. */

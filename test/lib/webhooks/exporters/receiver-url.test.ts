@@ -1,11 +1,19 @@
+import { join } from 'node:path';
 import fc from 'fast-check';
 import t from 'tap';
 import { egressGuard } from '../../../../lib/egress/guard.ts';
-import { type OwnHost, ownHost } from '../../../../lib/egress/own-host.ts';
+import { namesIn } from '../../../../lib/egress/hosts-file.ts';
+import { domainIn, type OwnHost, ownHost } from '../../../../lib/egress/own-host.ts';
 import type { AuthenticationPart } from '../../../../lib/webhooks/exporters/authentication.ts';
 import { checkReceiverUrl, receiverWarnings } from '../../../../lib/webhooks/exporters/receiver-url.ts';
 
 const closed = egressGuard({ allow: [] });
+
+/** A machine, with the files that say what it is called. */
+function ownNamed(name: string, { resolver = '', hosts = '' } = {}): OwnHost {
+    const addresses = ['192.0.2.7', '8.8.8.8', '2606:4700::1111'];
+    return { name, addresses, domain: () => domainIn(resolver), listed: (asked) => namesIn(hosts).get(asked) ?? [] };
+}
 
 t.test('writes a URL in its one form', async (t) => {
     const forms = {
@@ -252,7 +260,7 @@ t.test('leaves the ports open where receivers listen', async (t) => {
 });
 
 t.test('takes this host for no receiver, unless it is named', async (t) => {
-    const own: OwnHost = { name: 'Scans.example.com', addresses: ['192.0.2.7', '8.8.8.8', '2606:4700::1111'] };
+    const own = ownNamed('Scans.example.com');
     for (const url of ['https://scans.example.com/', 'https://SCANS.example.com.:8443/']) {
         t.throws(() => checkReceiverUrl(url, closed, own), { field: 'url', message: /the name of this host: name it in egress.allow/ });
     }
@@ -269,6 +277,57 @@ t.test('takes this host for no receiver, unless it is named', async (t) => {
     }
 
     t.match(ownHost(), { name: /./, addresses: Array });
+});
+
+t.test('takes no other name of this host for a receiver, unless it is named', (t) => {
+    const own = ownNamed('web1', {
+        resolver: 'nameserver 192.0.2.53\ndomain old.example\nsearch Example.com. other.example\n',
+        hosts: [
+            '127.0.0.1 localhost',
+            '127.0.1.1\tWeb1.lan.example web1 # by the installer',
+            '8.8.8.8 public.example',
+            '::ffff:8.8.8.8 mapped.example',
+            '::1 six.example',
+            '198.51.100.9 elsewhere.example',
+            '0.0.0.0 blocked.example',
+        ].join('\n'),
+    });
+    const names = ['web1.example.com', 'WEB1.Example.com.', 'web1.lan.example', 'public.example', 'mapped.example', 'six.example'];
+    for (const name of [...names, 'localhost.example.com', 'localhost6.localdomain6', 'localhost4.example']) {
+        t.throws(
+            () => checkReceiverUrl(`https://${name}/`, closed, own),
+            { field: 'url', message: /name of this host: name it in egress/ },
+            name,
+        );
+        t.ok(checkReceiverUrl(`https://${name}/`, egressGuard({ allow: [name] }), own), `${name} is open to those who name it`);
+    }
+
+    const others = ['web1.other.example', 'web1.example', 'web11.example.com', 'a.web1.example.com', 'example.com', 'elsewhere.example'];
+    for (const name of [...others, 'blocked.example', 'localhosts.example', 'my-localhost.example']) {
+        t.ok(checkReceiverUrl(`https://${name}/`, closed, own), name);
+    }
+    t.end();
+});
+
+t.test('a block opens a name that the hosts file leads to this host as it opens the address itself', (t) => {
+    const own = ownNamed('web1', { hosts: '127.0.0.1 hooks.example\n8.8.8.8 public.example' });
+    const open = egressGuard({ allow: ['127.0.0.0/8', '8.8.8.0/24'] });
+    t.ok(checkReceiverUrl('http://127.0.0.1:8080/', open, own));
+    t.ok(checkReceiverUrl('http://hooks.example:8080/', open, own));
+    t.throws(() => checkReceiverUrl('https://8.8.8.8/', open, own), { message: /an address of this host/ });
+    t.throws(() => checkReceiverUrl('https://public.example/', open, own), { message: /a name of this host/ });
+    t.end();
+});
+
+t.test('asks the files of the system what this host is called, and does without them', (t) => {
+    const folder = t.testdir({ hosts: '192.0.2.9 one.example two.example\n', resolver: 'search example.org\n' });
+    const [hostsFile, resolverFile] = [join(folder, 'hosts'), join(folder, 'resolver')];
+    const host = ownHost({ hostsFile, resolverFile });
+    t.strictSame([host.domain(), host.listed('two.example'), host.listed('three.example')], ['example.org', ['192.0.2.9'], []]);
+    const bare = ownHost({ hostsFile: join(folder, 'none'), resolverFile: join(folder, 'none') });
+    t.strictSame([bare.domain(), bare.listed('two.example')], [null, []]);
+    t.ok(checkReceiverUrl('https://example.com/', closed, bare));
+    t.end();
 });
 
 t.test('opens a name and a port to those who name them, each by itself', async (t) => {

@@ -78,12 +78,17 @@ t.test('token-auth', async (t) => {
     t.teardown(() => server.stop());
     t.match(await server.inject({ url: '/reports', headers: { token: key } }), { statusCode: 200, payload: 'Hello nightly job' });
 
-    const both = await host(t);
-    both.route({ method: 'GET', path: '/reports', options: { auth: 'token' }, handler: () => 'reports' });
-    const { partnerKey } = await runPage('token-auth/partners.js', { given: { server: both, ring: sealing }, gives: ['partnerKey'] });
-    const path = '/partners/rest_api/v2/workspaces';
-    t.match(await both.inject({ url: path, headers: { token: partnerKey } }), { statusCode: 200 });
-    t.match(await both.inject({ url: '/reports', headers: { token: partnerKey } }), { statusCode: 403 });
+    const both = await runPage('token-auth/partners.js', { with: ANY_PORT, gives: ['server', 'key', 'partnerKey'] });
+    t.teardown(() => both.server.stop());
+    both.server.route({ method: 'GET', path: '/reports', options: { auth: 'token' }, handler: () => 'reports' });
+    for (const [url, token, statusCode] of [
+        ['/partners/rest_api/v2/workspaces', both.partnerKey, 200],
+        ['/partners/rest_api/v2/workspaces', both.key, 403],
+        ['/reports', both.partnerKey, 403],
+        ['/reports', both.key, 200],
+    ]) {
+        t.match(await both.server.inject({ url, headers: { token } }), { statusCode }, url);
+    }
 });
 
 t.test('rest-api-v2', async (t) => {
@@ -249,41 +254,40 @@ t.test('scan-database', async (t) => {
 
 t.test('other-servers', async (t) => {
     const own = new pg.Pool({ connectionString: url });
-    const gives = ['exporter', 'handle', 'queue', 'rest'];
-    const page = await runPage('other-servers/page.js', { given: { pool: own, sealingKey: randomBytes(32) }, gives });
-    const { handle } = page;
+    const page = await runPage('other-servers/scanwire.js', { given: { pool: own, sealingKey: randomBytes(32) } });
     const isRefused = async (t: Test, port: number): Promise<void> => {
         const answer = await fetch(`http://127.0.0.1:${port}/scan/rest_api/v2/workspaces`, { headers: { connection: 'close' } });
         t.equal(answer.status, 403, 'the REST API answers, and wants a key');
     };
 
     const app = express();
-    await runPage('other-servers/express.js', { given: { app, express, handle } });
+    await runPage('other-servers/express.js', { given: { app, express } });
     const listening = app.listen(0, '127.0.0.1');
     await once(listening, 'listening');
     await isRefused(t, (listening.address() as AddressInfo).port);
     listening.close();
 
     const fast = fastify();
-    await runPage('other-servers/fastify.js', { given: { app: fast, handle } });
+    await runPage('other-servers/fastify.js', { given: { app: fast } });
     await fast.listen({ host: '127.0.0.1', port: 0 });
     await isRefused(t, (fast.server.address() as AddressInfo).port);
     await fast.close();
 
+    const { EXPORTER } = await runPage('other-servers/exporter-provider.js');
     const AppModule = class {};
-    Module({})(AppModule);
-    const nestGiven = { AppModule, NestFactory, exporter: { start() {}, work() {}, publish: 'published' }, handle, stopScanwire() {} };
+    Module({ providers: [EXPORTER] })(AppModule);
     const nest = await runPage('other-servers/nest.js', {
-        given: nestGiven,
+        given: { AppModule, NestFactory },
         with: { 'listen(3000)': 'listen(0)' },
-        gives: ['app', 'EXPORTER'],
+        gives: ['app'],
     });
     await isRefused(t, nest.app.getHttpServer().address().port);
-    t.match(await nest.EXPORTER.useFactory(), { publish: 'published' });
+    t.equal(nest.app.get('exporter').publish, page.exporter.publish);
     await nest.app.close();
+    await t.rejects(page.queue.add([]), 'it is closed with the server');
 
     // The page ends with how everything stops.
-    await runPage('other-servers/http.js', { given: { answer: () => {}, pool: own, ...page }, gives: ['server'] });
+    await runPage('other-servers/http.js', { given: { answer: () => {}, pool: own }, gives: ['server'] });
     t.equal(own.ended, true);
 });
 

@@ -8,8 +8,7 @@ import type {
     ProxySettings,
 } from '../lib/webhooks/exporters/authentication.ts';
 import { definedFields } from './command.ts';
-import { readText } from './input-file.ts';
-import { type HiddenName, hiddenText, type Options, refused } from './secret-input.ts';
+import { type HiddenName, hiddenText, type Options, refused, textOfFile } from './secret-input.ts';
 
 /** Adds the flags; and those that drop it, where there may be some. */
 export function addAuthentication(target: Command, dropping: boolean): Command {
@@ -42,7 +41,7 @@ export function addAuthentication(target: Command, dropping: boolean): Command {
 export async function authenticationOf(options: Options): Promise<AuthenticationSettings> {
     return definedFields<Authentication>({
         basic: await hidden('basic', options, basicIn),
-        ca: typeof options.ca === 'string' ? await readText(options.ca) : dropped(options.ca),
+        ca: typeof options.ca === 'string' ? await textOfFile(options.ca) : dropped(options.ca),
         clientCertificate: await clientCertificateOf(options),
         proxy: await hidden('proxy', options, proxyIn),
         oauth: await hidden('oauth', options, (text) => jsonIn('oauth', text)),
@@ -71,7 +70,7 @@ async function clientCertificateOf(options: Options): Promise<ClientCertificate 
         throw refused('client-cert', 'Give --client-cert and --client-key, or --client-key-env, together');
     }
 
-    return typeof clientCert === 'string' && key !== undefined ? { certificate: await readText(clientCert), key } : dropped(clientCert);
+    return typeof clientCert === 'string' && key !== undefined ? { certificate: await textOfFile(clientCert), key } : dropped(clientCert);
 }
 
 function basicIn(text: string): BasicCredentials {

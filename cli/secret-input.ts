@@ -2,7 +2,6 @@ import type { Command } from 'commander';
 import { ScanwireError } from '../lib/errors.ts';
 import { PLAIN_SETTINGS, SETTING_NAMES } from '../lib/webhooks/exporters/plain-settings.ts';
 import type { HeaderPairs } from '../lib/webhooks/messages/message-headers.ts';
-import { readText } from './input-file.ts';
 import { repeated } from './option-values.ts';
 import { printWarning } from './output/errors.ts';
 
@@ -164,7 +163,7 @@ export async function hiddenText(name: HiddenName, options: Options): Promise<st
     }
 
     const [option, source] = variable === undefined ? [fileOption, file === '-' ? 'stdin' : file] : [variableOption, variable];
-    const text = variable === undefined ? await readText(String(file)) : process.env[String(variable)];
+    const text = variable === undefined ? await textOfFile(String(file)) : process.env[String(variable)];
     if (text === undefined || text.trim() === '') {
         throw refused(flagOf(option).slice(2), `There is nothing in ${String(source)}, which ${flagOf(option)} names`);
     }
@@ -194,4 +193,10 @@ export function refused(field: string, message: string): ScanwireError {
 function warn(name: 'secret' | 'header' | 'url', { json }: Options): void {
     const other = `--${name}-file FILE, --${name}-file - or --${name}-env VARIABLE`;
     printWarning(name, `Every user of this machine can see what --${name} is given, in the list of processes: use ${other}`, json === true);
+}
+
+/** The text of a file, - for stdin. What reads it is loaded with the first: most commands are given none. */
+export async function textOfFile(path: string): Promise<string> {
+    const { readText } = await import('./input-file.ts');
+    return await readText(path);
 }

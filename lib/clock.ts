@@ -41,8 +41,10 @@ export function timeSlice(now: () => number = () => performance.now()): () => Pr
 /**
  * By how many milliseconds the clock of this process is ahead of another one, less than 0 when it is behind: the least of what may be, since that one was
  * read at some time between question and answer, and the answer may have been long on its way.
+ *
+ * @param asked By the clock of this process, as `Date.now()` has it, and so `answered`.
  */
-export function aheadOf(other: Date, asked: Date, answered: Date): number {
-    const [least, most] = [asked.getTime() - other.getTime(), answered.getTime() - other.getTime()];
+export function aheadOf(other: Date, asked: number, answered: number): number {
+    const [least, most] = [asked - other.getTime(), answered - other.getTime()];
     return Math.max(least, Math.min(most, 0));
 }

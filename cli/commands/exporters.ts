@@ -18,7 +18,6 @@ import { EXPORT_TYPES, RULE_SETS, type RuleSet } from '../../lib/webhooks/settin
 import type { Output } from '../../plugins/admin-console/operations.ts';
 import { addAuthentication, authenticationOf } from '../authentication-input.ts';
 import { type Answer, type Call, command, commander, definedFields } from '../command.ts';
-import { readJson } from '../input-file.ts';
 import { repeated, span, wholeNumber } from '../option-values.ts';
 import { aligned, countText, relativeTime, table, utcTime } from '../output/table.ts';
 import { addHeaders, addSecret, addUrl, assertOneStdin, headersOf, hiddenText, secretOf, urlOf } from '../secret-input.ts';
@@ -121,7 +120,7 @@ async function plainSettingsOf(options: Call['options']): Promise<Partial<PlainS
 async function settingGiven(setting: PlainSetting, options: Call['options']): Promise<unknown> {
     const given = options[settingOption(setting).attributeName()];
     const isDropped = given === false && setting.byDefault === null;
-    return isDropped ? null : setting.as === 'json' && given !== undefined ? await readJson(String(given)) : given;
+    return isDropped ? null : setting.as === 'json' && given !== undefined ? await jsonOfFile(String(given)) : given;
 }
 
 /** `a, b` as `['a', 'b']`. */
@@ -135,16 +134,21 @@ function addEvent(target: Command): Command {
         .addOption(target.createOption('--body <file>', 'of the event, read from a JSON file, - for stdin').makeOptionMandatory());
 }
 
+async function jsonOfFile(path: string): Promise<unknown> {
+    const { readJson } = await import('../input-file.ts');
+    return await readJson(path);
+}
+
 async function explained({ args: [id = ''], options, perform }: Call): Promise<Answer> {
     const { kind, body, rules, owner } = options;
     const about = definedFields<{ rules: RuleSet; owner: string }>({ rules, owner });
-    const choice = await perform('explainExporter', { id, kind: String(kind), body: await readJson(String(body)), ...about });
+    const choice = await perform('explainExporter', { id, kind: String(kind), body: await jsonOfFile(String(body)), ...about });
     return { json: choice, text: () => (choice.wanted ? 'It gets this event' : `It does not get this event: ${choice.reason}`) };
 }
 
 async function previewed({ args: [id = ''], options, perform }: Call): Promise<Answer> {
     const { kind, body } = options;
-    const preview = await perform('previewExporter', { id, kind: String(kind), body: await readJson(String(body)) });
+    const preview = await perform('previewExporter', { id, kind: String(kind), body: await jsonOfFile(String(body)) });
     return { json: preview, text: () => [...preview.headers.map((pair) => pair.join(': ')), '', preview.body].join('\n') };
 }
 

@@ -1,4 +1,4 @@
-import { aheadOf, systemClock } from '../clock.ts';
+import { aheadOf } from '../clock.ts';
 import { nameResolver, type Resolve } from '../egress/resolver.ts';
 import { ScanwireError } from '../errors.ts';
 import { assertOpens } from '../keys/key-ring.ts';
@@ -142,9 +142,9 @@ export function webhooks(options: WebhooksOptions): Webhooks {
         async start() {
             await closing.ended();
             phase = 'starting';
-            const asked = systemClock();
+            const asked = Date.now();
             const now = await settings.deliveries.now();
-            reportClockDifference(aheadOf(now, asked, systemClock()), settings.onError);
+            reportClockDifference(aheadOf(now, asked, Date.now()), settings.onError);
             assertOpens(settings.keyRing, await sealedForExporters(settings.exporters, now));
             await member.join(settings.role);
             await sealing.start();

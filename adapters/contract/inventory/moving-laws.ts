@@ -130,8 +130,10 @@ const changeLaws: Laws<InventoryFixture> = {
     async 'shows a moved host and its services among the changes of its new workspace, and of the other no more'({ store }) {
         const [from, to] = await twoWorkspaces(store);
         const [host] = await rows(store.hosts, [from.id]);
+        const [last] = await rows(store.hosts, [to.id]);
+        // By the store's own clock.
+        const where: Filters = { updated_since: new Date(present(last).updated_at.getTime() + 1) };
         await nextMillisecond();
-        const where: Filters = { updated_since: new Date() };
         const changed = async (collection: Collection<{ readonly id: number }> | undefined, { id }: Workspace): Promise<number[]> => {
             const found: number[] = [];
             for await (const batch of present(collection?.select)([id], { where })) {

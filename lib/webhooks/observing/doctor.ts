@@ -1,5 +1,5 @@
 import { isIP } from 'node:net';
-import { aheadOf, systemClock } from '../../clock.ts';
+import { aheadOf } from '../../clock.ts';
 import type { Resolve } from '../../egress/resolver.ts';
 import { ScanwireError } from '../../errors.ts';
 import { assertOpens, ifOpens } from '../../keys/key-ring.ts';
@@ -77,10 +77,10 @@ async function storeFindings({
     name = 'The store',
     now,
 }: WebhooksContext['deliveries']): Promise<{ readonly now: Date | null; readonly findings: readonly Finding[] }> {
-    const asked = systemClock();
+    const asked = Date.now();
     try {
         const answer = await within(now(), { timeout: STORE_TIMEOUT, late: lateStore });
-        const clock = clockFinding(aheadOf(answer, asked, systemClock()));
+        const clock = clockFinding(aheadOf(answer, asked, Date.now()));
         return { now: answer, findings: [found('store', 'ok', 'store_answers', [name]), clock] };
     } catch (error) {
         return { now: null, findings: [found('store', 'wrong', 'store_unusable', [name, (error as Error).message])] };

@@ -12,6 +12,7 @@ import {
     type Reader,
     type Row,
     type Rows,
+    rowAt,
     type WholeInventory,
     workspaceHolding,
     workspaceNamed,
@@ -113,7 +114,7 @@ async function byId<R extends { readonly id: number }>(
 
     for (let start = 0; start < ids.length; start += AT_ONCE) {
         reader.signal.throwIfAborted();
-        for (const row of await Promise.all(ids.slice(start, start + AT_ONCE).map((id) => rows.get([workspace], id)))) {
+        for (const row of await Promise.all(ids.slice(start, start + AT_ONCE).map((id) => rowAt(rows, workspace, id)))) {
             if (row !== null) {
                 found.set(row.id, row);
             }

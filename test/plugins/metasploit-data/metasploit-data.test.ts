@@ -114,6 +114,38 @@ t.test('shows one row as an object, and an empty list for none', async (t) => {
     }
 });
 
+t.test('takes undefined for no row, as stores of other makers give it', async (t) => {
+    const store = await filled();
+    const orUndefined = <Store extends { get(...path: never[]): Promise<unknown> }>(rows: Store): Store => ({
+        ...rows,
+        get: async (...path: never[]) => (await rows.get(...path)) ?? undefined,
+    });
+    const { hosts, workspaceServices, workspaceNotes, workspaceVulns, workspaceSessions } = store;
+    const { list, get } = orUndefined(hosts);
+    const others = {
+        hosts: { list, get },
+        workspaceServices: orUndefined(workspaceServices),
+        workspaceNotes: orUndefined(workspaceNotes),
+        workspaceVulns: orUndefined(workspaceVulns),
+        workspaceSessions: orUndefined(workspaceSessions),
+    };
+    const { ask } = await served({ store: { ...store, ...others } as never });
+    for (const path of [
+        '/hosts/9',
+        '/hosts/4?workspace=default',
+        '/services/9',
+        '/services/4?workspace=default',
+        '/notes/9?address=192.0.2.1',
+    ]) {
+        t.same(await ask(path).then(({ status, body }) => [status, body]), [200, { data: [] }], path);
+    }
+    t.match((await ask('/hosts/4')).body, { data: { id: 4, workspace_id: 2 } });
+    t.match((await ask('/services/4')).body, { data: { id: 4, host: { address: '10.0.0.1' } } });
+
+    const gone = await served({ store: { ...store, hosts: { list, get: async () => undefined } } as never });
+    t.match((await gone.ask('/services?address=198.51.100.7')).body, { data: [{ host: null }] }, 'a host that is removed meanwhile');
+});
+
 t.test('refuses in the form that clients read', async (t) => {
     const { ask, server, key } = await served();
     for (const path of ['/hosts', '/msf/version', '/nothing', '/events', '/json-rpc', '/%zz', '/hosts/%E0%A4%A?workspace=lab']) {

@@ -34,7 +34,7 @@ export interface ApiKeysOptions extends ApiKeysSettings {
     readonly newId?: (() => string) | undefined;
     /** Told when a key was made, used for the first time, or revoked. Nothing waits for it; what it throws goes to `onError`. */
     readonly onEvent?: ((event: KeyEvent) => void | Promise<void>) | undefined;
-    /** Receives what `onEvent` throws. A warning of the process by default. */
+    /** Receives what `onEvent` throws and, once a minute at most, why uses cannot be noted. A warning of the process by default. */
     readonly onError?: ((error: Error) => void) | undefined;
     /** Returns this many random bytes, for a new key. */
     readonly random?: ((size: number) => Uint8Array) | undefined;
@@ -165,7 +165,7 @@ export function apiKeys(options: ApiKeysOptions): ApiKeys {
     const { store, keyRing, revealable, acceptForeignKeys, clock = systemClock, newId = randomUUID, random } = settings;
     const tell = telling(settings);
     const looksRight = acceptForeignKeys ? looksLikeForeignKey : looksLikeApiKey;
-    const touch = settings.lastUse ? touching(store, clock, (id) => tell({ type: 'key.used', id })) : async () => {};
+    const touch = settings.lastUse ? touching(settings, clock, (id) => tell({ type: 'key.used', id })) : async () => {};
     const find = finding(store);
 
     return {
@@ -273,8 +273,25 @@ function finding(store: ApiKeyStore): (digest: string) => Promise<StoredApiKey |
 }
 
 /** Records the use of a key at most once a minute, in the background: a request neither waits for it nor fails with it. */
-function touching(store: ApiKeyStore, clock: Clock, firstUsed: (id: string) => void): (key: StoredApiKey) => Promise<void> {
+function touching(
+    { store, onError = ({ message }) => processWarning(message) }: ApiKeysOptions,
+    clock: Clock,
+    firstUsed: (id: string) => void,
+): (key: StoredApiKey) => Promise<void> {
     const touchedAt = new Map<string, number>();
+    let toldAt = Number.NEGATIVE_INFINITY;
+
+    /** Each key is tried again a minute later: what fails for one fails for all, and is told once. */
+    function report(cause: unknown, at: number): void {
+        if (at - toldAt >= TOUCH_INTERVAL_MS) {
+            toldAt = at;
+            try {
+                onError(unnoted(cause));
+            } catch (error) {
+                warned(error);
+            }
+        }
+    }
 
     return async ({ id, lastUsedAt }) => {
         const now = clock();
@@ -289,10 +306,16 @@ function touching(store: ApiKeyStore, clock: Clock, firstUsed: (id: string) => v
         }
         try {
             await store.touch(id, now);
-        } catch {
-            // Nothing to do about it but to try again a minute later.
+        } catch (error) {
+            report(error, now.getTime());
         }
     };
+}
+
+function unnoted(cause: unknown): ScanwireError {
+    const code = cause instanceof ScanwireError ? cause.code : 'UNAVAILABLE';
+    const message = cause instanceof Error ? cause.message : String(cause);
+    return new ScanwireError(code, `Cannot note when API keys were used last: ${message}`, { cause });
 }
 
 function summary(stored: StoredApiKey): ApiKeySummary {

@@ -8,7 +8,7 @@ import { VERSION } from '../../lib/version.ts';
 import { mapErrors, orUnavailable, type StoreFailure } from '../errors.ts';
 import { inTime } from '../in-time.ts';
 import { claimInstance, exposeInstance, type Instances } from '../instance.ts';
-import { announcing, logTags } from '../log-and-events.ts';
+import { announcing, logging, logTags } from '../log-and-events.ts';
 import { API_KEY_SCHEME, withName } from '../route-authorization.ts';
 import { optionsSchema, type TokenAuthOptions } from './options.ts';
 import { Refusals } from './refusal-pacing.ts';
@@ -31,7 +31,9 @@ export const plugin: NamedPlugin<TokenAuthOptions> = {
         const { instance, mapErrors: mapsErrors, ...named } = checkedOptions;
         const { strategy = instance ?? 'token', scheme = instance ?? 'token', ...settings } = named;
         claimInstance(server, 'token-auth', checkedOptions);
-        const keys = apiKeys({ ...settings, onEvent: announcing(server, 'token-auth', checkedOptions) });
+        const log = logging(server, 'token-auth', checkedOptions);
+        const onEvent = announcing(server, 'token-auth', checkedOptions, log);
+        const keys = apiKeys({ ...settings, onEvent, onError: (error) => log('error', error) });
 
         withName('token-auth', 'scheme', () => server.auth.scheme(scheme, tokenScheme(keys, { instance, scheme })));
         withName('token-auth', 'strategy', () => server.auth.strategy(strategy, scheme));

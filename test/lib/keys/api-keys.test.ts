@@ -2,6 +2,7 @@ import { createHash, randomBytes, randomUUID } from 'node:crypto';
 import { setImmediate as turn } from 'node:timers/promises';
 import t from 'tap';
 import { memoryApiKeys } from '../../../adapters/memory/api-keys.ts';
+import { ScanwireError } from '../../../lib/errors.ts';
 import { type ApiKeysOptions, apiKeys, type KeyEvent } from '../../../lib/keys/api-keys.ts';
 import { apiKeyDigest, apiKeyStart, looksLikeApiKey, looksLikeForeignKey, newApiKey } from '../../../lib/keys/key-form.ts';
 import { keyRing } from '../../../lib/keys/key-ring.ts';
@@ -223,6 +224,53 @@ t.test('neither waits for the note of a use nor fails with it', async (t) => {
         const { key, ...owner } = await keys.create('one');
         t.strictSame(await keys.verify(key), { ...owner, scopes: ['inventory:read'], workspaces: null });
     }
+});
+
+t.test('tells once a minute that uses cannot be noted, however many keys are used', async (t) => {
+    const errors: Error[] = [];
+    const denied = new ScanwireError('MISCONFIGURED', 'The role of the pool lacks a right');
+    const { keys, time } = setUp({
+        store: { ...memoryApiKeys(), touch: () => Promise.reject(denied) },
+        onError: (error) => errors.push(error),
+    });
+    const [one, two] = [await keys.create('one'), await keys.create('two')];
+    for (const { key } of [one, two, one]) {
+        t.ok(await keys.verify(key));
+        await turn();
+    }
+    const message = 'Cannot note when API keys were used last: The role of the pool lacks a right';
+    t.match(errors, [{ code: 'MISCONFIGURED', message, cause: denied }]);
+
+    time.now += 59_999;
+    await keys.verify(two.key);
+    await turn();
+    t.equal(errors.length, 1);
+    time.now += 1;
+    await keys.verify(one.key);
+    await keys.verify(two.key);
+    await turn();
+    t.equal(errors.length, 2);
+});
+
+t.test('has the process warn of it where nobody else is told, and survives who throws at it', async (t) => {
+    const warnings: string[] = [];
+    const listener = ({ message }: Error): void => void warnings.push(message);
+    process.on('warning', listener);
+    t.teardown(() => process.off('warning', listener));
+    const touch = () => {
+        throw new Error('down');
+    };
+    const thrower = () => {
+        throw new Error('and the log is full');
+    };
+    for (const told of [{}, { onError: thrower }]) {
+        const { keys } = setUp({ store: { ...memoryApiKeys(), touch }, ...told });
+        const { key } = await keys.create('one');
+        t.ok(await keys.verify(key));
+        await turn();
+    }
+    const heard = 'What is told of API keys was not heard: and the log is full';
+    t.strictSame(warnings, ['Cannot note when API keys were used last: down', heard]);
 });
 
 t.test('rejects when the store fails', async (t) => {

@@ -100,6 +100,17 @@ t.test('answers 503 when the store fails, and writes the cause to the log only',
     t.equal((await whoami(server, { token: 'garbage' })).status, 403);
 });
 
+t.test('says in the log that the use of a key cannot be noted, and lets it in', async (t) => {
+    const server = await guarded({ store: { ...memoryApiKeys(), touch: () => Promise.reject(new Error('read only')) } });
+    const { key } = await server.plugins['token-auth'].create('one');
+    const logged: object[] = [];
+    server.events.on('log', ({ tags, error }) => logged.push({ tags, error }));
+    t.equal((await whoami(server, { token: key })).status, 200);
+    t.equal((await whoami(server, { token: key })).status, 200);
+    const message = 'Cannot note when API keys were used last: read only';
+    t.match(logged, [{ tags: ['scanwire', 'token-auth', 'error'], error: { message } }]);
+});
+
 t.test('makes, lists, reveals and revokes keys', async (t) => {
     const server = await guarded();
     const { create, list, reveal, revoke } = server.plugins['token-auth'];

@@ -4,6 +4,7 @@ import type { Pool, PoolClient, QueryResult } from 'pg';
 import { ScanwireError } from '../../lib/errors.ts';
 import { checked } from '../../lib/schema-validation.ts';
 import type { DeliveryQueue } from '../../lib/webhooks/dispatching/delivery-queue.ts';
+import { sqlState, why } from '../postgres/database-errors.ts';
 import { assertPrepared, type HostPool, isClient, isHostPool, ownPool } from '../postgres/own-pool.ts';
 import { connectionLosses } from './connection-losses.ts';
 import { bullmqQueue } from './queue.ts';
@@ -87,6 +88,8 @@ function postgresServer(pool: QueuePool): BullmqServer {
             return { connection, isSteady: pool.isSteady, stopWaiting: () => {}, release: () => pool.reserve(-1) };
         },
 
+        refusal: lackingRight,
+
         close: () => pool.end(),
     };
 }
@@ -103,8 +106,8 @@ async function migrate(pool: QueuePool): Promise<void> {
     }
 }
 
-/** Answers that trying again does not change: no such user, password or database, a right that is missing. */
-const HOPELESS_CODE = /^(28|3D|42501)/;
+/** Answers that trying again does not change: no such user, password or database. */
+const HOPELESS_CODE = /^(28|3D)/;
 const HOPELESS_NAME = /^(UnsupportedPostgresVersion|SchemaVersionMismatch)Error$/;
 
 function migrationError(cause: unknown): ScanwireError {
@@ -113,9 +116,25 @@ function migrationError(cause: unknown): ScanwireError {
     }
 
     const { code = '', name = '', message = '' } = cause as { code?: string; name?: string; message?: string };
+    const lacking = lackingRight(cause);
+    if (lacking !== null) {
+        return lacking;
+    }
     return HOPELESS_CODE.test(code) || HOPELESS_NAME.test(name)
         ? new ScanwireError('MISCONFIGURED', `PostgreSQL cannot hold the queue: ${message}`, { cause })
-        : new ScanwireError('UNAVAILABLE', `PostgreSQL cannot be reached: ${code || message}`, { cause });
+        : new ScanwireError('UNAVAILABLE', `PostgreSQL cannot be reached${code === '' ? `: ${message}` : why(code)}`, { cause });
+}
+
+/** A right that the role lacks; the schema is none where it may not even be used. */
+const NO_RIGHT = /^(?:42501|3F000)$/;
+
+/** BullMQ looks at its schema at each start as if it were to be migrated, which only an owner may. */
+function lackingRight(cause: unknown): ScanwireError | null {
+    const code = sqlState(cause);
+    const rights = `create on the database, and to be the owner of the schema ${SCHEMA} and of its tables and functions, once they are there`;
+    return NO_RIGHT.test(code)
+        ? new ScanwireError('MISCONFIGURED', `The role of the pool lacks a right that the queue needs: ${rights} (${code})`, { cause })
+        : null;
 }
 
 /** The pool that BullMQ works on. Its statements name no schema, so each session of this pool looks into the queue's own. */

@@ -38,9 +38,8 @@ export function bullmqQueue(server: BullmqServer): DeliveryQueue {
                 await queue.addBulk([...added]);
             }
         } catch (cause) {
-            throw cause instanceof ScanwireError
-                ? cause
-                : new ScanwireError('UNAVAILABLE', `Cannot add jobs to queue ${name}: ${server.name} does not take them`, { cause });
+            const away = `Cannot add jobs to queue ${name}: ${server.name} does not take them`;
+            throw cause instanceof ScanwireError ? cause : (server.refusal?.(cause) ?? new ScanwireError('UNAVAILABLE', away, { cause }));
         }
     }
 

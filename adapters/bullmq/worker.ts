@@ -55,7 +55,10 @@ export async function bullmqWorker(
         started.hands = inHand;
         started.firstWaiting = () => server.firstWaiting(name, started.backend);
         started.limitFetching();
-        started.on('error', pausingOnFlood(started, report));
+        started.on(
+            'error',
+            pausingOnFlood(started, (error) => report(server.refusal?.(error) ?? error)),
+        );
         started.waitUntilReady().catch(() => restart(started));
         return started;
     }
@@ -211,5 +214,7 @@ export interface BullmqServer {
     hasLostJobs?(): Promise<boolean>;
     /** A connection for one worker, which waits for the server for as long as it takes. */
     worker(): Promise<BullmqWorkerConnection>;
+    /** What the server says that only somebody who sets it up can change, and how; null for anything else. Absent where nothing is like that. */
+    refusal?(cause: unknown): ScanwireError | null;
     close(): Promise<void>;
 }

@@ -153,7 +153,8 @@ const CAUSES: ReadonlyMap<string, string> = new Map([
     ['25006', 'the server takes no writes, as a standby after a fail-over: the address of the pool must lead to the primary'],
 ]);
 
-function why(code: string): string {
+/** What a code means, as a note behind a sentence: `: nothing listens at its address (ECONNREFUSED)`. */
+export function why(code: string): string {
     const cause = CAUSES.get(code);
     return `${cause === undefined ? '' : `: ${cause}`}${code === '' ? '' : ` (${code})`}`;
 }

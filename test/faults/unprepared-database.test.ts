@@ -2,6 +2,7 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { server as hapiServer } from '@hapi/hapi';
 import pg from 'pg';
 import t, { type Test } from 'tap';
+import { postgresQueue } from '../../adapters/bullmq/index.ts';
 import { only } from '../../adapters/contract/assertions.ts';
 import { forAll, holderOf, sampleEvent, sampleExporter, success } from '../../adapters/contract/webhooks/fixture.ts';
 import { memoryQueue } from '../../adapters/memory/index.ts';
@@ -9,6 +10,7 @@ import { migrate, postgresStores, transaction } from '../../adapters/postgres/in
 import { migrations } from '../../adapters/postgres/migrations/index.ts';
 import { keyRing } from '../../lib/keys/key-ring.ts';
 import type { Executor } from '../../lib/transaction.ts';
+import type { DeliveryQueue } from '../../lib/webhooks/dispatching/delivery-queue.ts';
 import { plugin as tokenAuth } from '../../plugins/token-auth/index.ts';
 import { plugin as webhookExporter } from '../../plugins/webhook-exporter/index.ts';
 import { BREAKER, HAND_OUT } from '../plans/way.ts';
@@ -78,6 +80,48 @@ t.test('says which rights a role lacks', async (t) => {
     await t.rejects(postgresStores({ pool: poor }).webhooks.exporters.list(), refused);
     await owner.query(`grant select, insert, update, delete on all tables in schema scanwire to ${role}`);
     t.strictSame(await postgresStores({ pool: poor }).webhooks.exporters.list(), []);
+});
+
+t.test('says which rights a role lacks for the queue, and what else keeps the queue from its database', async (t) => {
+    const { owner, as } = await database(t);
+    const role = `scanwire_poor_${randomBytes(4).toString('hex')}`;
+    await owner.query(`create role ${role}`);
+    t.teardown(async () => {
+        await owner.query(`drop owned by ${role}`);
+        await owner.query(`drop role ${role}`);
+    });
+    const queues = [as(role), as(role), as(role), owner].map((pool) => postgresQueue({ pool }));
+    t.teardown(() => Promise.all(queues.map((queue) => queue.close())));
+    const [poor, creating, owning, prepared] = queues as [DeliveryQueue, DeliveryQueue, DeliveryQueue, DeliveryQueue];
+    const refused = {
+        code: 'MISCONFIGURED',
+        message:
+            /^The role of the pool lacks a right that the queue needs: create on the database.*owner.*schema bullmq.*\((?:42501|3F000)\)$/,
+        cause: { code: /^(?:42501|3F000)$/ },
+    };
+    await t.rejects(poor.ready(), refused);
+    await prepared.ready();
+    await owner.query(`do $$ begin execute format('grant create on database %I to ${role}', current_database()); end $$`);
+    await t.rejects(creating.ready(), refused, 'of a schema that is not its own');
+    await owner.query('drop schema bullmq cascade');
+    await owning.ready();
+
+    // A right that is taken away afterwards.
+    await owner.query(`revoke insert on bullmq.job from ${role}`);
+    const job = { collector: 'default', deliveryId: randomUUID(), attempt: 1, singleAttempt: false, reservation: null };
+    await t.rejects(owning.add([job]), refused);
+});
+
+t.test('says in words why the queue cannot reach its database', async (t) => {
+    const { owner } = await database(t);
+    const queue = postgresQueue({ pool: owner });
+    t.teardown(() => queue.close());
+    await owner.query(`do $$ begin execute format('alter database %I set default_transaction_read_only = on', current_database()); end $$`);
+    await t.rejects(queue.ready(), {
+        code: 'UNAVAILABLE',
+        message:
+            'PostgreSQL cannot be reached: the server takes no writes, as a standby after a fail-over: the address of the pool must lead to the primary (25006)',
+    });
 });
 
 t.test('hands out as a role that owns nothing, also what was made after it got its rights', async (t) => {

@@ -57,6 +57,10 @@ const USE = 'The plugin mcp';
 const UNREADABLE: StoreFailure = { plugin: PLUGIN, message: 'The data cannot be read now; try again later' };
 const UNKNOWN_STRATEGY = 'mcp options: auth must name a strategy of the server, registered before';
 const MAX_BYTES = 65_536;
+/** Calls that come in one request. The package limits them too, but not in each of the versions that a host may have. */
+const MAX_CALLS = 100;
+/** Of JSON-RPC. */
+const INVALID_REQUEST = -32_600;
 
 /** Lets assistants read the data by the Model Context Protocol: streamable HTTP without sessions, tools that only read. */
 export const plugin: NamedPlugin<McpOptions> = {
@@ -113,6 +117,11 @@ function addRoute(server: Server, settings: McpOptions): void {
 
 /** Each request stands for itself: nothing of one is kept for the next, so that any process may answer it. */
 async function answer(request: Request, h: ResponseToolkit, sources: Sources): Promise<ResponseObject> {
+    if (Array.isArray(request.payload) && request.payload.length > MAX_CALLS) {
+        const error = { code: INVALID_REQUEST, message: `Invalid Request: at most ${MAX_CALLS} messages in one` };
+        return h.response({ jsonrpc: '2.0', error, id: null }).code(400);
+    }
+
     const protocol = await optionalPackage(PACKAGE, USE, loadProtocol);
     const { Transport } = protocol;
     const server = serverFor(request, sources, protocol);

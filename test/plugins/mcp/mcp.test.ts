@@ -124,6 +124,21 @@ t.test('answers in JSON that is safe to print, whatever scans have brought', asy
     t.match(await asked(hostile), { isError: true });
 });
 
+t.test('takes at most 100 calls in one request, whatever the package does about that', async (t) => {
+    const { server, create } = await served(t);
+    const { key } = await create('assistant');
+    const call = { jsonrpc: '2.0', method: 'tools/call', params: { name: 'workspaces', arguments: {} } };
+    const headers = { authorization: `Bearer ${key}`, accept: 'application/json, text/event-stream' };
+    const asked = (calls: number) => {
+        const payload = Array.from({ length: calls }, (_, id) => ({ ...call, id }));
+        return server.inject({ method: 'POST', url: '/mcp', headers, payload });
+    };
+    const { statusCode, payload } = await asked(100);
+    t.match([statusCode, JSON.parse(payload).length], [200, 100]);
+    const refused = await asked(101);
+    t.match([refused.statusCode, JSON.parse(refused.payload)], [400, { jsonrpc: '2.0', error: { code: -32600 }, id: null }]);
+});
+
 t.test('lists tools that only read, for the scopes of the key', async (t) => {
     const { connected } = await served(t);
     const names = async (limits: Parameters<typeof connected>[0]) =>

@@ -4,7 +4,7 @@ import type { Lifecycle, Request, ResponseToolkit, RouteOptions, Server } from '
 import { addressBlock } from '../lib/addresses.ts';
 import type { AuditTrail } from '../lib/audit/audit-trail.ts';
 import type { Clock } from '../lib/clock.ts';
-import { isInstalled } from '../lib/errors.ts';
+import { isUsable } from '../lib/optional-packages.ts';
 import { OPERATOR } from '../plugins/admin-console/audit.ts';
 import { plugin as adminConsole } from '../plugins/admin-console/index.ts';
 import { texts } from '../plugins/admin-console/screens/texts.ts';
@@ -32,7 +32,7 @@ const words = texts.signIn;
 
 const PREFIX = '/admin';
 const STRATEGY = 'console';
-const PACKAGES = ['@picocss/pico/package.json', 'htmx.org/package.json'];
+const PACKAGES = ['@picocss/pico', 'htmx.org'];
 
 /** How long a link and a sign-in last, in milliseconds. */
 const [LINK_TIME, SIGN_IN_TIME] = [5 * 60_000, 12 * 3_600_000];
@@ -44,9 +44,9 @@ const MINUTE = 60_000;
 /** Addresses that are remembered for that. */
 const MAX_ADDRESSES = 10_000;
 
-/** The pages in a server that speaks TLS; null where a package that they load is not installed. It does not listen yet. */
+/** The pages in a server that speaks TLS; null where a package that they load is not installed, or too old. It does not listen yet. */
 export async function addConsole(server: Server, system: System, clock: Clock): Promise<SignIn | null> {
-    if (!PACKAGES.every(isInstalled)) {
+    if (!PACKAGES.every((name) => isUsable(name, 'The console'))) {
         return null;
     }
 
@@ -94,7 +94,7 @@ export function addSignInLinks(admin: Server, signIn: SignIn | null): void {
         handler: (_, h) =>
             signIn?.link() ??
             h
-                .response({ error: { code: 'MISCONFIGURED', message: 'The pages need packages: npm install @picocss/pico htmx.org' } })
+                .response({ error: { code: 'MISCONFIGURED', message: 'The pages need packages: npm install @picocss/pico@2 htmx.org@4' } })
                 .code(409),
     });
 }

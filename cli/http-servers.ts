@@ -3,8 +3,8 @@ import { chmod } from 'node:fs/promises';
 import type { IncomingMessage } from 'node:http';
 import { createServer } from 'node:net';
 import { server as hapiServer, type RouteOptionsSecureObject, type Server } from '@hapi/hapi';
-import { isInstalled } from '../lib/errors.ts';
 import type { InventoryStore } from '../lib/inventory/store.ts';
+import { isUsable } from '../lib/optional-packages.ts';
 import { protect } from '../lib/protect/connections.ts';
 import { handshakeOptions } from '../lib/protect/handshakes.ts';
 import { webhookTracing } from '../lib/webhooks/observing/tracing.ts';
@@ -152,7 +152,7 @@ function description({ openapi }: ServersOptions): NonNullable<RestApiV2Options[
     if (openapi === 'off') {
         return { enabled: false };
     }
-    return { public: openapi === 'public', ...(isInstalled('swagger-ui-dist/package.json') && { page: '/api-docs' }) };
+    return { public: openapi === 'public', ...(isUsable('swagger-ui-dist', 'The page about the API') && { page: '/api-docs' }) };
 }
 
 /** What assistants may read. */
@@ -166,7 +166,7 @@ export function readable(
 
 /** Lets assistants read where what they speak is installed: with a key, or with `auth: false` as the operator. */
 async function addMcp(server: Server, options: McpOptions): Promise<void> {
-    if (isInstalled('@modelcontextprotocol/sdk/server/index.js')) {
+    if (isUsable('@modelcontextprotocol/sdk', 'The plugin mcp')) {
         await server.register({ plugin: mcp, options });
     }
 }

@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { isInstalled, missingPackage } from '../lib/errors.ts';
+import { packageProblem } from '../lib/optional-packages.ts';
 import type { MetricsOptions, WebhookMetrics } from '../lib/webhooks/observing/metrics.ts';
 import type { Readiness } from '../lib/webhooks/observing/readiness.ts';
 import { commander } from './command.ts';
@@ -60,9 +60,10 @@ export async function startMetrics(
             import('./output/errors.ts'),
         ]);
     // Supervisors need health, whoever scrapes.
-    const metrics = isInstalled('prom-client') ? await webhookMetrics({ ...options, processMetrics: true }) : null;
-    if (metrics === null) {
-        options.onError(missingPackage('prom-client', 'GET /metrics'));
+    const problem = packageProblem('prom-client', 'GET /metrics');
+    const metrics = problem === null ? await webhookMetrics({ ...options, processMetrics: true }) : null;
+    if (problem !== null) {
+        options.onError(problem);
     }
     const security = { hsts: false, noSniff: true, xframe: 'deny', xss: false, noOpen: false } as const;
     const server = hapiServer({ host, port, debug: false, routes: { security } });

@@ -2,7 +2,8 @@ import type pg from 'pg';
 import { memoryQueue } from '../adapters/memory/index.ts';
 import { type EmbeddedFolder, openEmbeddedDatabase } from '../adapters/pglite/index.ts';
 import { migrate, type PoolLike, type PostgresStores, postgresStores } from '../adapters/postgres/index.ts';
-import { optionalPackage, ScanwireError } from '../lib/errors.ts';
+import { ScanwireError } from '../lib/errors.ts';
+import { optionalPackage } from '../lib/optional-packages.ts';
 import type { DeliveryQueue } from '../lib/webhooks/dispatching/delivery-queue.ts';
 import type { DataFolder } from './data-folder.ts';
 

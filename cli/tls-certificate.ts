@@ -2,7 +2,8 @@ import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { isIP } from 'node:net';
 import type { Clock } from '../lib/clock.ts';
-import { optionalPackage, ScanwireError } from '../lib/errors.ts';
+import { ScanwireError } from '../lib/errors.ts';
+import { optionalPackage } from '../lib/optional-packages.ts';
 import { type DataFolder, readIfPresent, replaceFile } from './data-folder.ts';
 import { hiddenText } from './secret-input.ts';
 

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import type { Server } from '@hapi/hapi';
-import { withoutPackage } from '../lib/errors.ts';
+import { assertNewEnough, withoutPackage } from '../lib/optional-packages.ts';
 import { unsniffed } from './route-parts.ts';
 
 /** What a page may do beyond loading, and calling, what is this server's own. */
@@ -31,9 +31,10 @@ export const ICON: string =
  * Path of a file of an optional package.
  *
  * @param use What it is needed for.
- * @throws ScanwireError `MISCONFIGURED` with the line that installs the package.
+ * @throws ScanwireError `MISCONFIGURED` with the line that installs the package, or a version of it that works.
  */
 export function packagedFile(name: string, file: string, use: string): string {
+    assertNewEnough(name, use);
     try {
         return fileURLToPath(import.meta.resolve(`${name}/${file}`));
     } catch (cause) {

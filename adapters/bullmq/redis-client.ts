@@ -1,5 +1,6 @@
 import type { Cluster, ClusterOptions, Redis, RedisOptions } from 'ioredis';
-import { optionalPackage, ScanwireError } from '../../lib/errors.ts';
+import { ScanwireError } from '../../lib/errors.ts';
+import { optionalPackage } from '../../lib/optional-packages.ts';
 import { within } from '../../lib/within.ts';
 
 /** A client of ioredis: of one server, which Sentinels may name, or of a cluster. */

@@ -1,6 +1,7 @@
 import type { Duplex } from 'node:stream';
 import { Worker } from 'node:worker_threads';
-import { errorCode, ScanwireError, withoutPackage } from '../../lib/errors.ts';
+import { errorCode, ScanwireError } from '../../lib/errors.ts';
+import { withoutPackage } from '../../lib/optional-packages.ts';
 import { threadConnections } from './thread-connections.ts';
 import type { ThreadData, ThreadReply, ThreadRequest } from './thread-main.ts';
 

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Client, Pool, PoolClient } from 'pg';
-import { optionalPackage, ScanwireError } from '../../lib/errors.ts';
+import { ScanwireError } from '../../lib/errors.ts';
+import { optionalPackage } from '../../lib/optional-packages.ts';
 import type { Executor } from '../../lib/transaction.ts';
 import type { DatabaseThread } from './database-thread.ts';
 

@@ -1,5 +1,5 @@
 import Joi from 'joi';
-import { optionalPackage, ScanwireError } from '../../lib/errors.ts';
+import { ScanwireError } from '../../lib/errors.ts';
 import { isRowId, MAX_ID } from '../../lib/inventory/fields.ts';
 import { HOST_FIELDS } from '../../lib/inventory/host.ts';
 import { wholeRows } from '../../lib/inventory/read-only-inventory.ts';
@@ -7,6 +7,7 @@ import { SERVICE_FIELDS, VULN_FIELDS } from '../../lib/inventory/resources.ts';
 import { noteData } from '../../lib/inventory/scan-files/metasploit-columns.ts';
 import { FILTERS, type FilterName, SEARCHED } from '../../lib/inventory/selection.ts';
 import type { Collection, InventoryStore } from '../../lib/inventory/store.ts';
+import { optionalPackage } from '../../lib/optional-packages.ts';
 import { checked } from '../../lib/schema-validation.ts';
 import { IMPATIENT, patiently } from '../postgres/database.ts';
 import { type CollectionSource, collection, type GivenRow } from '../postgres/inventory/collection.ts';

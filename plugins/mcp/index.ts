@@ -1,9 +1,10 @@
 import type { NamedPlugin, Request, ResponseObject, ResponseToolkit, RouteOptions, Server } from '@hapi/hapi';
 import Joi from 'joi';
-import { isInstalled, missingPackage, optionalPackage, ScanwireError } from '../../lib/errors.ts';
+import { ScanwireError } from '../../lib/errors.ts';
 import { type InventoryStore, inventorySchema } from '../../lib/inventory/store.ts';
 import { DENIAL } from '../../lib/keys/api-keys.ts';
 import type { LicenseSource } from '../../lib/license/license-source.ts';
+import { optionalPackage, packageProblem } from '../../lib/optional-packages.ts';
 import { jsonText, printableJson } from '../../lib/printable.ts';
 import type { RecordStore } from '../../lib/records/store.ts';
 import { checked, objectWith } from '../../lib/schema-validation.ts';
@@ -73,8 +74,9 @@ export const plugin: NamedPlugin<McpOptions> = {
         const settings = checked(optionsSchema, options, { subject: 'mcp options', code: 'MISCONFIGURED' });
         claimInstance(server, PLUGIN, settings);
         // It brings 200 files: the first request loads them.
-        if (!isInstalled(`${PACKAGE}/server/index.js`)) {
-            throw missingPackage(PACKAGE, USE);
+        const problem = packageProblem(PACKAGE, USE);
+        if (problem !== null) {
+            throw problem;
         }
 
         withStrategy(UNKNOWN_STRATEGY, 'mcp options: path', () => addRoute(server, settings));

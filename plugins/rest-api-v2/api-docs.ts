@@ -41,11 +41,13 @@ export function addDocsPage(server: Server, path: string, document: string): voi
         return () => readFile(file, 'utf8');
     };
 
+    // Before any route is there: without the package there is to be none.
+    const [style, bundle] = [packaged('swagger-ui.css'), packaged('swagger-ui-bundle.js')];
     add('', 'text/html; charset=utf-8', () => page(`${prefix}${path}`));
     add('/start.js', 'text/javascript; charset=utf-8', () => start(document));
     add('/page.css', 'text/css; charset=utf-8', () => STYLE);
-    add('/swagger-ui.css', 'text/css; charset=utf-8', packaged('swagger-ui.css'));
-    add('/swagger-ui-bundle.js', 'text/javascript; charset=utf-8', packaged('swagger-ui-bundle.js'));
+    add('/swagger-ui.css', 'text/css; charset=utf-8', style);
+    add('/swagger-ui-bundle.js', 'text/javascript; charset=utf-8', bundle);
 }
 
 function page(at: string): string {

@@ -2,7 +2,7 @@ import Boom from '@hapi/boom';
 import type { Lifecycle, Request } from '@hapi/hapi';
 import Joi from 'joi';
 import type { RateLimiterAbstract, RateLimiterRes } from 'rate-limiter-flexible';
-import { optionalPackage } from '../../lib/errors.ts';
+import { optionalPackage } from '../../lib/optional-packages.ts';
 import { isObject } from '../../lib/schema-validation.ts';
 import { within } from '../../lib/within.ts';
 import { retryLater, seconds } from '../errors.ts';

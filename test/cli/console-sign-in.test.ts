@@ -175,7 +175,7 @@ t.test('gives no links where there are no pages', async (t) => {
     addSignInLinks(admin, null);
     const { statusCode, payload } = await admin.inject({ method: 'POST', url: '/sign-in' });
     t.equal(statusCode, 409);
-    t.match(payload, 'npm install @picocss/pico htmx.org');
+    t.match(payload, 'npm install @picocss/pico@2 htmx.org@4');
 });
 
 t.test('prints a link of the server that runs', async (t) => {

@@ -1,13 +1,39 @@
 import { copyFileSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
+import { TRIED, type Tried } from '../../lib/optional-packages.ts';
 import { run } from '../support/packed.ts';
 
-/** A host's own versions: of hapi, of joi (`none` for a host that has none), and whether its types are checked. */
+/** A host's own versions: of hapi, of joi (`none` for a host that has none), of other packages, and whether its types are checked. */
 export interface Peers {
     readonly hapi: string;
     readonly joi: string;
+    /** By name; `latest` is the newest that the registry has. */
+    readonly others: Readonly<Record<string, string>>;
     readonly types: boolean;
 }
+
+/** The optional peers. */
+export type Others = Peers['others'];
+
+const named = (version: (name: string, tried: Tried) => string): Others =>
+    Object.fromEntries([...TRIED].map(([name, tried]) => [name, version(name, tried)]));
+
+/** The newest ones of those that were tried. */
+export const NEWEST: Others = named((_, { to }) => `^${to}`);
+
+/** The oldest ones that work. */
+export const OLDEST: Others = named((_, { from }) => from);
+
+/** Those of a host that has them for something of its own: for what is ours most are too old. */
+export const OWN: Others = {
+    '@modelcontextprotocol/sdk': '1.20.0',
+    '@opentelemetry/api': '1.8.0',
+    '@picocss/pico': '1.5.13',
+    'htmx.org': '2.0.4',
+    'prom-client': '12.0.0',
+    'rate-limiter-flexible': '5.0.5',
+    'swagger-ui-dist': '4.19.1',
+};
 
 /** The files of the packed package. */
 export async function filesIn(folder: string): Promise<readonly string[]> {
@@ -16,8 +42,9 @@ export async function filesIn(folder: string): Promise<readonly string[]> {
 }
 
 /** Where {@link hostWith} has made its project. */
-export function projectOf({ hapi, joi }: Peers, folder: string): string {
-    return join(folder, `hapi-${hapi}-joi-${joi}`);
+export function projectOf({ hapi, joi, others }: Peers, folder: string): string {
+    const name = [`hapi-${hapi}`, `joi-${joi}`, ...Object.entries(others).map((other) => other.join('-'))].join('-');
+    return join(folder, name.replaceAll(/[^\w.-]/g, '_').slice(0, 200));
 }
 
 /** Runs a program in the project of {@link hostWith}; what it writes to stdout. */
@@ -30,14 +57,14 @@ export async function runIn(peers: Peers, folder: string, source: string): Promi
 
 /** The ends of what `package.json` admits, the newest ones as the registry has them now. Versions before 21.1 of hapi have no types of their own. */
 export const ENDS: readonly Peers[] = [
-    { hapi: '21.0.0', joi: 'none', types: false },
-    { hapi: '21.1.0', joi: '17.13.3', types: true },
-    { hapi: '21.3.12', joi: '18.0.0', types: true },
-    { hapi: 'latest', joi: 'latest', types: true },
+    { hapi: '21.0.0', joi: 'none', others: OLDEST, types: false },
+    { hapi: '21.1.0', joi: '17.13.3', others: OWN, types: true },
+    { hapi: '21.3.12', joi: '18.0.0', others: NEWEST, types: true },
+    { hapi: 'latest', joi: 'latest', others: {}, types: true },
 ];
 
 export const MATRIX: readonly Peers[] = ['21.0.0', '21.1.0', '21.3.12', 'latest'].flatMap((hapi) =>
-    ['17.13.3', '18.0.0', 'latest', 'none'].map((joi) => ({ hapi, joi, types: hapi !== '21.0.0' })),
+    ['17.13.3', '18.0.0', 'latest', 'none'].map((joi) => ({ hapi, joi, others: NEWEST, types: hapi !== '21.0.0' })),
 );
 
 /** What the host of `host.ts` found out. */
@@ -49,6 +76,10 @@ export interface Found {
     readonly row: unknown;
     readonly deliveries: readonly unknown[];
     readonly refused: string;
+    /** Why what needs a package cannot be used; null where it can. */
+    readonly lacks: Readonly<Record<string, string | null>>;
+    /** What routes of each answer. */
+    readonly statuses: Readonly<Record<string, number>>;
 }
 
 /**
@@ -57,10 +88,10 @@ export interface Found {
  * @throws Error with the output of what failed; npm refuses versions that the package does not admit.
  */
 export async function hostWith(peers: Peers, folder: string): Promise<Found> {
-    const { hapi, joi, types } = peers;
+    const { hapi, joi, others, types } = peers;
     const project = projectOf(peers, folder);
     mkdirSync(project);
-    const dependencies = { '@hapi/hapi': hapi, ...(joi !== 'none' && { joi }) };
+    const dependencies = { '@hapi/hapi': hapi, ...(joi !== 'none' && { joi }), ...others };
     writeFileSync(join(project, 'package.json'), JSON.stringify({ private: true, type: 'module', dependencies }));
     await run('npm', ['install', '--omit=optional', '--no-audit', '--no-fund', '--prefer-offline', join('..', 'scanwire.tgz')], {
         cwd: project,

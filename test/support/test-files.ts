@@ -27,7 +27,7 @@ const SHARING = /\/test\/(?:acceptance|adapters|attack|bench|cli|docs|examples|f
 
 /** What looks at its process as a whole, changes it, or is long. */
 const ALONE: readonly RegExp[] = [
-    /\/(?:clocks-differ|commit-waits-for-a-poll|echoing-receivers|http-sender|linear-expressions|missing-packages|openapi|receiver-certificate|running-pages|silent-redis)\.test\.js$/,
+    /\/(?:clocks-differ|commit-waits-for-a-poll|echoing-receivers|http-sender|linear-expressions|missing-packages|openapi|optional-packages|receiver-certificate|running-pages|silent-redis)\.test\.js$/,
     /\/(?:constant-memory|read-only-inventory|template|gunzip|check-record|decode-records|mend-record|read-records|read-scan|read-xml|vendors-xml)\.test\.js$/,
     /\/(?:backup|connections|embedding|many-hosts|pglite\/laws|postgres\/laws|receiver-tokens|serve|socket|(?:other-)?webhook-laws)\.test\.js$/,
 ];

@@ -1,6 +1,7 @@
 import Joi from 'joi';
 import type * as Prometheus from 'prom-client';
-import { optionalPackage, ScanwireError } from '../../errors.ts';
+import { ScanwireError } from '../../errors.ts';
+import { optionalPackage } from '../../optional-packages.ts';
 import { checked, objectWith } from '../../schema-validation.ts';
 import { within } from '../../within.ts';
 import { ACTIVE_STATES } from '../deliveries/delivery-states.ts';

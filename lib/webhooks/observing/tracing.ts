@@ -1,7 +1,8 @@
 import type * as OpenTelemetry from '@opentelemetry/api';
 import Joi from 'joi';
 import { hostOf, portOf } from '../../egress/outgoing-url.ts';
-import { optionalPackage, ScanwireError } from '../../errors.ts';
+import { ScanwireError } from '../../errors.ts';
+import { optionalPackage } from '../../optional-packages.ts';
 import { checked } from '../../schema-validation.ts';
 import type { Claim } from '../deliveries/delivery-store.ts';
 import type { AcceptedEvent } from '../events/new-event.ts';

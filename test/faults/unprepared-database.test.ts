@@ -63,14 +63,20 @@ t.test('names migrate where the schema is older than the package', async (t) => 
     await t.rejects(postgresStores({ pool: owner }).apiKeys.list(), { code: 'MISCONFIGURED', message: /run migrate\(pool\).*42703/ });
 });
 
-t.test('says which rights a role lacks', async (t) => {
-    const { owner, as } = await database(t);
+/** The name of a role without any rights, which is gone after the test. */
+async function poorRole(t: Test, owner: pg.Pool): Promise<string> {
     const role = `scanwire_poor_${randomBytes(4).toString('hex')}`;
     await owner.query(`create role ${role}`);
     t.teardown(async () => {
         await owner.query(`drop owned by ${role}`);
         await owner.query(`drop role ${role}`);
     });
+    return role;
+}
+
+t.test('says which rights a role lacks', async (t) => {
+    const { owner, as } = await database(t);
+    const role = await poorRole(t, owner);
     const poor = as(role);
     const refused = { code: 'MISCONFIGURED', message: /lacks a right.*usage on the schema scanwire.*\(42501\)/, cause: { code: '42501' } };
     await t.rejects(migrate(poor), refused);
@@ -84,12 +90,7 @@ t.test('says which rights a role lacks', async (t) => {
 
 t.test('says which rights a role lacks for the queue, and what else keeps the queue from its database', async (t) => {
     const { owner, as } = await database(t);
-    const role = `scanwire_poor_${randomBytes(4).toString('hex')}`;
-    await owner.query(`create role ${role}`);
-    t.teardown(async () => {
-        await owner.query(`drop owned by ${role}`);
-        await owner.query(`drop role ${role}`);
-    });
+    const role = await poorRole(t, owner);
     const queues = [as(role), as(role), as(role), owner].map((pool) => postgresQueue({ pool }));
     t.teardown(() => Promise.all(queues.map((queue) => queue.close())));
     const [poor, creating, owning, prepared] = queues as [DeliveryQueue, DeliveryQueue, DeliveryQueue, DeliveryQueue];

@@ -127,9 +127,9 @@ const DISCARD_STAGED = `with ${nextStaged(DISCARDED_CROWDS)}, services_slice as 
 ), ${DISCARD_FINDINGS}
 select max(host_id) as last, count(*)::integer as count, (select id from crowd) as crowd from slice`;
 
-/** What is of generation 0 comes from others, also in a workspace that was made for the import and not shown. */
 const NEW_CROWDS: readonly Crowd[] = ['services', 'notes', 'vulns'].map((table) => deleted(table, 'id', (host) => `host_id = ${host}`));
 
+/** What is of generation 0 comes from others, also in a workspace that was made for the import and not shown. */
 const DISCARD_HOSTS = `with ${upToCrowd(
     `select hosts.id from scanwire.hosts join scanwire.workspaces on workspaces.id = hosts.workspace_id
         where workspace_id = $1 and hosts.id > greatest($2, hosts_until)

@@ -113,7 +113,7 @@ interface BullmqJob {
 
 /** Those that are handed out with their claims together share a job: BullMQ's work is for the job. */
 function bullmqJobs(jobs: readonly DeliveryJob[]): readonly BullmqJob[] {
-    const bundled = jobs.filter(({ reservation, singleAttempt }) => reservation !== null && !singleAttempt);
+    const bundled = jobs.filter(({ reservation, singleAttempt, left }) => reservation !== null && !singleAttempt && left === undefined);
     const single = jobs.filter((job) => !bundled.includes(job));
     const size = Math.min(BUNDLE.max, Math.ceil(bundled.length / BUNDLE.spread));
     const bundles = Array.from({ length: Math.ceil(bundled.length / Math.max(1, size)) }, (_, index) => {
@@ -124,9 +124,10 @@ function bullmqJobs(jobs: readonly DeliveryJob[]): readonly BullmqJob[] {
 
 /** The same attempt has the same job id, so that adding it again while it waits changes nothing. */
 function singleJob(job: DeliveryJob): BullmqJob {
-    const { deliveryId, attempt, singleAttempt, reservation } = job;
-    // One that has to be claimed must not be kept out by one whose claim nobody may use any more.
-    const id = `${deliveryId}-${attempt}${reservation === null ? '' : `-${reservation.token}`}`;
+    const { deliveryId, attempt, singleAttempt, reservation, left } = job;
+    // One that has to be claimed must not be kept out by one whose claim nobody may use any more, nor by that of a worker that has left it.
+    const parts = [deliveryId, attempt, ...(reservation === null ? [] : [reservation.token]), ...(left === undefined ? [] : [left])];
+    const id = parts.join('-');
     const jobId = singleAttempt ? `${TEST_JOBS}${id}` : id;
     return { name: 'attempt', data: dataOf(job), opts: { jobId, lifo: singleAttempt } };
 }
@@ -139,12 +140,13 @@ function bundle(jobs: readonly DeliveryJob[]): BullmqJob {
 }
 
 /** A reservation is stored as `grant`: processes of earlier releases, which run beside this one during an upgrade, read that name. */
-function dataOf({ deliveryId, exporterId, attempt, singleAttempt, reservation }: DeliveryJob): object {
+function dataOf({ deliveryId, exporterId, attempt, singleAttempt, reservation, left }: DeliveryJob): object {
     return {
         deliveryId,
         exporterId,
         attempt,
         ...(singleAttempt && { singleAttempt }),
         ...(reservation !== null && { grant: reservation }),
+        left,
     };
 }

@@ -28,13 +28,13 @@ export async function bullmqWorker(
     server: BullmqServer,
     collector: string,
     handler: (job: DeliveryJob) => Promise<void>,
-    { concurrency, onError: report = () => {} }: WorkOptions,
+    { concurrency, onError: report = () => {}, onLeft: leave = () => {} }: WorkOptions,
 ): Promise<BullmqWorker> {
     const name = queueName(collector);
     let closing: Promise<void> | undefined;
     let retry: NodeJS.Timeout | undefined;
     const connection = await server.worker();
-    const inHand = jobsInHand(handler, concurrency, report);
+    const inHand = jobsInHand(handler, concurrency, { report, leave });
     let worker = start();
 
     function start(): JobWorker {
@@ -158,13 +158,20 @@ function jobsIn(collector: string, { data, attemptsStarted, stalledCounter }: Jo
 }
 
 function deliveryJob(collector: string, data: unknown, first: boolean): DeliveryJob {
-    const { deliveryId, exporterId, attempt, singleAttempt, grant: reservation } = (data ?? {}) as Record<string, unknown>;
+    const { deliveryId, exporterId, attempt, singleAttempt, grant: reservation, left } = (data ?? {}) as Record<string, unknown>;
     if (typeof deliveryId !== 'string' || typeof attempt !== 'number') {
         throw new ScanwireError('INVALID_INPUT', `Job of collector ${collector} without its ids: does the server evict keys?`);
     }
 
-    const ids = { deliveryId, ...(typeof exporterId === 'string' && { exporterId }) };
-    return { collector, ...ids, attempt, singleAttempt: singleAttempt === true, reservation: first ? reservationIn(reservation) : null };
+    return {
+        collector,
+        deliveryId,
+        ...(typeof exporterId === 'string' && { exporterId }),
+        attempt,
+        singleAttempt: singleAttempt === true,
+        reservation: first ? reservationIn(reservation) : null,
+        ...(typeof left === 'number' && { left }),
+    };
 }
 
 /** What does not look like a claim is none: the server is not ours alone. */

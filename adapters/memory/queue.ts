@@ -73,8 +73,8 @@ export function memoryQueue(): DeliveryQueue {
 }
 
 /** What was handed out with a claim and taken back comes once more, perhaps while its first job is not done. */
-function keyOf({ deliveryId, attempt, reservation }: DeliveryJob): string {
-    return `${deliveryId}/${attempt}/${reservation?.token ?? ''}`;
+function keyOf({ deliveryId, attempt, reservation, left = 0 }: DeliveryJob): string {
+    return `${deliveryId}/${attempt}/${reservation?.token ?? ''}/${left}`;
 }
 
 function wake(lane: Lane): void {

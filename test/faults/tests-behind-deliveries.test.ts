@@ -70,11 +70,10 @@ t.test('nor for the memory that bodies have', async (t) => {
 
 t.test('nor where jobs are handed over with their claims', async (t) => {
     const begun: string[] = [];
-    const hands = jobsInHand(
-        ({ deliveryId }) => new Promise(() => void begun.push(deliveryId)),
-        2,
-        (error) => t.fail(error.message),
-    );
+    const hands = jobsInHand(({ deliveryId }) => new Promise(() => void begun.push(deliveryId)), 2, {
+        report: (error) => t.fail(error.message),
+        leave: ({ deliveryId }) => t.fail(`${deliveryId} was left`),
+    });
     const job = (deliveryId: string, singleAttempt = false): DeliveryJob => ({
         deliveryId,
         collector: 'default',

@@ -64,9 +64,9 @@ export class SimulatedQueue {
                     return lost;
                 }),
 
-            work: (collector, handler, { concurrency, onError = () => {} }) =>
+            work: (collector, handler, { concurrency, onError: report = () => {}, onLeft: leave = () => {} }) =>
                 process.call('queue', 'work', async () => {
-                    const inHand = jobsInHand(handler, concurrency, onError);
+                    const inHand = jobsInHand(handler, concurrency, { report, leave });
                     return this.work(collector, { process, concurrency, inHand, open: true, got: 0 });
                 }),
 
@@ -174,8 +174,8 @@ export class SimulatedQueue {
     }
 }
 
-function keyOf({ deliveryId, attempt, reservation }: DeliveryJob): string {
-    return `${deliveryId}/${attempt}/${reservation?.token ?? ''}`;
+function keyOf({ deliveryId, attempt, reservation, left = 0 }: DeliveryJob): string {
+    return `${deliveryId}/${attempt}/${reservation?.token ?? ''}/${left}`;
 }
 
 /** For the trace, without the token, which a database draws again each time. */

@@ -29,6 +29,7 @@ interface Work {
     readonly handler?: (job: DeliveryJob) => Promise<void>;
     readonly concurrency?: number;
     readonly onError?: (error: Error) => void;
+    readonly onLeft?: (job: DeliveryJob) => void;
 }
 
 /** What every `DeliveryQueue` does. */
@@ -204,6 +205,33 @@ export const queueLaws: Laws<Bench> = {
         assert.deepEqual(sorted([...first.seen, ...second.seen]), sorted(jobs));
     },
 
+    async 'leaves to others what a worker has taken and not begun when it is closed'({ queue, work, until, gate }) {
+        const door = gate();
+        const left: DeliveryJob[] = [];
+        const first = await work('west', { handler: () => door.opened, concurrency: 1, onLeft: (job) => left.push(job) });
+        const jobs = Array.from({ length: 16 }, () => ({ ...jobFor('west'), reservation: reservationOf(randomUUID()) }));
+        await queue.add(jobs);
+        await until(() => first.seen.length === 1);
+        const closing = first.worker.close();
+        const second = await work('west', { concurrency: 20 });
+        await until(() => left.length + second.seen.length >= 15);
+        door.open();
+        await closing;
+        assert.deepEqual(idsOf([...first.seen, ...left, ...second.seen]), idsOf(jobs));
+    },
+
+    async 'hands over a job that a worker has left, although its own is not done'({ queue, work, until, gate }) {
+        const door = gate();
+        const job = jobFor('west');
+        const { seen } = await work('west', { handler: () => door.opened });
+        const times: DeliveryJob[] = [job, { ...job, left: 1 }, { ...job, left: 2 }];
+        for (const [index, one] of times.entries()) {
+            await queue.add([one]);
+            await until(() => seen.length === index + 1);
+        }
+        assert.deepEqual(seen, times);
+    },
+
     async 'adds nothing when given nothing'({ queue, work, until }) {
         const job = jobFor('west');
         const { seen } = await work('west');
@@ -292,6 +320,10 @@ function jobFor(collector: string, attempt = 1, singleAttempt = false): Delivery
 
 function reservationOf(token: string): Reservation {
     return { token, beginBy: Date.now() + 1_000, generation: 2, attemptSinceReplay: 1, settings: 3 };
+}
+
+function idsOf(jobs: readonly DeliveryJob[]): readonly string[] {
+    return jobs.map(({ deliveryId }) => deliveryId).sort();
 }
 
 function sorted(jobs: readonly DeliveryJob[]): readonly DeliveryJob[] {

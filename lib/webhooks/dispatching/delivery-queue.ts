@@ -19,11 +19,13 @@ export interface DeliveryJob {
      * been handed out before: it was added once more, taken from a worker that died, or taken after the connection was lost.
      */
     readonly reservation: Reservation | null;
+    /** How many workers have had it before and left it when they stopped; absent for none. Their own jobs for it may not be done yet. */
+    readonly left?: number;
 }
 
 /** A worker that takes jobs until it is closed. */
 export interface QueueWorker {
-    /** Takes no new job and waits for those that run. */
+    /** Takes no new job and waits for those that run. What it has taken and not begun it leaves: {@link WorkOptions.onLeft}. */
     close(): Promise<void>;
 }
 
@@ -33,6 +35,8 @@ export interface WorkOptions {
     readonly concurrency: number;
     /** Receives what goes wrong with the queue itself (connection lost, job lost); the worker goes on by itself. */
     readonly onError?: (error: Error) => void;
+    /** Told of a job that the worker had taken and has not begun when it is closed, so that it can be left to others. */
+    readonly onLeft?: (job: DeliveryJob) => void;
 }
 
 /** How many tests may run when all slots are occupied. */

@@ -19,6 +19,11 @@ export interface Reservation {
     readonly settings: number;
 }
 
+/** What is left of a reservation once it may be begun under no more: that whoever gets the job may claim the delivery in its place. */
+export function spent(reservation: Reservation | null): Reservation | null {
+    return reservation && { ...reservation, beginBy: 0 };
+}
+
 /** How deliveries are handed out. */
 export interface HandOutOptions {
     /** Maximum number of deliveries of one exporter that are in flight: `queued` or `sending`. Single attempts have as many places of their own. */

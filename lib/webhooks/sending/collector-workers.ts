@@ -1,6 +1,11 @@
-import type { QueueWorker } from '../dispatching/delivery-queue.ts';
+import { batched } from '../../batched.ts';
+import type { DeliveryJob, QueueWorker } from '../dispatching/delivery-queue.ts';
+import { spent } from '../dispatching/reservations.ts';
 import type { WebhooksContext } from '../webhooks-context.ts';
 import { deliveryWorker } from './delivery-worker.ts';
+
+/** Maximum number of jobs that are left to others together. */
+const BATCH = 500;
 
 /**
  * What a process has begun in order to send: the session under which it claims, and a worker for each of its collectors, the named pools of
@@ -21,13 +26,41 @@ export interface CollectorWorkers {
  * @param onFreed As that of `ClaimingSession.begin`.
  */
 export function collectorWorkers(context: WebhooksContext, onFreed: () => void): CollectorWorkers {
-    const { member, session, sender } = context;
-    const startWorker = deliveryWorker(context);
+    const { member, queue, session, sender, onError } = context;
+    const sending = deliveryWorker(context);
     const workers: QueueWorker[] = [];
     let claiming = false;
     let stops = 0;
     /** Resolves once all that was asked to begin has begun or failed. */
     let beginning: Promise<unknown> = Promise.resolve();
+
+    /** Gives jobs back to the queue, for other workers. If that fails, their deliveries are handed out again by the sweep. */
+    const leave = batched<DeliveryJob, void>(async (jobs) => {
+        const left = jobs.map((job) => ({ ...job, reservation: spent(job.reservation), left: (job.left ?? 0) + 1 }));
+        await queue.add(left).catch(onError);
+        return jobs.map(() => undefined);
+    }, BATCH);
+
+    async function startWorker(collector: string, concurrency: number): Promise<QueueWorker> {
+        const stopping = { isStopping: false };
+        const leaving = new Set<Promise<void>>();
+
+        async function deliver(job: DeliveryJob): Promise<void> {
+            if (!(await sending.deliver(job, stopping))) {
+                await leave(job);
+            }
+        }
+
+        const worker = await queue.work(collector, deliver, { concurrency, onError, onLeft: (job) => leaving.add(leave(job)) });
+        return {
+            async close() {
+                stopping.isStopping = true;
+                sending.stop();
+                await worker.close();
+                await Promise.all(leaving);
+            },
+        };
+    }
 
     async function begin(collectors: Iterable<string>, concurrency: number): Promise<void> {
         const before = stops;

@@ -1,7 +1,6 @@
-import { type ReadyBatches, readyBatches } from '../../batched.ts';
 import { type KeyRing, rememberingRing } from '../../keys/key-ring.ts';
-import type { Claim, ClaimRequest, RecordedOutcome } from '../deliveries/delivery-store.ts';
-import type { DeliveryJob, QueueWorker } from '../dispatching/delivery-queue.ts';
+import type { Claim, RecordedOutcome } from '../deliveries/delivery-store.ts';
+import type { DeliveryJob } from '../dispatching/delivery-queue.ts';
 import type { Reservation } from '../dispatching/reservations.ts';
 import { restAfter } from '../events/event-body.ts';
 import { unsealAuthentication } from '../exporters/authentication.ts';
@@ -19,16 +18,11 @@ import { type Outcome, unsentOutcome } from '../outcomes/outcome.ts';
 import { DEFAULT_SCHEDULE, isSchedule, nextState } from '../outcomes/retry-schedule.ts';
 import type { WebhooksContext } from '../webhooks-context.ts';
 import { attemptPace } from './attempt-pace.ts';
+import { claimBatches } from './claim-batches.ts';
 import type { RefusedResponse } from './http-exchange.ts';
 import type { Message } from './http-sender.ts';
 import { bodyBytes } from './message-cache.ts';
-import { outcomeRecorder, STATEMENTS_AT_ONCE } from './outcome-recorder.ts';
-
-/** Maximum number of claims that share one statement. */
-const BATCH = 200;
-
-/** Bytes of the bodies of tests that one statement may read even when memory is short: such a body has a few hundred. */
-const BYTES_OF_TESTS = 65_536;
+import { outcomeRecorder } from './outcome-recorder.ts';
 
 /**
  * Milliseconds for which a receiver is left alone that does not say for how long. A `Retry-After` of less than a second counts as none: as it is in
@@ -38,43 +32,48 @@ const BYTES_OF_TESTS = 65_536;
 const DEFAULT_PAUSE: number = FIRST_PROBE;
 const MIN_PAUSE = 1_000;
 
-/** A claim that waits until there is memory for its body. */
-interface WaitingClaim {
-    readonly request: ClaimRequest;
-    /** Empty when it is not known. */
-    readonly exporterId: string;
-    /** Whether it is the claim of a test, which does not wait for memory. */
-    readonly singleAttempt: boolean;
-    /** Whether it is to wait no longer: the reservation has run out, or may do so before there is memory. The delivery is then handed out again. */
-    givesUp(): boolean;
+/** Whether a worker is being stopped: it begins no more attempts. */
+export interface Stopping {
+    readonly isStopping: boolean;
+}
+
+/** What sends the deliveries of jobs. */
+export interface DeliveryWorker {
+    /** Sends the delivery of a job. Resolves with whether the job is done; else the worker has stopped before an attempt began. */
+    deliver(job: DeliveryJob, worker: Stopping): Promise<boolean>;
+    /** What waits looks whether its worker is being stopped. */
+    stop(): void;
 }
 
 /**
- * Sends the deliveries of a collector, which is a named pool of workers: claims, signs, posts, records. Every step may be repeated or lost without
- * harm: a job whose delivery cannot be claimed is somebody else's or done.
+ * Sends deliveries: claims, signs, posts, records. Every step may be repeated or lost without harm: a job whose delivery cannot be claimed is
+ * somebody else's or done.
  */
-export function deliveryWorker(context: WebhooksContext): (collector: string, concurrency: number) => Promise<QueueWorker> {
-    const { queue, newId, claimDuration, dispatcher, session, reservations, messageCache, bodyMemory, random, onError } = context;
+export function deliveryWorker(context: WebhooksContext): DeliveryWorker {
+    const { newId, claimDuration, dispatcher, session, reservations, messageCache, bodyMemory, random, onError } = context;
     const claims = claimBatches(context);
     const rememberingRingFor = rememberingRings(context.keyRing);
     const recorder = outcomeRecorder(context);
     const pace = attemptPace();
 
-    async function deliver(job: DeliveryJob): Promise<void> {
+    async function deliver(job: DeliveryJob, worker: Stopping): Promise<boolean> {
         const { deliveryId, exporterId = '', reservation, singleAttempt } = job;
         // It waits before the claim, so that no attempt begins with settings from before the wait.
         await pace.whenMayBegin(job);
         // The queue has given the same job twice.
         if (reservation !== null && reservations.hasBegun(reservation)) {
-            return;
+            return true;
+        }
+        if (worker.isStopping) {
+            return false;
         }
 
-        const reserved = reservation === null || !mayBegin(reservation) ? null : await claimReserved({ ...job, reservation });
+        const reserved = await claimReserved(job, worker);
         if (reserved !== null) {
             session.attemptBegan(reserved);
             await send(reserved, reserved.claimedAt);
             reservations.end(reserved.token);
-            return;
+            return true;
         }
 
         const replaced = reservation === null ? {} : { reservation: reservation.token };
@@ -83,40 +82,43 @@ export function deliveryWorker(context: WebhooksContext): (collector: string, co
             exporterId,
             singleAttempt,
             // A delivery with a reservation does not wait for memory: it is given up, taken back, and handed out again.
-            givesUp: () => reservation !== null && !singleAttempt && bodyMemory.allowance(exporterId) === 0,
+            givesUp: () => worker.isStopping || (reservation !== null && !singleAttempt && bodyMemory.allowance(exporterId) === 0),
         });
-        if (claimed === null) {
+        if (claimed !== null) {
+            await send(claimed, null);
+        } else if (!worker.isStopping) {
             // Perhaps the deployment's settings have changed, and this process must stop sending.
             await context.member.checkSettings();
-        } else {
-            await send(claimed, null);
         }
+        return claimed !== null || !worker.isStopping;
     }
 
     function mayBegin(reservation: Reservation): boolean {
         return reservation.settings === context.member.generation() && reservations.inTime(reservation); // `settings` is a generation, too: see {@link Reservation}
     }
 
-    /** What is needed to send under the reservation of a job; null when the attempt cannot begin under it any more. */
-    async function claimReserved(job: DeliveryJob & { readonly reservation: Reservation }): Promise<Claim | null> {
-        const atHand = messageCache.take(job, reservations.now() as Date);
+    /** What is needed to send under the reservation of a job; null when it has none, and when the attempt cannot begin under it any more. */
+    async function claimReserved({ reservation, ...job }: DeliveryJob, worker: Stopping): Promise<Claim | null> {
+        if (reservation === null || !mayBegin(reservation)) {
+            return null;
+        }
+        const atHand = messageCache.take({ ...job, reservation }, reservations.now() as Date);
         if (atHand !== null) {
             return atHand;
         }
 
-        const { deliveryId, exporterId = '', reservation, singleAttempt } = job;
+        const { deliveryId, exporterId = '', singleAttempt } = job;
         const { token } = reservation;
         const request = { deliveryId, token, duration: claimDuration, reservation: token, keepsReservation: true };
-        const read = await claims.add({ request, exporterId, singleAttempt, givesUp: () => !mayBegin(reservation) });
-        if (read === null) {
-            return null;
-        }
-        if (!mayBegin(reservation)) {
+        const read = await claims.add({ request, exporterId, singleAttempt, givesUp: () => worker.isStopping || !mayBegin(reservation) });
+        if (read !== null && !mayBegin(reservation)) {
             bodyMemory.giveBack(read.exporter.id, bodyBytes(read));
             return null;
         }
-        messageCache.addSettings(read);
-        return { ...read, claimedAt: reservations.now() as Date };
+        if (read !== null) {
+            messageCache.addSettings(read);
+        }
+        return read && { ...read, claimedAt: reservations.now() as Date };
     }
 
     /** @param begunAt When the attempt begins, if it is under a reservation; else null. */
@@ -138,7 +140,7 @@ export function deliveryWorker(context: WebhooksContext): (collector: string, co
             dispatcher.attemptEnded(claim.exporter, outcome.timings.total);
             context.notices.recorded(recorded);
             if (isInTime) {
-                emit(deliveryEvent(claim, recorded)).catch(onError);
+                emit(deliveryEvent(claim, recorded), context).catch(onError);
             }
         } finally {
             bodyMemory.giveBack(claim.exporter.id, bodyBytes(claim));
@@ -146,76 +148,12 @@ export function deliveryWorker(context: WebhooksContext): (collector: string, co
         }
     }
 
-    /** Emits the event of an outcome to the application. What the application does with it must not disturb sending. */
-    async function emit(event: DeliveryEvent): Promise<void> {
-        await context.onEvent(event);
-    }
-
-    return (collector, concurrency) => queue.work(collector, deliver, { concurrency, onError });
+    return { deliver, stop: claims.proceed };
 }
 
-/** Claims share statements. A claim waits while its exporter has all the bytes that it may have, without keeping others waiting. */
-function claimBatches({
-    deliveries,
-    session,
-    messageCache,
-    bodyMemory,
-    traces,
-}: WebhooksContext): ReadyBatches<WaitingClaim, Claim | null> {
-    /** Maximum number of bytes that the statements under way may read. */
-    let expected = 0;
-
-    /** The next claims: those that give up; else tests; else those whose exporters may take a body, the exporters with the fewest bytes first. */
-    function next<Waiting extends { readonly item: WaitingClaim }>(
-        waiting: readonly Waiting[],
-        underWay: Iterable<Waiting>,
-    ): readonly Waiting[] {
-        const leaving = waiting.filter(({ item }) => item.givesUp());
-        if (leaving.length > 0) {
-            return leaving;
-        }
-
-        const busy = new Set(Array.from(underWay, ({ item }) => item.request.deliveryId));
-        const free = waiting.filter(({ item: { request } }) => !busy.has(request.deliveryId));
-        const tests = free.filter(({ item }) => item.singleAttempt);
-        if (tests.length > 0) {
-            return tests.slice(0, BATCH);
-        }
-
-        const ready = free.filter(({ item: { exporterId } }) => bodyMemory.allowance(exporterId, expected) > 0);
-        return ready.sort((a, b) => bodyMemory.bytesOf(a.item.exporterId) - bodyMemory.bytesOf(b.item.exporterId)).slice(0, BATCH);
-    }
-
-    /** Claims in one statement. How much of it each exporter gets is not known before bodies are read: all together get the smallest of their allowances. */
-    async function claim(waiting: readonly WaitingClaim[]): Promise<readonly (Claim | null)[]> {
-        if (waiting.every(({ givesUp }) => givesUp())) {
-            return waiting.map(() => null);
-        }
-
-        const maxBytes = Math.min(
-            ...waiting.map(({ exporterId, singleAttempt }) => {
-                return Math.max(bodyMemory.allowance(exporterId, expected), singleAttempt ? BYTES_OF_TESTS : 0);
-            }),
-        );
-        const requests = waiting.map(({ request }) => request);
-        expected += maxBytes;
-        let claimed: readonly (Claim | null)[];
-        try {
-            claimed = await messageCache.duringRead(deliveries.claim(requests, session.id, maxBytes));
-            for (const one of claimed) {
-                if (one !== null) {
-                    bodyMemory.take(one.exporter.id, bodyBytes(one));
-                }
-            }
-        } finally {
-            expected -= maxBytes;
-        }
-        return await traces.withTraceparents(claimed);
-    }
-
-    const claims = readyBatches<WaitingClaim, Claim | null>(claim, next, STATEMENTS_AT_ONCE);
-    bodyMemory.whenFreed(claims.proceed);
-    return claims;
+/** Emits the event of an outcome to the application. What the application does with it must not disturb sending. */
+async function emit(event: DeliveryEvent, { onEvent }: WebhooksContext): Promise<void> {
+    await onEvent(event);
 }
 
 /** Key rings, one for each exporter, that remember what they have unsealed: it is unsealed once, and kept for as long as the exporter's settings are. */

@@ -26,7 +26,7 @@ export interface JobsInHand {
     mayFetch(): boolean;
     /** Whether a test may be fetched even when nothing else may: while one of the slots for tests is free. */
     mayFetchTest(): boolean;
-    /** Leaves what has not begun to others. Resolves when the rest has ended. */
+    /** Leaves what has not begun. Resolves when the rest has ended. */
     close(): Promise<void>;
 }
 
@@ -37,7 +37,11 @@ interface Waiting {
 }
 
 /** A delivery with a reservation begins when fewer than `concurrency` go on. A test begins even when a few more do. */
-export function jobsInHand(handler: (job: DeliveryJob) => Promise<void>, concurrency: number, report: (error: Error) => void): JobsInHand {
+export function jobsInHand(
+    handler: (job: DeliveryJob) => Promise<void>,
+    concurrency: number,
+    { report, leave }: { report(error: Error): void; leave(job: DeliveryJob): void },
+): JobsInHand {
     /** The deliveries that go on, with the times when they began, oldest first. */
     const running = new Map<Promise<void>, number>();
     const waiting: Waiting[] = [];
@@ -83,10 +87,12 @@ export function jobsInHand(handler: (job: DeliveryJob) => Promise<void>, concurr
     }
 
     async function beginOnceFree(job: DeliveryJob): Promise<void> {
-        if (!hasSlot(job)) {
+        if (!closed && !hasSlot(job)) {
             await new Promise<void>((resolve) => waiting[job.singleAttempt ? 'unshift' : 'push']({ job, begin: resolve }));
         }
-        if (!closed) {
+        if (closed) {
+            leave(job);
+        } else {
             void begin(job);
         }
     }

@@ -3,7 +3,7 @@ import { deliveryQueueContract, type Queues } from '../../../../adapters/contrac
 import { queueLaws } from '../../../../adapters/contract/webhooks/queue-laws.ts';
 import { memoryQueue } from '../../../../adapters/memory/index.ts';
 import { ScanwireError } from '../../../../lib/errors.ts';
-import type { DeliveryQueue } from '../../../../lib/webhooks/dispatching/delivery-queue.ts';
+import type { DeliveryJob, DeliveryQueue } from '../../../../lib/webhooks/dispatching/delivery-queue.ts';
 import { lawOf, mapValues, proveLaws } from '../laws.ts';
 
 type Mutant = (honest: DeliveryQueue) => Partial<DeliveryQueue>;
@@ -71,6 +71,27 @@ const MUTANTS: Readonly<Record<string, Mutant>> = {
             const worker = await queue.work(...args);
             return { close: async () => void worker.close() };
         },
+    }),
+    'leaves to others what a worker has taken and not begun when it is closed': (queue) => ({
+        // takes jobs ahead, and forgets them
+        work: async (collector, handler, options) => {
+            let closed = false;
+            let last = Promise.resolve();
+            const inTurn = (job: DeliveryJob): Promise<void> => {
+                last = last.then(() => (closed ? undefined : handler(job)));
+                return last;
+            };
+            const worker = await queue.work(collector, inTurn, { ...options, concurrency: 100 });
+            return {
+                close() {
+                    closed = true;
+                    return worker.close();
+                },
+            };
+        },
+    }),
+    'hands over a job that a worker has left, although its own is not done': (queue) => ({
+        add: (jobs) => queue.add(jobs.map(({ left: _, ...job }) => job)),
     }),
     'adds nothing when given nothing': (queue) => ({
         add: (jobs) => (jobs.length === 0 ? Promise.reject(new Error('no jobs')) : queue.add(jobs)),

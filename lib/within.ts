@@ -33,6 +33,11 @@ export async function within<T>(
     });
 }
 
+/** Resolves once all have ended. A failure is reported, and lets nobody go on before the others have ended. */
+export async function allEnded(parts: readonly Promise<unknown>[], onError: (error: Error) => void): Promise<void> {
+    await Promise.all(parts.map((part) => part.catch(onError)));
+}
+
 /** A timer that is late by so many milliseconds was held up: the process stood still, or was busy. */
 const HELD_UP = 100;
 /** Turns of the event loop in which what has come meanwhile is read. The first may have begun before it came. */

@@ -3,7 +3,7 @@ import { nameResolver, type Resolve } from '../egress/resolver.ts';
 import { ScanwireError } from '../errors.ts';
 import { assertOpens } from '../keys/key-ring.ts';
 import { checked } from '../schema-validation.ts';
-import { within } from '../within.ts';
+import { allEnded, within } from '../within.ts';
 import { type Deliveries, deliveriesOf, type Events, eventsOf } from './deliveries/deliveries.ts';
 import { retentionOf } from './deliveries/retention.ts';
 import { type Membership, membership } from './deployment-settings.ts';
@@ -115,23 +115,23 @@ export function webhooks(options: WebhooksOptions): Webhooks {
     }
 
     /** Fetches no more work. What is being sent goes on with the settings that it was begun with; a later `close` waits for it. */
-    function stopSending(): Promise<unknown> {
+    function stopSending(): Promise<void> {
         queueContact.stop();
-        return Promise.all([stopPolling(context), workers.stop()]);
+        return allEnded([...stopPolling(context), workers.stop()], settings.onError);
     }
 
     async function finish(wait: Wait): Promise<void> {
-        const finished = Promise.all([stopSending(), sealing.stop()]);
+        const finished = allEnded([stopSending(), sealing.stop()], settings.onError);
         await wait(finished, 1, 'Not everything that was being sent ended');
         // What is still being sent is given up, and its outcome recorded.
-        const sent = Promise.all([settings.sender.close({ timeout: 0 }), finished]);
+        const sent = allEnded([settings.sender.close({ timeout: 0 }), finished], settings.onError);
         await wait(sent, 1 / 2, 'Not every outcome could be recorded');
         await wait(workers.end(), 0, 'What was claimed could not be released');
     }
 
     function outdated(): void {
         phase = 'outdated';
-        stopSending().catch(settings.onError);
+        void stopSending();
         settings.onOutdated();
     }
 
@@ -199,8 +199,8 @@ function startPolling({ dispatcher, notices, retention, role }: ReturnType<typeo
     }
 }
 
-async function stopPolling({ dispatcher, notices, retention }: ReturnType<typeof contextOf>): Promise<void> {
-    await Promise.all([dispatcher.stop(), notices.stop(), retention.stop()]);
+function stopPolling({ dispatcher, notices, retention }: ReturnType<typeof contextOf>): readonly Promise<void>[] {
+    return [dispatcher.stop(), notices.stop(), retention.stop()];
 }
 
 /** Refuses stores of different databases: what one store accepts, the other has to find. @throws ScanwireError `MISCONFIGURED`. */

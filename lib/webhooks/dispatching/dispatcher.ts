@@ -157,7 +157,7 @@ export function dispatcher(context: DispatcherContext): Dispatcher {
             const closed = listening?.close();
             listening = undefined;
             await Promise.all([running, closed]);
-            await added();
+            await added().catch(onError);
         },
     };
 }

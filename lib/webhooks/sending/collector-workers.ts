@@ -1,4 +1,5 @@
 import { batched } from '../../batched.ts';
+import { allEnded } from '../../within.ts';
 import type { DeliveryJob, QueueWorker } from '../dispatching/delivery-queue.ts';
 import { spent } from '../dispatching/reservations.ts';
 import type { WebhooksContext } from '../webhooks-context.ts';
@@ -83,7 +84,8 @@ export function collectorWorkers(context: WebhooksContext, onFreed: () => void):
         if (claiming) {
             session.withdraw();
         }
-        await Promise.all(workers.map((worker) => worker.close()));
+        const closed = workers.map((worker) => worker.close());
+        await allEnded(closed, onError);
     }
 
     return {

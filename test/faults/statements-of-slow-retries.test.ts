@@ -1,8 +1,38 @@
 import t from 'tap';
+import type { BegunAttempt } from '../../lib/webhooks/dispatching/reservations.ts';
 import { simulatedDeployment } from '../support/simulated-deployment.ts';
 
 const EVENTS = 3_000;
 const SECONDS = 10;
+
+t.test('attempts that end quickly need no heartbeats of their own', async (t) => {
+    const deployment = simulatedDeployment(t);
+    const { deliveries } = deployment.stores;
+    const heartbeats: { readonly at: number; readonly attempts: readonly BegunAttempt[] }[] = [];
+    const keepAlive = deliveries.keepAlive.bind(deliveries);
+    deliveries.keepAlive = (session, duration, begun) => {
+        heartbeats.push({ at: deployment.now(), attempts: begun?.attempts ?? [] });
+        return keepAlive(session, duration, begun);
+    };
+    const process = await deployment.start('only');
+    await deployment.exporter(process);
+    await deployment.advance(2_000);
+
+    heartbeats.length = 0;
+    for (let time = 0; time < SECONDS * 10; time += 1) {
+        await deployment.publish(process, 1);
+        await deployment.advance(100);
+    }
+    t.ok(deployment.posts.length >= SECONDS * 10);
+    t.ok(heartbeats.length <= SECONDS / 2 + 1, `${heartbeats.length} heartbeats`);
+
+    deployment.receive = () => ({ result: 204, after: 5_000 });
+    const began = deployment.now();
+    await deployment.publish(process, 1);
+    await deployment.advance(1_000);
+    const reported = heartbeats.find(({ attempts }) => attempts.length > 0);
+    t.ok(reported !== undefined && reported.at - began <= 800, 'one that goes on is reported as soon as before');
+});
 
 t.test('retries to a receiver that answers late share the statements that they need', async (t) => {
     const deployment = simulatedDeployment(t);

@@ -8,7 +8,12 @@ import type { Ability, ContractFixture, LawGroup, Laws } from './register-laws.t
 export interface ApiKeyStoreFixture extends ContractFixture {
     /** Empty once started. */
     readonly store: ApiKeyStore;
+    /** Sets the store's time, which stands still until it is set again. Needed of a store that tells it (`now`). */
+    readonly setTime?: (time: Date) => void | Promise<void>;
 }
+
+/** One that supplies all that any law needs. */
+export type ApiKeyStoreSubject = ApiKeyStoreFixture & Required<Pick<ApiKeyStoreFixture, 'setTime'>>;
 
 const EARLY = new Date('2026-01-02T03:04:05.678Z');
 const LATE = new Date('2026-05-06T07:08:09.012Z');
@@ -210,6 +215,31 @@ const limitLaws: Laws<ApiKeyStoreFixture> = {
     },
 };
 
+const clockLaws: Laws<ApiKeyStoreSubject> = {
+    async 'tells its own time, whatever the clock of the process says'({ store, setTime }) {
+        for (const time of [LONG_AGO, LATE, FAR_AHEAD]) {
+            await setTime(time);
+            assert.deepEqual(await store.now?.(), time);
+        }
+    },
+};
+
+const endLaws: Laws<ApiKeyStoreSubject> = {
+    async 'ends keys by the time that it tells'({ store, setTime }) {
+        await setTime(EARLY);
+        const stored = await added(store, { expiresAt: LATE });
+        for (const [time, expired] of [
+            [new Date(LATE.getTime() - 1), false],
+            [LATE, true],
+        ] as const) {
+            await setTime(time);
+            for (const found of await foundInEveryWay(store, stored)) {
+                assert.equal(found?.expired, expired);
+            }
+        }
+    },
+};
+
 const sealingLaws: Laws<ApiKeyStoreFixture> = {
     async 'shows page by page what other keys have sealed'({ store }) {
         const sealed = ['v1.old.AAAA', 'v1.new.AAAA', null, 'v1.old.BBBB', 'v1.older.CCCC'];
@@ -241,13 +271,18 @@ const sealingLaws: Laws<ApiKeyStoreFixture> = {
 };
 
 /** Name of something that not every store of API keys can do. */
-type ApiKeyAbility = 'together' | 'scopes' | 'limits' | 'seals-again';
+type ApiKeyAbility = 'together' | 'scopes' | 'limits' | 'clock' | 'seals-again';
 
 /** What the laws of a store of API keys may need. */
 export const apiKeyAbilities: Readonly<Record<ApiKeyAbility, Ability<ApiKeyStoreFixture>>> = {
     together: { has: ({ store }) => store.findByDigests !== undefined, shows: () => true, supply: 'nothing' },
     scopes: { has: ({ store }) => store.keepsScopes === true, shows: () => true, supply: 'nothing' },
     limits: { has: ({ store }) => store.keepsLimits === true, shows: () => true, supply: 'nothing' },
+    clock: {
+        has: ({ store }) => store.now !== undefined,
+        shows: ({ setTime }) => setTime !== undefined,
+        supply: 'setTime()',
+    },
     'seals-again': {
         has: ({ store }) => store.sealedByOthers !== undefined || store.reseal !== undefined,
         // With one of them no key can be sealed again, and the store would find out when a key ring is rotated.
@@ -257,10 +292,12 @@ export const apiKeyAbilities: Readonly<Record<ApiKeyAbility, Ability<ApiKeyStore
 };
 
 /** The laws of a store of API keys. */
-export const apiKeyGroups: readonly LawGroup<ApiKeyStoreFixture, ApiKeyAbility>[] = [
+export const apiKeyGroups: readonly LawGroup<ApiKeyStoreSubject, ApiKeyAbility>[] = [
     { laws: everyLaws },
     { needs: ['together'], laws: togetherLaws },
     { needs: ['scopes'], laws: scopeLaws },
     { needs: ['limits'], laws: limitLaws },
+    { needs: ['clock'], laws: clockLaws },
+    { needs: ['clock', 'limits'], laws: endLaws },
     { needs: ['seals-again'], laws: sealingLaws },
 ];

@@ -74,7 +74,7 @@ export type { HostTransaction, WebhookStores } from './webhooks/stores.ts';
  * @param create Makes a fixture with an empty store for one law; called once more at registration.
  *
  * @example
- * apiKeyStoreContract(test, () => ({ store: memoryApiKeys() }));
+ * apiKeyStoreContract(test, () => ({ store: myApiKeys(pool), start: () => emptyTable(pool) }));
  */
 export function apiKeyStoreContract(test: ContractTest, create: () => ApiKeyStoreFixture): void {
     registerSuite(test, create, { abilities: apiKeyAbilities, groups: apiKeyGroups });

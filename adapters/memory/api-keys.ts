@@ -30,6 +30,7 @@ export function memoryApiKeys(options: MemoryApiKeysOptions = {}): ApiKeyStore {
     return {
         keepsScopes: true,
         keepsLimits: true,
+        now: async () => clock(),
 
         async insert(key) {
             if (keys.has(key.id) || idsByDigest.has(key.digest)) {

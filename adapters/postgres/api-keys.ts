@@ -3,6 +3,7 @@ import { type ApiKeyStore, apiKeyExists, type StoredApiKey } from '../../lib/key
 import { assertStoreOptions, IMPATIENT, type PoolLike, type PreparingOptions, patiently, uuidOrNull } from './database.ts';
 import { isUniqueViolation } from './database-errors.ts';
 import { prepared } from './prepared.ts';
+import { databaseTime } from './store-clock.ts';
 
 /** Where the keys are. */
 export interface PostgresApiKeysOptions extends PreparingOptions {
@@ -31,6 +32,7 @@ export function postgresApiKeys(options: PostgresApiKeysOptions): ApiKeyStore {
     return {
         keepsScopes: true,
         keepsLimits: true,
+        now: () => databaseTime(database),
 
         async insert({ id, name, digest, start, sealed, createdAt, lastUsedAt, revokedAt, ...may }) {
             const { scopes = UNSCOPED, workspaces = null, expiresAt = null } = may;

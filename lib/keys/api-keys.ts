@@ -24,7 +24,7 @@ export interface ApiKeysSettings {
     readonly acceptForeignKeys?: boolean | undefined;
     /** Whether the store notes when a key was used last, to the minute. Default true. */
     readonly lastUse?: boolean | undefined;
-    /** The time now. Default: the clock of the machine. */
+    /** The time now. Default: the store's, and that of this process where the store tells none. */
     readonly clock?: Clock | undefined;
 }
 
@@ -162,16 +162,17 @@ const TOUCH_INTERVAL_MS = 60_000;
  */
 export function apiKeys(options: ApiKeysOptions): ApiKeys {
     const settings = checked<CheckedOptions>(optionsSchema, options, { subject: 'apiKeys options', code: 'MISCONFIGURED' });
-    const { store, keyRing, revealable, acceptForeignKeys, clock = systemClock, newId = randomUUID, random } = settings;
+    const { store, keyRing, revealable, acceptForeignKeys, newId = randomUUID, random } = settings;
     const tell = telling(settings);
     const looksRight = acceptForeignKeys ? looksLikeForeignKey : looksLikeApiKey;
-    const touch = settings.lastUse ? touching(settings, clock, (id) => tell({ type: 'key.used', id })) : async () => {};
+    const time = timeOf(settings);
+    const touch = settings.lastUse ? touching(settings, time, (id) => tell({ type: 'key.used', id })) : async () => {};
     const find = finding(store);
 
     return {
         async create(name, options = {}) {
             const { name: checkedName, ...limits } = checked(newKeySchema, { ...assertOptions(options), name });
-            const createdAt = clock();
+            const createdAt = await time();
             assertKept(store, limits, createdAt);
             const { scopes = DEFAULT_SCOPES, workspaces = null, expiresAt = null } = limits;
             const id = newId();
@@ -207,7 +208,7 @@ export function apiKeys(options: ApiKeysOptions): ApiKeys {
         },
 
         async revoke(id) {
-            if (!(await store.revoke(id, clock()))) {
+            if (!(await store.revoke(id, await time()))) {
                 await existing(store, id);
                 throw new ScanwireError('CONFLICT', 'Cannot revoke the key: it is revoked already');
             }
@@ -238,6 +239,11 @@ export function apiKeys(options: ApiKeysOptions): ApiKeys {
 
         sealAnew: (after = null) => resealKeys(store, keyRing, after),
     };
+}
+
+/** Of two processes whose clocks differ, the one would write what is past or yet to come to the other. */
+function timeOf({ store, clock }: ApiKeysOptions): () => Promise<Date> {
+    return async () => clock?.() ?? (await store.now?.()) ?? systemClock();
 }
 
 /** What the application does with an event is no part of what was done to the key: that stands, and a new key's text is told only once. */
@@ -274,11 +280,13 @@ function finding(store: ApiKeyStore): (digest: string) => Promise<StoredApiKey |
 
 /** Records the use of a key at most once a minute, in the background: a request neither waits for it nor fails with it. */
 function touching(
-    { store, onError = ({ message }) => processWarning(message) }: ApiKeysOptions,
-    clock: Clock,
+    { store, clock, onError = ({ message }) => processWarning(message) }: ApiKeysOptions,
+    time: () => Promise<Date>,
     firstUsed: (id: string) => void,
 ): (key: StoredApiKey) => Promise<void> {
-    const touchedAt = new Map<string, number>();
+    // Of this process, for what it measures itself: to ask the store at each request would cost a query.
+    const elapsed = clock === undefined ? () => performance.now() : () => clock().getTime();
+    const nextAt = new Map<string, number>();
     let toldAt = Number.NEGATIVE_INFINITY;
 
     /** Each key is tried again a minute later: what fails for one fails for all, and is told once. */
@@ -294,20 +302,27 @@ function touching(
     }
 
     return async ({ id, lastUsedAt }) => {
-        const now = clock();
-        const last = Math.max(lastUsedAt?.getTime() ?? 0, touchedAt.get(id) ?? 0);
-        if (now.getTime() - last < TOUCH_INTERVAL_MS) {
+        const at = elapsed();
+        const next = nextAt.get(id);
+        if (next !== undefined && at < next) {
             return;
         }
 
-        touchedAt.set(id, now.getTime());
-        if (last === 0) {
+        nextAt.set(id, at + TOUCH_INTERVAL_MS);
+        if (lastUsedAt === null && next === undefined) {
             firstUsed(id);
         }
         try {
-            await store.touch(id, now);
+            const now = await time();
+            const early = lastUsedAt === null ? 0 : TOUCH_INTERVAL_MS - (now.getTime() - lastUsedAt.getTime());
+            if (early > 0) {
+                // Another process has noted a use.
+                nextAt.set(id, at + Math.min(early, TOUCH_INTERVAL_MS));
+            } else {
+                await store.touch(id, now);
+            }
         } catch (error) {
-            report(error, now.getTime());
+            report(error, at);
         }
     };
 }

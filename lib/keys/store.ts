@@ -33,6 +33,11 @@ export interface ApiKeyStore {
     readonly keepsScopes?: boolean;
     /** Whether `workspaces` and `expiresAt` are kept, and `expired` is told. Without it, a key that is made with either is refused. */
     readonly keepsLimits?: boolean;
+    /**
+     * The store's time, by which keys end. Optional; with it, `createdAt`, and the times of {@link revoke} and {@link touch}, are this, and without it
+     * they are that of the process.
+     */
+    now?(): Promise<Date>;
     /** @throws ScanwireError `CONFLICT` when id or digest exists already. */
     insert(key: StoredApiKey): Promise<void>;
     /** Revoked keys are found as well; the caller looks at `revokedAt`. */
@@ -71,5 +76,5 @@ export function apiKeyExists(cause?: unknown): ScanwireError {
 /** The rules of a store: what it must have, and what it may have. */
 export const apiKeyStoreSchema: Joi.ObjectSchema<ApiKeyStore> = withAbilities(
     objectWith<ApiKeyStore>('insert', 'findByDigest', 'get', 'list', 'revoke', 'touch'),
-    ...(['findByDigests', 'sealedSamples', 'sealedByOthers', 'reseal'] as const),
+    ...(['now', 'findByDigests', 'sealedSamples', 'sealedByOthers', 'reseal'] as const),
 );

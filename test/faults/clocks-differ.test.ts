@@ -1,9 +1,13 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
+import { setImmediate as turn } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import t, { type Test } from 'tap';
-import { postgresInventory, postgresRecords } from '../../adapters/postgres/index.ts';
+import { until } from '../../adapters/contract/assertions.ts';
+import { memoryApiKeys } from '../../adapters/memory/index.ts';
+import { postgresApiKeys, postgresInventory, postgresRecords } from '../../adapters/postgres/index.ts';
+import { type ApiKeys, apiKeys } from '../../lib/keys/api-keys.ts';
 import type { HttpsRecord } from '../../lib/records/record.ts';
 import { migratedPool } from '../support/migrated-database.ts';
 import { type SimulatedProcess, simulatedDeployment } from '../support/simulated-deployment.ts';
@@ -140,6 +144,55 @@ t.test('what a process writes whose clock is behind is found by who asks for wha
     const stored = await records.get(added?.id as number);
     t.ok((stored?.importedAt as Date) >= before && (stored?.importedAt as Date) <= (await storeTime()));
     t.match(await inventory.expireHosts?.('default', { notSeenSince: new Date(before.getTime() - HOUR / 2) }), { hosts: 0 });
+});
+
+t.test('keys have the times of the database, whatever the clock of the process says', async (t) => {
+    const pool = await migratedPool(t, { max: 4 });
+    const store = postgresApiKeys({ pool });
+    const keys = apiKeys({ store, revealable: false });
+    const setClock = jumpingClock(t);
+    const before = await store.now?.();
+    const isOfDatabase = async (time: Date | null | undefined): Promise<boolean> =>
+        (time as Date) >= (before as Date) && (time as Date) <= ((await store.now?.()) as Date);
+
+    setClock(HOUR);
+    const { id, key } = await keys.create('ahead');
+    const inHalfAnHour = new Date((before as Date).getTime() + HOUR / 2);
+    await t.resolves(keys.create('short', { expiresAt: inHalfAnHour }));
+    t.ok(await keys.verify(key));
+    await until(async () => (await store.get(id))?.lastUsedAt !== null);
+    setClock(-HOUR);
+    await t.rejects(keys.create('over', { expiresAt: before as Date }), { code: 'INVALID_INPUT', field: 'expiresAt' });
+    await keys.revoke(id);
+
+    const stored = await store.get(id);
+    for (const field of ['createdAt', 'lastUsedAt', 'revokedAt'] as const) {
+        t.ok(await isOfDatabase(stored?.[field]), field);
+    }
+});
+
+t.test('a key that another process has just used is not noted again, whatever the clock of this one says', async (t) => {
+    const setClock = jumpingClock(t);
+    const time = { now: Date.now() };
+    const store = memoryApiKeys({ clock: () => new Date(time.now) });
+    const noted: Date[] = [];
+    const touch = async (id: string, at: Date): Promise<void> => {
+        noted.push(at);
+        await store.touch(id, at);
+    };
+    const [first, second] = [1, 2].map(() => apiKeys({ store: { ...store, touch }, revealable: false })) as [ApiKeys, ApiKeys];
+    const { key } = await first.create('shared');
+    for (const [offset, keys] of [
+        [0, first],
+        [HOUR, second],
+        [-HOUR, second],
+    ] as const) {
+        setClock(offset);
+        await keys.verify(key);
+        await turn();
+        time.now += 1_000;
+    }
+    t.equal(noted.length, 1);
 });
 
 /** The clocks of PostgreSQL, but for the one of the schema. */

@@ -8,6 +8,17 @@ import { tapTest } from './tap-test.ts';
 
 type Break = (store: ApiKeyStore) => Partial<ApiKeyStore>;
 
+/** A store in memory whose time can be set. */
+function settable(): { readonly store: ApiKeyStore; readonly setTime: (time: Date) => void } {
+    let now: Date | undefined;
+    return {
+        store: memoryApiKeys({ clock: () => now ?? new Date() }),
+        setTime(time) {
+            now = time;
+        },
+    };
+}
+
 /** One way to break each law; a law that its mutant passes is no law. */
 const mutants: Record<string, Break> = {
     'finds a key by its digest and by its id, with every field as it was': (store) => ({
@@ -32,6 +43,13 @@ const mutants: Record<string, Break> = {
             },
         };
     },
+    'tells its own time, whatever the clock of the process says': () => ({ now: async () => new Date() }),
+    'ends keys by the time that it tells': (store) => ({
+        async get(id) {
+            const key = await store.get(id);
+            return key === null ? null : { ...key, expired: (key.expiresAt ?? Number.POSITIVE_INFINITY) <= new Date() };
+        },
+    }),
     'knows no key that was not inserted': (store) => ({
         findByDigest: async () => (await store.list())[0] ?? null,
     }),
@@ -117,17 +135,18 @@ proveLaws(
     apiKeyStoreContract,
     apiKeyGroups.flatMap(({ laws }) => Object.keys(laws)),
     mapValues(mutants, (mutate) => () => {
-        const store = memoryApiKeys();
-        return { store: { ...store, ...mutate(store) } };
+        const { store, setTime } = settable();
+        return { store: { ...store, ...mutate(store) }, setTime };
     }),
 );
 
 function without(...abilities: readonly (keyof ApiKeyStore)[]): () => { readonly store: ApiKeyStore } {
-    const left = Object.entries(memoryApiKeys()).filter(([name]) => !abilities.some((ability) => ability === name));
-    return () => ({ store: { ...(Object.fromEntries(left) as unknown as ApiKeyStore) } });
+    const { store, setTime } = settable();
+    const left = Object.entries(store).filter(([name]) => !abilities.some((ability) => ability === name));
+    return () => ({ store: { ...(Object.fromEntries(left) as unknown as ApiKeyStore) }, setTime });
 }
 
-const OPTIONAL = ['findByDigests', 'keepsScopes', 'keepsLimits', 'sealedByOthers', 'reseal'] as const;
+const OPTIONAL = ['now', 'findByDigests', 'keepsScopes', 'keepsLimits', 'sealedByOthers', 'reseal'] as const;
 
 t.test('registers no law for what a store does not have', async (t) => {
     const names = [...lawsOf(apiKeyStoreContract, without(...OPTIONAL)).keys()];
@@ -136,7 +155,15 @@ t.test('registers no law for what a store does not have', async (t) => {
         apiKeyGroups.filter(({ needs }) => needs === undefined).flatMap(({ laws }) => Object.keys(laws)),
     );
     apiKeyStoreContract(tapTest(t), () => {
-        const { findByDigests: _, keepsScopes: __, keepsLimits: ___, sealedByOthers: ____, reseal: _____, ...store } = memoryApiKeys();
+        const {
+            now: _,
+            findByDigests: __,
+            keepsScopes: ___,
+            keepsLimits: ____,
+            sealedByOthers: _____,
+            reseal: ______,
+            ...store
+        } = memoryApiKeys();
         return { store };
     });
 });
@@ -146,4 +173,13 @@ t.test('fails a store that shows what others have sealed, and cannot seal again,
         const law = lawOf(apiKeyStoreContract, without(missing), 'shows page by page what other keys have sealed');
         await t.rejects(law(), /must supply a store that has both sealedByOthers\(\) and reseal\(\)/);
     }
+});
+
+t.test('asks for a way to set the time of a store that tells it', async (t) => {
+    const law = lawOf(
+        apiKeyStoreContract,
+        () => ({ store: memoryApiKeys() }),
+        'tells its own time, whatever the clock of the process says',
+    );
+    await t.rejects(law(), /must supply setTime\(\)/);
 });

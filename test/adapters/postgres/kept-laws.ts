@@ -18,7 +18,7 @@ export function keepsLaws(name: string): void {
             openReads: () => checkedOut(pool),
             start,
         }));
-        apiKeyStoreContract(tapTest(t), () => ({ store: postgresApiKeys({ pool }), start }));
+        apiKeyStoreContract(tapTest(t), () => ({ store: postgresApiKeys({ pool }), start, ...stoppableClock(pool) }));
         recordStoreContract(tapTest(t), () => {
             let now = new Date();
             const options = { pool, clock: () => now };
@@ -56,6 +56,24 @@ export function keepsWebhookLaws(name: string, { part, parts }: Part = { part: 0
             () => emptyWebhookStores(pool),
         );
     });
+}
+
+/** A time of the schema that stands still once it is set, until the law is over. */
+function stoppableClock(pool: PoolLike): { readonly setTime: (time: Date) => Promise<void>; readonly stop: () => Promise<void> } {
+    let going: string | undefined;
+    return {
+        async setTime(time) {
+            const { rows } = await pool.query<{ going: string }>(`select pg_get_functiondef('scanwire.now()'::regprocedure) as going`);
+            going ??= rows[0]?.going;
+            const standing = `select timestamptz '${time.toISOString()}'`;
+            await pool.query(`create or replace function scanwire.now() returns timestamptz language sql volatile as $$ ${standing} $$`);
+        },
+        async stop() {
+            if (going !== undefined) {
+                await pool.query(going);
+            }
+        },
+    };
 }
 
 /** Clients of a node-postgres pool that somebody holds; the embedded database has none to count. */

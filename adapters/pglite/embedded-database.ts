@@ -7,7 +7,7 @@ import { codeNote, ScanwireError } from '../../lib/errors.ts';
 import { makeOwnedFolder } from '../../lib/owned-folder.ts';
 import { checked } from '../../lib/schema-validation.ts';
 import type { Executor } from '../../lib/transaction.ts';
-import { ENDED_PROCESS } from '../../lib/webhooks/dispatching/worker-session.ts';
+import { ENDED_PROCESS } from '../../lib/webhooks/dispatching/session-process.ts';
 import { type DatabaseThread, startDatabaseThread } from './database-thread.ts';
 import { type DumpOptions, dumps } from './dumps.ts';
 import { type EmbeddedDatabase, embeddedPool } from './embedded-pool.ts';

@@ -5,7 +5,7 @@ import { applicationSchemaRules, checkingSchemaRule } from '../application-schem
 import type { EgressGuard } from '../egress/guard.ts';
 import type { KeyRing } from '../keys/key-ring.ts';
 import { processWarning } from '../process-warning.ts';
-import { inBytes, inMilliseconds, objectWith, withAbilities } from '../schema-validation.ts';
+import { inBytes, inMilliseconds, nameSchema, objectWith, withAbilities } from '../schema-validation.ts';
 import type { DeliveryStore } from './deliveries/delivery-store.ts';
 import { KEEP_FOR } from './deliveries/retention.ts';
 import type { Role, SettingsStore } from './deployment-settings.ts';
@@ -61,6 +61,12 @@ export interface WebhooksSettings extends OwnerSettings {
     readonly kinds?: readonly EventKind[];
     /** Formats beside those of scanwire. A worker needs none of them: it sends what hosts have made, and leaves to them what is still to be made. */
     readonly formats?: readonly Format[];
+    /**
+     * What another start of this process calls itself too, so that it ends at once what the one before has left, on whatever machine it ran. No two
+     * running processes of a deployment may have the same: the later one sends, and the earlier one stops sending. Null, the default, for none: the
+     * next start on the same machine knows that a process has ended, and others after 7.5 s.
+     */
+    readonly processName?: string | null;
     /** Spans of what is published and sent: `await webhookTracing()` of `scanwire/webhooks`. None by default. */
     readonly tracing?: Tracing | null;
 }
@@ -158,6 +164,7 @@ export const webhooksSettingSchemas: Readonly<Record<keyof WebhooksSettings, Joi
         )
         .default([]),
     ...ownerSettingSchemas,
+    processName: nameSchema.allow(null).default(null),
     tracing: objectWith<Tracing>('publishing', 'attempting').allow(null).default(null),
 };
 

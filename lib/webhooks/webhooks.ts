@@ -103,7 +103,7 @@ export function webhooks(options: WebhooksOptions): Webhooks {
     const member = membership(settings, outdated);
     const watched = watchedQueue(settings.queue);
     let phase: Phase = 'starting';
-    const context = contextOf(settings, watched.queue, member);
+    const context = contextOf(settings, { queue: watched.queue, member, replaced });
     const workers = collectorWorkers(context, context.dispatcher.sweep);
     const queueContact = firstContact(watched.queue, settings.onError);
     const sealing = urlSealing(context);
@@ -135,6 +135,17 @@ export function webhooks(options: WebhooksOptions): Webhooks {
         settings.onOutdated();
     }
 
+    /** It goes on accepting, and is not begun again by itself: the two would take the name from each other without end. */
+    function replaced(): void {
+        if (is('draining')) {
+            return;
+        }
+        phase = 'replaced';
+        void stopSending();
+        const message = 'Cannot go on sending here: another process of the deployment has begun under the processName of this one';
+        settings.onError(new ScanwireError('CONFLICT', message, { field: 'processName' }));
+    }
+
     return {
         ...publisher(context),
         ...readsOf(context, readiness),
@@ -155,8 +166,8 @@ export function webhooks(options: WebhooksOptions): Webhooks {
 
         async work(collectors, { concurrency } = {}) {
             const valid = checked(workSchema, { collectors, concurrency }, { subject: 'work options', code: 'MISCONFIGURED' });
-            // This is no error: a host can still accept events, and a worker has been told by `onOutdated`.
-            if (is('outdated')) {
+            // This is no error: a host can still accept events, and a worker has been told by `onOutdated` or `onError`.
+            if (is('outdated') || is('replaced')) {
                 return;
             }
             await workers.begin(new Set(valid.collectors), valid.concurrency);
@@ -222,14 +233,21 @@ function assertRateHeeded({ rate, deliveries }: Required<WebhooksOptions>): void
     }
 }
 
+/** What is made for a webhook exporter, and is no option of it. */
+interface OwnParts {
+    readonly queue: DeliveryQueue;
+    readonly member: Membership;
+    readonly replaced: () => void;
+}
+
 /** What all parts work with. */
-function contextOf(settings: Required<WebhooksOptions>, queue: DeliveryQueue, member: Membership) {
+function contextOf(settings: Required<WebhooksOptions>, { queue, member, replaced }: OwnParts) {
     const parts = { ...settings, ...madeOf(settings), queue, member };
     const reservations = reservationsOf(parts);
     const bodyMemory = byteBudget({ limit: settings.maxBytesInFlight, largest: settings.maxBodyBytes });
     const cache = messageCache(bodyMemory);
     const routing = eventRouting({ ...parts, reservations });
-    const session = claimingSession(parts, reservations);
+    const session = claimingSession(parts, reservations, replaced);
     const traces = tracesOf(parts);
     const dispatching = dispatcher({ ...parts, readAhead: readingAhead({ ...parts, session, traces, bodyMemory, messageCache: cache }) });
     return {

@@ -1,9 +1,7 @@
-import { readlinkSync } from 'node:fs';
-import { hostname } from 'node:os';
-import { isAlive, ownIdentity, type ProcessIdentity } from '../../process-identity.ts';
 import type { Claim } from '../deliveries/delivery-store.ts';
 import type { WebhooksContext } from '../webhooks-context.ts';
 import { RESERVATION_TIMES, type Reservations } from './reservations.ts';
+import { sessionProcess } from './session-process.ts';
 
 /** A process that claims, for as long as it keeps itself alive in the store. */
 export interface Session {
@@ -22,9 +20,6 @@ export interface Session {
     readonly opensUrls?: boolean;
 }
 
-/** What stands for the process of a session, in place of its own text, once a store knows by itself that the process has ended. */
-export const ENDED_PROCESS = 'ended';
-
 /** Which sessions are named. */
 export interface SessionsOptions {
     /** Also those without a heartbeat in time: their processes have ended, or cannot reach the store. */
@@ -35,7 +30,7 @@ export interface SessionsOptions {
 export interface ClaimingSession {
     readonly id: string;
     /**
-     * Ends the sessions of those processes that are known to have ended, then begins this one.
+     * Ends the sessions of those processes that are known to have ended, and of what ran under the name of this one, then begins this one.
      *
      * @param onFreed Called when deliveries that such processes held, by claims or by reservations, may be free for others. It may be called
      *     several times.
@@ -55,9 +50,17 @@ export interface ClaimingSession {
     end(): Promise<void>;
 }
 
+type SessionContext = Pick<WebhooksContext, 'deliveries' | 'newId' | 'onError' | 'member' | 'monotonic' | 'processName'>;
+
 /** Milliseconds without a heartbeat after which the claims of a process count as lost. */
 const ALIVE_FOR = 7_500;
 const HEARTBEAT_EVERY = 2_000;
+
+/**
+ * The same for a process with a name. One whose name another process has taken learns of it by a heartbeat. What it begins until then under reservations
+ * it reports in time: what was handed out after its session had ended is not looked for sooner than {@link RESERVED_FOR} later.
+ */
+const NAMED_HEARTBEAT_EVERY = 1_000;
 
 /**
  * For how many milliseconds after a process has ended what it had by reservations cannot be handed out again. Another process may have got a job
@@ -74,13 +77,19 @@ const FAST_HEARTBEAT_EVERY = 250;
  */
 const REPORTED_TOGETHER = 250;
 
-/** A session of this process that has not begun. */
+/**
+ * A session of this process that has not begun.
+ *
+ * @param onReplaced Called once after each beginning at most: another process has begun under the name of this one since.
+ */
 export function claimingSession(
-    { deliveries, newId, onError, member, monotonic }: Pick<WebhooksContext, 'deliveries' | 'newId' | 'onError' | 'member' | 'monotonic'>,
+    { deliveries, newId, onError, member, monotonic, processName }: SessionContext,
     reservations: Reservations,
+    onReplaced: () => void,
 ): ClaimingSession {
     const id = newId();
-    const process = JSON.stringify({ ...ownIdentity(), machine: ownMachine() });
+    const heartbeatEvery = processName === null ? HEARTBEAT_EVERY : NAMED_HEARTBEAT_EVERY;
+    const process = sessionProcess(processName, { id, deliveries });
     const slots: Record<string, number> = {};
     let timer: NodeJS.Timeout | undefined;
     let reporting: NodeJS.Timeout | undefined;
@@ -90,7 +99,7 @@ export function claimingSession(
     let isHeartbeatWaiting = false;
 
     function own(): Session {
-        return { id, process, slots, generation: member.generation(), opensUrls: true };
+        return { id, process: process.text(), slots, generation: member.generation(), opensUrls: true };
     }
 
     async function keepAlive(): Promise<void> {
@@ -99,6 +108,9 @@ export function claimingSession(
         reservations.heard(await deliveries.keepAlive(own(), ALIVE_FOR, report), asked);
         reservations.reported(report);
         reportInTime();
+        if (await process.isReplaced()) {
+            onReplaced();
+        }
     }
 
     /** Sends heartbeats one after the other: of two at the same time, the older one might arrive last. */
@@ -136,12 +148,11 @@ export function claimingSession(
         id,
 
         async begin(onFreed) {
-            const ended = (await deliveries.sessions({ silent: true })).filter(hasEnded).map(({ id }) => id);
-            await deliveries.endSessions(ended);
+            const ended = await process.endOthers();
             await keepAlive();
-            timer = setInterval(sendHeartbeat, HEARTBEAT_EVERY);
+            timer = setInterval(sendHeartbeat, heartbeatEvery);
             timer.unref();
-            if (ended.length > 0) {
+            if (ended > 0) {
                 freeing = beatUntilFreed(sendHeartbeat, () => void heartbeat.then(onFreed));
             }
         },
@@ -193,40 +204,4 @@ function beatUntilFreed(sendBeat: () => void, onBeat: () => void): NodeJS.Timeou
         }
     }, FAST_HEARTBEAT_EVERY);
     return timer.unref();
-}
-
-/**
- * Unless the store says so, this can be known only of a process of this machine, since ids of processes mean nothing elsewhere. Sessions of other
- * machines end when they are silent.
- */
-function hasEnded({ process }: Pick<Session, 'process'>): boolean {
-    if (process === ENDED_PROCESS) {
-        return true;
-    }
-
-    const { machine, ...identity } = identityIn(process);
-    return machine === ownMachine() && !isAlive(identity);
-}
-
-/** The identity that is written in the text. Its machine is null where the text cannot be read: another version may have written it otherwise. */
-function identityIn(process: string): ProcessIdentity & { readonly machine: string | null } {
-    try {
-        const { pid, started, machine } = JSON.parse(process);
-        return { pid: Number(pid), started: String(started), machine: String(machine) };
-    } catch {
-        return { pid: 0, started: '', machine: null };
-    }
-}
-
-/**
- * Names what process ids are unique within: the machine, by its name, and on Linux the PID namespace too, since each container may have one of
- * its own.
- */
-function ownMachine(): string {
-    try {
-        return `${hostname()} ${readlinkSync('/proc/self/ns/pid')}`;
-        /* c8 ignore next 3 -- Linux always has it */
-    } catch {
-        return hostname();
-    }
 }

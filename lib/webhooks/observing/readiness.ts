@@ -5,7 +5,7 @@ import type { DeliveryQueue } from '../dispatching/delivery-queue.ts';
 
 /** Whether a process can accept and deliver now, and if not, why. Safe to show to anyone: no secret, no address. */
 export interface Readiness {
-    /** Stays true when another process has changed the settings: this one still accepts events, which others send. */
+    /** Stays true when another process has changed the settings, or taken the name: this one still accepts events, which others send. */
     readonly ready: boolean;
     /** Why the process is not ready, or does not send. */
     readonly reasons: readonly UnreadyReason[];
@@ -16,7 +16,7 @@ export interface UnreadyReason {
     readonly part: 'store' | 'queue' | 'process';
     /**
      * `UNAVAILABLE` when something is away, `MISCONFIGURED` when it is there but was refused, `CONFLICT` when another process has changed the
-     * settings; or the name of what the process is doing instead.
+     * settings or taken the name; or the name of what the process is doing instead.
      */
     readonly code: FailureCode | 'CONFLICT' | 'STARTING' | 'DRAINING';
     /** One sentence for people. */
@@ -25,8 +25,8 @@ export interface UnreadyReason {
 
 type FailureCode = 'UNAVAILABLE' | 'MISCONFIGURED';
 
-/** `outdated`: another process has changed the settings of the deployment. */
-export type Phase = 'starting' | 'running' | 'outdated' | 'draining';
+/** `outdated`: another process has changed the settings of the deployment; `replaced`: another one has begun under the name of this one. */
+export type Phase = 'starting' | 'running' | 'outdated' | 'replaced' | 'draining';
 
 /** A queue that remembers whether its last use succeeded. */
 export interface WatchedQueue {
@@ -81,7 +81,7 @@ export function readinessCheck(store: Pick<DeliveryStore, 'now'>, queue: Watched
         const storeFailure = await failureOf(within(asked(), { timeout: STORE_PATIENCE, late: lateStore }));
         const failures = [...reasonsOf('store', storeFailure), ...reasonsOf('queue', queue.failure())];
         const now = phase();
-        const ready = failures.length === 0 && (now === 'running' || now === 'outdated');
+        const ready = failures.length === 0 && (now === 'running' || now === 'outdated' || now === 'replaced');
         return { ready, reasons: [...failures, ...PHASES[now]] };
     };
 }
@@ -94,6 +94,14 @@ const PHASES: Readonly<Record<Phase, readonly UnreadyReason[]>> = {
             part: 'process',
             code: 'CONFLICT',
             message: 'Another process has changed the settings of the deployment: this one accepts and leaves sending to others',
+        },
+    ],
+    replaced: [
+        {
+            part: 'process',
+            code: 'CONFLICT',
+            message:
+                'Another process of the deployment has begun under the name of this one: this one accepts and leaves sending to others',
         },
     ],
     draining: [{ part: 'process', code: 'DRAINING', message: 'The process stops' }],

@@ -149,7 +149,7 @@ export interface WebhooksParts {
 export async function webhooksOver(
     { stores, keyRing, queue, receivers }: WebhooksParts & { readonly stores: WebhookStores },
     kept: DeploymentSettings | null,
-    more: Pick<WebhooksOptions, 'onError' | 'onEvent' | 'role' | 'onOutdated'>,
+    more: Pick<WebhooksOptions, 'onError' | 'onEvent' | 'role' | 'onOutdated' | 'processName'>,
 ): Promise<Webhooks> {
     const { egress, limits, settings } = kept === null ? NOTHING_KEPT : optionsFrom(kept);
     const { resolver } = receivers;

@@ -38,7 +38,21 @@ export async function restServer(
     demo: Demo | null,
     { undo, inventory }: Pick<DataService, 'undo' | 'inventory'>,
 ): Promise<Server> {
-    const { host, port, enrich, drainTimeout, hsts, maxConnections, maxPerAddress, maxRequests, keepFor, vendor, rate, tracing } = options;
+    const {
+        host,
+        port,
+        enrich,
+        drainTimeout,
+        hsts,
+        maxConnections,
+        maxPerAddress,
+        maxRequests,
+        keepFor,
+        vendor,
+        rate,
+        processName,
+        tracing,
+    } = options;
     const { stores, keyRing, license, queue, receivers } = parts;
     const streams = streamsAsked(options);
     const routes = { security: forBrowsers(hsts) };
@@ -68,6 +82,7 @@ export async function restServer(
                 ...(keepFor !== undefined && { keepFor }),
                 ...(vendor !== undefined && { vendor }),
                 ...(rate !== undefined && { rate }),
+                ...(processName !== undefined && { processName }),
                 ...(tracing !== undefined && { tracing: await webhookTracing({ sendTraceparent: tracing === 'send' }) }),
                 routes: { license: license.source },
                 health: {},

@@ -1,3 +1,4 @@
+import type { Command } from 'commander';
 import { commander } from './command.ts';
 
 /** Parses an option that is a whole number. @param unit May stand behind it. */
@@ -16,6 +17,21 @@ export function wholeNumber(min: number, max: number, unit = ''): (text: string)
 /** `20/s` or `20` as 20. */
 export function perSecond(text: string): number {
     return wholeNumber(1, 1000, '/s')(text);
+}
+
+/** The option `--process-name`, of commands that send. */
+export function addProcessName(self: Command): void {
+    const option = self.createOption('--process-name <name>', 'name of this process, the same at each start, and of no other that runs');
+    self.addOption(option.env('SCANWIRE_PROCESS_NAME').argParser(processName));
+}
+
+/** As the option `processName` of a host. */
+function processName(text: string): string {
+    if (text.length > 255 || !/^[^\p{Cc}\p{Cs}]+$/u.test(text)) {
+        throw new commander.InvalidArgumentError('It must be 1 to 255 characters, and no control characters.');
+    }
+
+    return text;
 }
 
 /** Gathers the values of an option that may be there several times. */

@@ -107,7 +107,14 @@ const PATIENCE = 2_000;
 const json = process.argv.includes('--json');
 
 // A variable that is set to nothing is one that is not set.
-for (const name of ['DATABASE_URL', 'REDIS_URL', 'SCANWIRE_KEY_RING', 'SCANWIRE_EGRESS_ALLOW', 'SCANWIRE_RESOLVER']) {
+for (const name of [
+    'DATABASE_URL',
+    'REDIS_URL',
+    'SCANWIRE_KEY_RING',
+    'SCANWIRE_EGRESS_ALLOW',
+    'SCANWIRE_RESOLVER',
+    'SCANWIRE_PROCESS_NAME',
+]) {
     if (process.env[name] === '') {
         delete process.env[name];
     }

@@ -15,7 +15,7 @@ import { type Call, performing } from '../command.ts';
 import { dataFolder } from '../data-folder.ts';
 import { receiversIn, type WebhooksParts, webhooksOver } from '../deployment.ts';
 import { addMetrics, type MetricsAddress, startMetrics } from '../metrics-server.ts';
-import { repeated, wholeNumber } from '../option-values.ts';
+import { addProcessName, repeated, wholeNumber } from '../option-values.ts';
 import { errorLog } from '../output/errors.ts';
 import { existingKeyRing } from '../stored-key-ring.ts';
 import { openPostgresQueue, openRedisQueue, openStores, type Stores } from '../stores.ts';
@@ -27,6 +27,7 @@ export function define(self: Command): void {
         .option('--concurrency <n>', 'attempts at once, for each of its collectors', wholeNumber(1, CONCURRENCY.max), CONCURRENCY.byDefault)
         .option('--config <file>', 'ES module whose default export are the options of the host');
     addMetrics(self);
+    addProcessName(self);
     addDrainTimeout(self);
 }
 
@@ -35,6 +36,7 @@ interface WorkerOptions {
     readonly concurrency: number;
     readonly config?: string;
     readonly metrics?: MetricsAddress;
+    readonly processName?: string;
     /** Seconds. */
     readonly drainTimeout: number;
 }
@@ -50,7 +52,15 @@ type Config = Partial<WebhookExporterOptions>;
  *     than the host's.
  */
 async function worker({ data, options, json }: Call): Promise<undefined> {
-    const { collector: collectors, concurrency, config: file, metrics: address, drainTimeout } = options as unknown as WorkerOptions;
+    const {
+        collector: collectors,
+        concurrency,
+        config: file,
+        metrics: address,
+        processName,
+        drainTimeout,
+    } = options as unknown as WorkerOptions;
+    const named = processName === undefined ? {} : { processName };
     const config = file === undefined ? null : await configIn(file);
     const url = config?.stores === undefined ? required('DATABASE_URL') : undefined;
     const folder = dataFolder(data);
@@ -81,7 +91,10 @@ async function worker({ data, options, json }: Call): Promise<undefined> {
             const queue = ownQueue ?? (config as Required<Config>).queue;
             const parts = { stores, keyRing, queue, receivers: receiversIn(process.env) };
             const more = { role: 'worker', onError, onOutdated, onEvent } as const;
-            const own = config === null ? await webhooksOver(parts, stored, more) : webhooksOf(optionsOf(parts, config), more).webhooks;
+            const own =
+                config === null
+                    ? await webhooksOver(parts, stored, { ...more, ...named })
+                    : webhooksOf(optionsOf(parts, { ...config, ...named }), more).webhooks;
             sending = own;
             let ended: Promise<void> | undefined;
             return {

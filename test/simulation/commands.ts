@@ -307,6 +307,47 @@ export const commandSequences: fc.Arbitrary<Iterable<Command>> = fc.commands(
     { maxCommands: 40, size: 'max' },
 );
 
+/** Retries, of which a replay is one, are due while more first tries wait than the rate of a deployment lets go for a while. */
+const backlog = fc.tuple(exporter, fc.integer({ min: 2, max: 12 })).map(
+    ([index, count]): Command => ({
+        check: exporterIsThere(index),
+        async run(_, deployment) {
+            deployment.timeline.note(`== ${this}`);
+            deployment.receivers.behaviours.delete(hostOf(index));
+            deployment.publishTogether(10);
+            await deployment.timeline.advance(3 * second + deployment.turnsOfRate() / 4);
+            deployment.publishTogether(5 * count);
+            deployment.replayDelivered(index);
+            await deployment.timeline.advance(10 * second);
+        },
+        toString: () => `publish 10 together, which go, ${5 * count} more, and replay what exporter ${index} got`,
+    }),
+);
+
+/** The same where the deployment has a rate. */
+export const ratedSequences: fc.Arbitrary<Iterable<Command>> = fc.commands(
+    [
+        backlog,
+        backlog,
+        publish,
+        wait,
+        wait,
+        kill,
+        dieAt,
+        start,
+        stop,
+        receiver,
+        store,
+        queue,
+        startOrStop,
+        change,
+        changeSettings,
+        replay,
+        replayMany,
+    ],
+    { maxCommands: 14, size: 'max' },
+);
+
 /** The same with what is rare because it takes long. */
 export const rareSequences: fc.Arbitrary<Iterable<Command>> = fc.commands([publish, wait, wait, kill, deadly, receiver, remove, stop], {
     maxCommands: 12,

@@ -27,6 +27,19 @@ export interface Mutant {
     readonly above?: (surroundings: Surroundings) => Partial<Surroundings>;
 }
 
+/** What a deployment comes out of. */
+export interface Seed {
+    readonly seed: number;
+    /** Whether it draws a rate for the deployment, and for exporters. */
+    readonly rated: boolean;
+}
+
+/** Deliveries a second, null for any number. */
+interface Rates {
+    readonly deployment: number | null;
+    readonly exporters: readonly (number | null)[];
+}
+
 /** A replay of many deliveries. Times in milliseconds. */
 export interface ManyReplayed {
     /** Deliveries a second. */
@@ -130,9 +143,12 @@ export class Deployment {
     private variant = 0;
     private incarnations = 0;
     private titles = 0;
+    /** Of the deployment, and of each exporter at its beginning. */
+    private readonly rates: Rates;
 
-    private constructor(seed: number, timeline: Timeline, { begin, ...stores }: SimulatedStores, mutant: Mutant) {
-        const random = seeded(seed);
+    private constructor(seed: Seed, timeline: Timeline, { begin, ...stores }: SimulatedStores, mutant: Mutant) {
+        const random = seeded(seed.seed);
+        this.rates = ratesOf(seed);
         this.random = random;
         this.concurrency = CONCURRENCIES[Math.floor(random() * CONCURRENCIES.length)] as number;
         this.collectors = { a: COLLECTORS, b: random() < 0.5 ? COLLECTORS : [COLLECTORS[0]], c: [COLLECTORS[1]] };
@@ -140,7 +156,7 @@ export class Deployment {
         this.timeline = timeline;
         this.weather = new Weather(timeline);
         this.queue = new SimulatedQueue(timeline, this.weather, random);
-        this.ledger = new Ledger(timeline, this.processes, this.weather.troubled);
+        this.ledger = new Ledger(timeline, this.processes, this.weather.troubled, this.rates.deployment);
         this.receivers = new Receivers(timeline, this.weather, random, new WireLedger(this.ledger));
         this.replays = new ReplayLedger(this.ledger);
         this.stores = watched(mutant.below?.(stores, timeline) ?? stores, this.ledger, this.replays);
@@ -162,7 +178,7 @@ export class Deployment {
     }
 
     /** A deployment in which nothing runs yet. */
-    static async open(seed: number, makeStores: MakeStores, mutant: Mutant = {}): Promise<Deployment> {
+    static async open(seed: Seed, makeStores: MakeStores, mutant: Mutant = {}): Promise<Deployment> {
         const timeline = new Timeline();
         return new Deployment(seed, timeline, await makeStores(timeline), mutant);
     }
@@ -205,6 +221,7 @@ export class Deployment {
             variant: VARIANTS[this.variant] as Variant,
             collectors: this.collectors[place as (typeof PLACES)[number]],
             concurrency: this.concurrency,
+            rate: this.rates.deployment,
         };
         const process = new SimulatedProcess(options, this.surroundings);
         this.places.set(place, process);
@@ -268,6 +285,15 @@ export class Deployment {
                 await replays.cancel(id);
             }
         });
+    }
+
+    /** Has each delivery replayed that an exporter got, as if somebody had chosen them one by one. */
+    replayDelivered(index: number): void {
+        for (const { accepted, ended } of this.ledger.entries.values()) {
+            if (accepted.exporterId === this.exporterIds[index] && ended === 'delivered' && !accepted.single) {
+                this.manage(({ deliveries }) => deliveries.replay(accepted.id));
+            }
+        }
     }
 
     /** Publishes an event through a process that runs, if one does. */
@@ -357,6 +383,12 @@ export class Deployment {
         return this.concurrency === 1 ? ATTEMPT_TIMEOUT * this.ledger.open(exporterId).length : 0;
     }
 
+    /** For how many milliseconds at most the rate of the deployment keeps waiting what is open, tried a few times each, and so many more. */
+    turnsOfRate(more = 0): number {
+        const { deployment: rate } = this.rates;
+        return rate === null ? 0 : (1_000 * (4 * this.ledger.open().length + more)) / rate;
+    }
+
     /** Whether an event would be tried at once by all exporters: where nothing has been sent for a while, a breaker may still be open. */
     hasRoom(): boolean {
         return [...this.ledger.exporters.values()].every((model) => model.removed || model.room(this.timeline.now, 1) > 0);
@@ -416,11 +448,24 @@ export class Deployment {
             collector: COLLECTORS[index % COLLECTORS.length] as string,
             signatures: ['base64', 'standard-webhooks'],
             ordered: index === ORDERED,
+            rate: this.rates.exporters[index] ?? null,
             ...(index === FORMATTED && { format: 'cloudevents' }),
         });
         await exporters.start(exporter.id);
         this.exporterIds.push(exporter.id);
     }
+}
+
+/** The rates that a seed draws, beside all else that it draws. Only the exporter that nobody touches has none. */
+function ratesOf({ seed, rated }: Seed): Rates {
+    const random = seeded(seed * 2 + 1);
+    const drawn = <T>(values: readonly T[]): T => values[Math.floor(random() * values.length)] as T;
+    return rated
+        ? {
+              deployment: drawn([1, 3, 10]),
+              exporters: Array.from({ length: EXPORTERS }, (_, index) => (index === 0 ? null : drawn([null, null, 1, 5]))),
+          }
+        : { deployment: null, exporters: [] };
 }
 
 /** The host of an exporter's receiver. */

@@ -2,20 +2,26 @@ import type { Delivery, DeliveryStore, DispatchOptions, HandedOut } from '../../
 import { name } from './delivery-model.ts';
 import { type Ledger, windowOf } from './ledger.ts';
 import { OrderLedger } from './order-ledger.ts';
+import { RateLedger } from './rate-ledger.ts';
 import type { SlotsOf } from './session-ledger.ts';
 
 /** Keeps account of what is handed out, and says what must not be. */
 export class DispatchLedger {
     private readonly rows: Ledger;
     private readonly order: OrderLedger;
+    private readonly rate: RateLedger;
 
     constructor(rows: Ledger) {
         this.rows = rows;
         this.order = new OrderLedger(rows);
+        this.rate = new RateLedger(rows);
     }
 
     /** Rows that were marked queued when they were accepted. */
     async accepted(rows: readonly HandedOut[], store: DeliveryStore): Promise<void> {
+        if (this.rows.rate !== null && rows.length > 0) {
+            this.rows.violate(`${rows.length} are handed out when they are accepted, although there is a rate of the deployment`);
+        }
         await this.order.handedOut(rows, store);
         this.handedOut(rows);
     }
@@ -59,19 +65,18 @@ export class DispatchLedger {
             waiting.map(({ accepted }) => accepted.id),
             store,
         );
-        for (const { id, exporterId } of rows.length < options.limit ? waiting.map(({ accepted }) => accepted) : []) {
-            const collector = this.collectorOf(exporterId);
-            const flying = inFlight.filter((one) => one.exporterId === exporterId).length;
-            const share = Math.max(1, Math.floor(slots(collector) / this.rows.exporters.size));
-            const room = Math.min(this.rows.exporters.get(exporterId)?.room(now, window) ?? 0, share);
-            if (
-                !isBehind(id) &&
-                this.rows.exporters.get(exporterId)?.isLimited === false &&
-                flying < room &&
-                inFlight.filter((one) => this.collectorOf(one.exporterId) === collector).length < slots(collector)
-            ) {
+        const [least, most] = [this.rate.left(true), this.rate.left()];
+        this.rate.handedOut(rows.length);
+        const hasRoom = ({ id, exporterId }: { readonly id: string; readonly exporterId: string }): boolean =>
+            !isBehind(id) && this.placesOf(exporterId, { window, slots, inFlight }) > 0;
+        const left = rows.length < options.limit ? waiting.map(({ accepted }) => accepted).filter(hasRoom) : [];
+        if (rows.length < least) {
+            for (const { id } of left) {
                 this.rows.violate(`${name(id)} is not handed out, although there is room for it`);
             }
+        } else if (most > 0) {
+            const handedOut = rows.map(({ deliveryId, exporterId }) => ({ id: deliveryId, exporterId }));
+            this.rate.usedUp(most, handedOut, { waiting: left, retries: await this.retriesLeft({ window, slots, inFlight }, store) });
         }
         this.checkShares(rows, slots, inFlight);
         this.checkRates(rows);
@@ -96,6 +101,36 @@ export class DispatchLedger {
             }
             entry.queuedAt = now;
         }
+    }
+
+    /** How many more of the exporter could be in flight; 0 where its own rate may be what they wait for. */
+    private placesOf(exporterId: string, { window, slots, inFlight }: InFlight): number {
+        const model = this.rows.exporters.get(exporterId);
+        const collector = this.collectorOf(exporterId);
+        const flying = inFlight.filter((one) => one.exporterId === exporterId).length;
+        const share = Math.max(1, Math.floor(slots(collector) / this.rows.exporters.size));
+        const room = Math.min(model?.room(this.rows.timeline.now, window) ?? 0, share);
+        const isFull = inFlight.filter((one) => this.collectorOf(one.exporterId) === collector).length >= slots(collector);
+        return model?.isLimited === false && !isFull ? Math.max(0, room - flying) : 0;
+    }
+
+    /** Retries that are due and that nothing but the rate of the deployment keeps waiting. */
+    private async retriesLeft(situation: InFlight, store: DeliveryStore) {
+        const { now } = this.rows.timeline;
+        const flying = new Set(situation.inFlight.map(({ id }) => id));
+        const due = this.rows.open().filter((entry) => {
+            const { accepted, failures, replays, notBefore } = entry;
+            return failures + replays > 0 && !accepted.single && notBefore < now && !flying.has(accepted.id) && entry.current.length === 0;
+        });
+        const isBehind = await this.order.behind(
+            due.map(({ accepted }) => accepted.id),
+            store,
+        );
+        const hasRetryInFlight = (exporterId: string): boolean =>
+            situation.inFlight.some((one) => one.exporterId === exporterId && this.rate.isRetry(one.id));
+        return due
+            .map(({ accepted: { id, exporterId } }) => ({ id, exporterId, places: this.placesOf(exporterId, situation) }))
+            .filter(({ id, exporterId, places }) => places > 0 && !isBehind(id) && !hasRetryInFlight(exporterId));
     }
 
     /** Slow exporters have half of the slots of their collector among them, each the same share: who has more gets nothing more. */
@@ -127,6 +162,13 @@ export class DispatchLedger {
     private collectorOf(exporterId: string): string | undefined {
         return this.rows.exporters.get(exporterId)?.settings.collector;
     }
+}
+
+/** What decides whether more can be in flight. */
+interface InFlight {
+    readonly window: number;
+    readonly slots: SlotsOf;
+    readonly inFlight: readonly Delivery[];
 }
 
 /** How many deliveries of each exporter are in flight. */

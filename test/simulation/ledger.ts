@@ -51,13 +51,21 @@ export class Ledger {
     private readonly events = new Map<string, AcceptedEvent>();
     private readonly byMessage = new Map<string, DeliveryModel>();
     readonly sessions: SessionLedger;
+    /** How many deliveries of all exporters may be handed out in a second, null for any. */
+    readonly rate: number | null;
     readonly timeline: Timeline;
     private readonly processes: ReadonlyMap<string, SimulatedProcess>;
     /** When a call of the process to the store went wrong last. */
     private readonly troubled: ReadonlyMap<string, number>;
 
-    constructor(timeline: Timeline, processes: ReadonlyMap<string, SimulatedProcess>, troubled: ReadonlyMap<string, number>) {
+    constructor(
+        timeline: Timeline,
+        processes: ReadonlyMap<string, SimulatedProcess>,
+        troubled: ReadonlyMap<string, number>,
+        rate: number | null,
+    ) {
         this.timeline = timeline;
+        this.rate = rate;
         this.processes = processes;
         this.troubled = troubled;
         this.sessions = new SessionLedger(timeline, processes, troubled);
@@ -152,7 +160,9 @@ export class Ledger {
     }
 
     inserted(exporter: StoredExporter): void {
-        this.exporters.set(exporter.id, new ExporterModel(...opened(exporter), exporter.ordered));
+        const model = new ExporterModel(...opened(exporter), exporter.ordered);
+        model.limit(exporter.rate);
+        this.exporters.set(exporter.id, model);
     }
 
     updated(exporter: StoredExporter, { state, ...changes }: ExporterPatch): void {

@@ -1,7 +1,8 @@
 import t from 'tap';
 import type { MakeStores, Mutant } from './deployment.ts';
 import { mutants, rareMutants, transactionMutants } from './mutants.ts';
-import { simulate } from './simulation.ts';
+import { rateMutants } from './rate-mutants.ts';
+import { type SimulationOptions, simulate } from './simulation.ts';
 import { memoryStores, openSimulatedDatabase } from './stores.ts';
 
 /** Each mutant is caught by one of so many seeds. */
@@ -34,10 +35,15 @@ const CAUGHT_BY: Readonly<Record<string, number>> = {
 };
 
 /** A seed that catches a mutant, with what it found; null when none does. */
-async function caught(name: string, mutant: () => Mutant, rare: boolean, stores: MakeStores = memoryStores): Promise<string | null> {
+async function caught(
+    name: string,
+    mutant: () => Mutant,
+    options: SimulationOptions,
+    stores: MakeStores = memoryStores,
+): Promise<string | null> {
     for (let next = 0; next <= SEEDS; next += 1) {
         const seed = next === 0 ? (CAUGHT_BY[name] ?? 1) : next;
-        const [violation] = (await simulate(seed, stores, { mutant: mutant(), rare })).violations;
+        const [violation] = (await simulate(seed, stores, { ...options, mutant: mutant() })).violations;
         if (violation !== undefined) {
             return `seed ${seed}: ${violation}`;
         }
@@ -45,10 +51,16 @@ async function caught(name: string, mutant: () => Mutant, rare: boolean, stores:
     return null;
 }
 
-for (const [rare, group] of [mutants, rareMutants].entries()) {
+const GROUPS = [
+    [mutants, { rare: false, rated: false }],
+    [rareMutants, { rare: true }],
+    [rateMutants, { rare: false, rated: true }],
+] as const;
+
+for (const [group, options] of GROUPS) {
     for (const [name, mutant] of Object.entries(group)) {
         t.test(name, async (t) => {
-            const how = await caught(name, mutant, rare === 1);
+            const how = await caught(name, mutant, options);
             t.ok(how !== null, 'is caught');
             t.comment(how);
         });
@@ -59,7 +71,7 @@ for (const [name, mutant] of Object.entries(transactionMutants)) {
     t.test(name, async (t) => {
         const database = await openSimulatedDatabase();
         t.teardown(() => database.close());
-        const how = await caught(name, mutant, false, database.stores);
+        const how = await caught(name, mutant, { rare: false, rated: false }, database.stores);
         t.ok(how !== null, 'is caught');
         t.comment(how);
     });

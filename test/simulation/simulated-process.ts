@@ -73,6 +73,8 @@ export interface ProcessOptions {
     readonly collectors: readonly string[];
     /** Attempts at once, for each of them. */
     readonly concurrency: number;
+    /** Of the deployment. */
+    readonly rate: number | null;
 }
 
 /** A process with an engine of its own. Whatever it calls may be the last that it does. */
@@ -93,7 +95,7 @@ export class SimulatedProcess implements Owner {
     private readonly atDeath: (() => void)[] = [];
     private readonly surroundings: Surroundings;
 
-    constructor({ name, variant, collectors, concurrency }: ProcessOptions, surroundings: Surroundings) {
+    constructor({ name, variant, collectors, concurrency, rate }: ProcessOptions, surroundings: Surroundings) {
         const { timeline, random, newId, stores, engineSees, queueFor, senderFor } = surroundings;
         this.name = name;
         this.variant = variant;
@@ -106,6 +108,7 @@ export class SimulatedProcess implements Owner {
         this.engine = webhooks({
             ...SETTINGS,
             ...variant,
+            rate,
             ...engineSees({
                 exporters: this.behind(stores.exporters),
                 deliveries: { ...this.behind(stores.deliveries), ...this.sessions(stores) },

@@ -10,6 +10,7 @@ t.test('over the SQL of the PostgreSQL stores nothing is lost, burnt, starved or
     t.teardown(() => database.close());
     const { digest } = await simulate(1, database.stores);
     t.strictSame(await failuresOf(database.stores, 1, SEEDS), []);
+    t.strictSame(await failuresOf(database.stores, 1, 1, { rated: true }), []);
     t.equal((await simulate(1, database.stores)).digest, digest, 'the same seed gives the same trace, alone and after others');
 });
 

@@ -2,11 +2,18 @@ import t from 'tap';
 import { failuresOf, simulate } from './simulation.ts';
 import { memoryStores } from './stores.ts';
 
-const SEEDS = { once: 70, twice: 5 } as const;
+const SEEDS = { once: 70, twice: 5, rated: 12 } as const;
 
 t.test('over the memory stores nothing is lost, burnt, starved or sent in vain', async (t) => {
     t.strictSame(await failuresOf(memoryStores, 1, SEEDS.once), []);
 });
+
+t.test(
+    'no more is handed out in a second than a rate of the deployment allows, and each exporter, and retries, have their part of it',
+    async (t) => {
+        t.strictSame(await failuresOf(memoryStores, 101, SEEDS.rated, { rated: true }), []);
+    },
+);
 
 t.test('the same seed gives the same trace, another seed another', async (t) => {
     const digests = new Set<string>();

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
-import { type Commanded, commandSequences, rareSequences } from './commands.ts';
-import { Deployment, type MakeStores, type Mutant, PLACES } from './deployment.ts';
+import { type Commanded, commandSequences, rareSequences, ratedSequences } from './commands.ts';
+import { Deployment, EXPORTERS, type MakeStores, type Mutant, PLACES } from './deployment.ts';
 import { DEADLY } from './receivers.ts';
 
 /** What came of a seed. */
@@ -23,6 +23,8 @@ export interface SimulationOptions {
     readonly shrink?: boolean;
     /** Whether the story is made of what is rare because it takes long; of some seeds by default. */
     readonly rare?: boolean;
+    /** Whether there is a rate for the deployment, and perhaps for exporters; of some seeds by default. */
+    readonly rated?: boolean;
 }
 
 /** Milliseconds in which an exporter whose receiver is well is served, whatever is wrong with the others, when nothing else is. */
@@ -43,12 +45,16 @@ const FRESH_WITHIN = 3_000;
 /** A seed in so many is made of what is rare. */
 const RARE = 50;
 
+/** Of so many seeds one draws rates. */
+const RATED = { every: 12, rest: 7 } as const;
+
 /** Runs what comes out of a seed. Nothing is drawn from anywhere else. */
 export async function simulate(seed: number, makeStores: MakeStores, options: SimulationOptions = {}): Promise<Result> {
-    const { mutant = {}, shrink = false, rare = seed % RARE === 0 } = options;
+    const { mutant = {}, shrink = false, rare = seed % RARE === 0, rated = !rare && seed % RATED.every === RATED.rest } = options;
+    const sequences = rare ? rareSequences : rated ? ratedSequences : commandSequences;
     let last: Result | undefined;
-    const property = fc.asyncProperty(rare ? rareSequences : commandSequences, async (commands) => {
-        const deployment = await Deployment.open(seed, makeStores, mutant);
+    const property = fc.asyncProperty(sequences, async (commands) => {
+        const deployment = await Deployment.open({ seed, rated }, makeStores, mutant);
         await deployment.timeline.inPlaceOfTimers(() => run(deployment, commands));
         last = resultOf(seed, deployment, String(commands));
         if (last.violations.length > 0) {
@@ -63,11 +69,20 @@ export async function simulate(seed: number, makeStores: MakeStores, options: Si
 }
 
 /** Runs so many seeds from the first on, of what is not rare, and says what of each of them must not be. */
-export async function failuresOf(stores: MakeStores, first: number, count: number): Promise<readonly string[]> {
+export async function failuresOf(
+    stores: MakeStores,
+    first: number,
+    count: number,
+    options: Pick<SimulationOptions, 'rated'> = {},
+): Promise<readonly string[]> {
     const failures: string[] = [];
     for (let seed = first; seed < first + count; seed += 1) {
-        const { violations, story } = await simulate(seed, stores, { rare: false });
-        failures.push(...violations.map((what) => `${what} (npm run simulate -- --seed ${seed}: ${story})`));
+        const { violations, story } = await simulate(seed, stores, { ...options, rare: false });
+        failures.push(
+            ...violations.map(
+                (what) => `${what} (npm run simulate -- --seed ${seed}${options.rated === true ? ' --rated' : ''}: ${story})`,
+            ),
+        );
     }
     return failures;
 }
@@ -105,7 +120,7 @@ async function recover(deployment: Deployment, { places }: Commanded): Promise<v
         return failed() || !ledger.open(id).some(({ accepted }) => accepted.body.includes(DEADLY));
     };
     await timeline.until(noneDeadly(exporterIds[0]), POISONED_WITHIN, 1_000);
-    const patience = NEIGHBOUR_WITHIN + deployment.turnsOfOthers(exporterIds[0]);
+    const patience = NEIGHBOUR_WITHIN + deployment.turnsOfOthers(exporterIds[0]) + deployment.turnsOfRate();
     if (!(await timeline.until(nothingOpen(exporterIds[0]), patience, 500))) {
         ledger.violate(`the exporter whose receiver is well is not served: ${ledger.describe(exporterIds[0])}`);
     }
@@ -117,7 +132,7 @@ async function recover(deployment: Deployment, { places }: Commanded): Promise<v
         deployment.startExporters();
         return failed() || (nothingOpen()() && deployment.isDone() && deployment.hasRoom());
     };
-    if (!(await timeline.until(allEnded, RECOVERED_WITHIN, 500))) {
+    if (!(await timeline.until(allEnded, RECOVERED_WITHIN + deployment.turnsOfRate(), 500))) {
         ledger.violate(`not all that was open has ended: ${ledger.describe()}`);
     }
 
@@ -125,7 +140,7 @@ async function recover(deployment: Deployment, { places }: Commanded): Promise<v
     await timeline.advance(AFTERMATH);
     await timeline.until(allEnded, RECOVERED_WITHIN, 500);
     deployment.publish();
-    await timeline.advance(FRESH_WITHIN);
+    await timeline.advance(FRESH_WITHIN + deployment.turnsOfRate(EXPORTERS));
     if (!nothingOpen()()) {
         ledger.violate(`an event takes longer than ${FRESH_WITHIN} ms when all is well: ${ledger.describe()}`);
     }

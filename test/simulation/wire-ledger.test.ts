@@ -21,7 +21,7 @@ const STORE = { list: async () => [ROW] } as unknown as DeliveryStore;
 /** A process that has joined the first generation of the settings, and an event that is accepted for one exporter. */
 async function deployment() {
     const process = { name: 'a1', alive: true, variant: VARIANTS[0], frozenUntil: 0 } as unknown as SimulatedProcess;
-    const ledger = new Ledger(new Timeline(), new Map([['a1', process]]), new Map());
+    const ledger = new Ledger(new Timeline(), new Map([['a1', process]]), new Map(), null);
     const exporter = new ExporterModel({ url: 'http://a/', collector: 'default', schedule: [], header: null }, 'a secret', false);
     ledger.exporters.set('exporter', exporter);
     const declare = (generation: number): void => {

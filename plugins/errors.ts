@@ -20,7 +20,7 @@ export const STATUS: Readonly<Record<ScanwireErrorCode, number>> = {
 /** What an error answers with besides hapi's `statusCode`, `error` and `message`: in the body and as `data`. */
 export interface ErrorDetails {
     readonly code: ScanwireErrorCode;
-    /** Path of the offending field, absent where none is at fault. */
+    /** Path of the offending field, absent where none is at fault; control and direction characters in it are shown as `�`. */
     readonly field?: string;
 }
 
@@ -29,7 +29,7 @@ const TRY_LATER = 'This cannot be done now; try again later';
 
 /**
  * The error as hapi answers it. A ScanwireError has the status of its code; the body of what the client can do something about has
- * `code`, `field` and the message. A Boom stays as it is, and anything else is a 500.
+ * `code`, `field` and the message, both printable: they may name what a client made up. A Boom stays as it is, and anything else is a 500.
  */
 export function toBoom(error: unknown): Boom.Boom {
     if (!(error instanceof ScanwireError)) {
@@ -42,8 +42,8 @@ export function toBoom(error: unknown): Boom.Boom {
         return Boom.boomify(error);
     }
 
-    const details: ErrorDetails = { code, ...(field !== undefined && { field }) };
-    const boom = new Boom.Boom(statusCode === 503 ? TRY_LATER : message, { statusCode, data: details });
+    const details: ErrorDetails = { code, ...(field !== undefined && { field: printable(field) }) };
+    const boom = new Boom.Boom(statusCode === 503 ? TRY_LATER : printable(message), { statusCode, data: details });
     Object.assign(boom.output.payload, details);
     return Object.assign(boom, { cause: error });
 }

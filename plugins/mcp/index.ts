@@ -5,7 +5,7 @@ import { type InventoryStore, inventorySchema } from '../../lib/inventory/store.
 import { DENIAL } from '../../lib/keys/api-keys.ts';
 import type { LicenseSource } from '../../lib/license/license-source.ts';
 import { optionalPackage, packageProblem } from '../../lib/optional-packages.ts';
-import { jsonText, printableJson } from '../../lib/printable.ts';
+import { jsonText, printable, printableJson } from '../../lib/printable.ts';
 import type { RecordStore } from '../../lib/records/store.ts';
 import { checked, objectWith } from '../../lib/schema-validation.ts';
 import { VERSION } from '../../lib/version.ts';
@@ -164,7 +164,8 @@ function serverFor(request: Request, sources: Sources, protocol: Protocol): Inst
 /** What went wrong, for who can do something about it. */
 function reasonOf(request: Request, error: unknown): string {
     if (error instanceof ScanwireError && (error.code === 'INVALID_INPUT' || error.code === 'NOT_FOUND')) {
-        return error.message;
+        // It may name what the client made up.
+        return printable(error.message);
     }
 
     logFailure(request, PLUGIN, error);

@@ -1,4 +1,5 @@
 /** The body of a call of JSON-RPC, with the id that its answer has. */
+import { jsonText } from '../../lib/printable.ts';
 
 /** A body that is JSON. */
 export interface RpcBody {
@@ -20,7 +21,7 @@ export function rpcBody(text: string): RpcBody | null {
     if (typeof id === 'number' && !Number.isSafeInteger(id)) {
         return { value, id: writtenId(text) };
     }
-    return { value, id: typeof id === 'number' || typeof id === 'string' ? JSON.stringify(id) : 'null' };
+    return { value, id: typeof id === 'number' || typeof id === 'string' ? jsonText(id) : 'null' };
 }
 
 /** A string, a bracket, a comma, a colon or a word, which is a number too. */

@@ -53,6 +53,23 @@ t.test('leaves a Boom as it is, and takes anything else for a fault of the serve
     t.equal(toBoom('thrown').output.statusCode, 500);
 });
 
+t.test('repeats of what a client made up no sign that a terminal acts on', async (t) => {
+    const hostile = 'a\u202etxt.exe\u001b[2J\u009d0;owned';
+    const shown = 'a\uFFFDtxt.exe\uFFFD[2J\uFFFD0;owned';
+    const create: Lifecycle.Method = ({ server }) =>
+        server.plugins['webhook-exporter'].exporters.create({ url: 'https://example.com/', ...{ [hostile]: 1 } }).then(() => 'made');
+    const answer = await (await hostWith(true, create)).inject('/');
+    const told = { code: 'INVALID_INPUT', field: shown };
+    t.match(answer.result, { statusCode: 400, message: `Exporter: ${shown} is not allowed`, ...told });
+
+    const error = new ScanwireError('NOT_FOUND', `Unknown workspace "${hostile}"`, { field: hostile });
+    t.match(toBoom(error), {
+        message: `Unknown workspace "${shown}"`,
+        data: { code: 'NOT_FOUND', field: shown },
+        cause: { field: hostile },
+    });
+});
+
 t.test('answers what leaves a handler of the application, where that is wished', async (t) => {
     const revokeTwice: Lifecycle.Method = async ({ server }) => {
         const { create, revoke } = server.plugins['token-auth'];

@@ -10,19 +10,13 @@ import { accessTokens } from '../../lib/webhooks/sending/access-tokens.ts';
 import { type Connection, connection } from '../../lib/webhooks/sending/connection.ts';
 import type { Message } from '../../lib/webhooks/sending/http-sender.ts';
 import { secure } from '../../lib/webhooks/sending/receiver-certificate.ts';
+import { bearer, HOSTILE_TOKEN_SERVERS, json, SECRET, TOKEN } from '../support/hostile-token-servers.ts';
 import { loopbackSender, ROOT, secureServer } from '../support/token-server.ts';
 
 /*
  * Token servers and receivers that want more than is theirs: the secret of the client, the token of another exporter, the memory or the time
  * of the sender.
  */
-
-const TOKEN = 't0ken-of-the-first';
-const SECRET = 'hidden-client-secret';
-const json = (response: ServerResponse, body: object, status = 200): void => {
-    response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
-};
-const bearer = (token: string, more: object = {}) => ({ access_token: token, token_type: 'Bearer', expires_in: 3600, ...more });
 
 interface Came {
     readonly path: string;
@@ -89,25 +83,7 @@ t.test('no redirect takes the secret of the client elsewhere', async (t) => {
 });
 
 t.test('nothing that a token server says breaks out, or is repeated', async (t) => {
-    const cases: readonly ((response: ServerResponse) => void)[] = [
-        (response) => json(response, bearer('a b')),
-        (response) => json(response, bearer('a\r\nX-Admin: 1')),
-        (response) => json(response, bearer('')),
-        (response) => json(response, bearer('a'.repeat(9_000))),
-        (response) => json(response, bearer(TOKEN, { token_type: 'mac' })),
-        (response) => json(response, bearer(TOKEN, { token_type: 'dpop' })),
-        (response) => json(response, bearer(TOKEN, { expires_in: -5 })),
-        (response) => json(response, { error: `${SECRET} was wrong`, error_description: SECRET }, 400),
-        (response) => json(response, { error: 'invalid_client', error_description: SECRET }, 401),
-        (response) => response.writeHead(200, { 'content-type': 'text/html' }).end(`<html>${SECRET}`),
-        (response) => response.writeHead(200, { 'content-type': 'application/json' }).end('{"access'),
-        (response) => response.writeHead(204).end(),
-        (response) => response.writeHead(700).end(),
-        (response) => response.writeHead(200, { 'x-long': 'a'.repeat(20_000) }).end(),
-        (response) => response.socket?.destroy(),
-        (response) => void response.writeHead(200, { 'content-type': 'application/json' }).end('a'.repeat(70_000)),
-    ];
-    for (const answer of cases) {
+    for (const answer of HOSTILE_TOKEN_SERVERS) {
         const tokens = await server(t, answer);
         const to = await server(t, ok);
         const outcome = await loopbackSender(t).send(message(to.origin, authenticationAt(tokens.origin)));

@@ -27,6 +27,8 @@ async function attacked(t: Test) {
     return {
         port: Number(new URL(served.url).port),
         keyWith: async (...args: readonly string[]) => (await json<{ key: string }>(data, 'keys', 'create', 'stranger', ...args)).key,
+        created: () => json<{ id: string; key: string }>(data, 'keys', 'create', 'revoked'),
+        revoked: (id: string) => json(data, 'keys', 'revoke', id),
         asked: (path: string, token: string, body?: string) => askedOf(served.url, path, token, body),
     };
 }
@@ -49,7 +51,9 @@ async function askedOf(url: string, path: string, token: string, body?: string):
 }
 
 t.test('a stranger with a key, and without one', async (t) => {
-    const { port, keyWith, asked } = await attacked(t);
+    const { port, keyWith, asked, created, revoked } = await attacked(t);
+    const hostOf = async (workspace: string): Promise<unknown> =>
+        JSON.parse((await asked(`/rest_api/v2/workspaces/${workspace}/hosts?limit=1`, await keyWith())).text)[0].id;
 
     t.test('a key gets 403 wherever its scope does not lead, whatever else it may do', async (t) => {
         const scopes = [...Object.keys(ROUTES), 'records:write', 'admin'];
@@ -74,10 +78,39 @@ t.test('a stranger with a key, and without one', async (t) => {
         const key = await keyWith('--workspace', idOf('one'));
         t.match(JSON.parse((await asked('/rest_api/v2/workspaces', key)).text), [{ name: 'one' }]);
         t.equal((await asked(`/rest_api/v2/workspaces/${idOf('one')}/hosts`, key)).status, 200);
-        for (const below of ['', '/hosts', '/services', '/hosts/1', '/vulns?limit=1']) {
-            const other = await asked(`/rest_api/v2/workspaces/${idOf('two')}${below}`, key);
-            t.equal(other.status, 404, below);
-            t.strictSame(other, await asked(`/rest_api/v2/workspaces/999999${below}`, key), below);
+        const parts = ['services', 'services/1', 'services/1/vulns/1', 'notes/1', 'sessions', 'sessions/1'];
+        const lists = ['', '/', '/hosts', '/services', '/notes', '/vulns?limit=1', `/hosts?workspace_id=${idOf('one')}`];
+        const forms = ['', '0', '+', '%31%00', '-'].map((sign) => `${sign}${idOf('two')}`);
+        for (const id of [...forms, `0${idOf('one')}`, `${idOf('one')},${idOf('two')}`, `${idOf('two')}.0`, `${idOf('two')}e0`]) {
+            const below = id === idOf('two') ? [...lists, '/hosts/1', ...parts.map((part) => `/hosts/1/${part}`)] : lists;
+            for (const path of below) {
+                const other = await asked(`/rest_api/v2/workspaces/${id}${path}`, key);
+                t.equal(other.status, 404, `${id}${path}`);
+                t.strictSame(other, await asked(`/rest_api/v2/workspaces/999999${path}`, key), `${id}${path}`);
+            }
+        }
+        for (const path of [`/rest_api/v2/workspaces/${idOf('one')}/hosts/${await hostOf(idOf('two'))}`, '/https-record-schema/records']) {
+            t.ok([403, 404].includes(Number((await asked(path, key)).status)), path);
+        }
+        const listed = JSON.parse((await asked('/api/v1/workspaces', key)).text).data as { readonly name: string }[];
+        t.same(
+            listed.map(({ name }) => name),
+            ['one'],
+            'clients of the framework see no other either',
+        );
+        const unknown = (await asked('/api/v1/hosts?workspace=three', key)).text;
+        t.equal((await asked('/api/v1/hosts?workspace=two', key)).text, unknown.replace('three', 'two'));
+    });
+
+    t.test('a key that was revoked is answered as one that never was, and no other writing of a key as the key', async (t) => {
+        const unknown = await asked('/rest_api/v2/base', newApiKey());
+        const { id, key } = await created();
+        t.equal((await asked('/rest_api/v2/base', key)).status, 200);
+        await revoked(id);
+        t.strictSame(await asked('/rest_api/v2/base', key), unknown);
+        const good = await keyWith();
+        for (const token of ['', 'scw_', good.toLowerCase(), good.slice(0, -1), `${good}0`, `${good}${good}`, `${good}, ${good}`, 'null']) {
+            t.equal((await asked('/rest_api/v2/base', token)).status, 403, token.slice(0, 8));
         }
     });
 

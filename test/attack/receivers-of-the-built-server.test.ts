@@ -9,6 +9,7 @@ import { until } from '../../adapters/contract/assertions.ts';
 import type { NewExporterSettings } from '../../lib/webhooks/exporters/exporter.ts';
 import { builtServer } from '../support/built-server.ts';
 import { authority, certificate } from '../support/certificates.ts';
+import { freePort } from '../support/free-port.ts';
 import { HOSTILE_PROXIES } from '../support/hostile-proxies.ts';
 import { bearer, SECRET as CLIENT_SECRET, HOSTILE_TOKEN_SERVERS, json } from '../support/hostile-token-servers.ts';
 import { traces, WRITINGS } from '../support/text-writings.ts';
@@ -23,7 +24,8 @@ const [OPEN, CLOSED] = ['127.0.0.2', '127.0.0.1'];
 const ROOT = await authority('Private root');
 const SERVER = await certificate({ name: OPEN, authority: ROOT });
 
-const server = await builtServer(t, { env: { SCANWIRE_EGRESS_ALLOW: OPEN } });
+const metrics = await freePort();
+const server = await builtServer(t, { args: ['--metrics', String(metrics)], env: { SCANWIRE_EGRESS_ALLOW: OPEN } });
 
 async function listening(t: Test, made: Server & { closeAllConnections?(): void }, address = OPEN): Promise<string> {
     await once(made.listen(0, address), 'listening');
@@ -209,6 +211,23 @@ t.test('shows no receiver the certificate of another exporter, or its connection
         [],
         'no connection is of two',
     );
+});
+
+t.test('keeps and shows what a certificate says of itself, and no sign that a terminal acts on', async (t) => {
+    // However the text is cut, no half of a sign is left, which no database keeps.
+    for (const name of ['a\u202etxt.exe\u2066\u009d0owned\u2028', '\u{1f600}'.repeat(120), `a${'\u{1f600}'.repeat(120)}`]) {
+        const own = await certificate({ name, withoutAlternativeName: true });
+        const made = createSecureServer(own, (request, response) => request.resume().on('end', () => response.writeHead(204).end()));
+        const { deliveryId, attempt } = await tested({ url: `https://${await listening(t, made)}/`, trust: 'all' });
+        t.match(attempt, { code: 'delivered', certificate: { issuer: String } }, encodeURI(name));
+        const seen = attempt?.certificate?.issuer ?? '';
+        t.equal(seen, Buffer.from(seen).toString(), 'well-formed');
+        const scraped = await (await fetch(`http://127.0.0.1:${metrics}/metrics`)).text();
+        t.ok(scraped.includes(seen), 'in the metrics');
+        for (const text of [scraped, await shown(deliveryId), seen]) {
+            t.notMatch(text, /[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/, encodeURI(name));
+        }
+    }
 });
 
 t.test('opens no connection to what the deployment has not opened, whoever owns the exporter', async (t) => {

@@ -77,7 +77,7 @@ export interface Outcome {
 
 /** What people should know of a receiver's certificate before it ends. */
 export interface PresentedCertificate {
-    /** At most 200 characters, as the certificate says: `C=US, O=Let's Encrypt, CN=R11`. */
+    /** At most 200 characters, as the certificate says, and safe to print: `C=US, O=Let's Encrypt, CN=R11`. */
     readonly issuer: string;
     /** ISO 8601, in UTC. */
     readonly expiresAt: string;

@@ -2,6 +2,7 @@ import type { X509Certificate } from 'node:crypto';
 import tls from 'node:tls';
 import { type HandshakeOptions, handshake, weakKey } from '../../egress/handshake.ts';
 import { errorCode } from '../../errors.ts';
+import { printable } from '../../printable.ts';
 import { codeOfError } from '../outcomes/attempt-result.ts';
 import { AttemptFailure, type AttemptProgress, type OutcomeCode, type PresentedCertificate } from '../outcomes/outcome.ts';
 import type { Trust } from '../setting-values.ts';
@@ -54,7 +55,9 @@ const MAX_ISSUER = 200;
 function presented({ issuer, validTo }: X509Certificate): PresentedCertificate | null {
     const end = new Date(validTo);
     const expiresAt = Number.isNaN(end.getTime()) ? null : end.toISOString();
-    return expiresAt === null ? null : { issuer: issuer.replaceAll(/[\p{Cc}\p{Cs}]+/gu, ', ').slice(0, MAX_ISSUER), expiresAt };
+    const cut = issuer.replaceAll(/[\p{Cc}\p{Cs}]+/gu, ', ').slice(0, MAX_ISSUER);
+    // Well-formed also where the cut has split a pair of surrogates.
+    return expiresAt === null ? null : { issuer: printable(Buffer.from(cut).toString()), expiresAt };
 }
 
 /** Why the certificate is not trusted; null when it is. */

@@ -8,7 +8,7 @@ import { ROOT, secureServer } from '../support/token-server.ts';
 
 /*
  * Owners whose exporters try to call what is open to the deployment or to another owner: with rows that were changed past all checks, by names that lead
- * there, through a proxy or to a token server. Nothing arrives.
+ * there, through a proxy or to a token server. Nothing arrives. `serve` opens addresses to all owners alike: those of one are an option of hosts.
  */
 
 /** Open to `ann` and to nobody else; the deployment has an address of its own. */

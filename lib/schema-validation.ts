@@ -133,5 +133,12 @@ export const nameSchema: Joi.StringSchema = Joi.string()
     .pattern(/^[^\p{Cc}\p{Cs}]*$/u)
     .message('{{#label}} must not contain control characters');
 
+// PostgreSQL stores no NUL, and a lone surrogate has no UTF-8.
+const STORABLE = /^[^\0\p{Cs}]*$/u;
+
+/** A text that every database keeps as it is. */
+export const storableText = (): Joi.StringSchema =>
+    Joi.string().pattern(STORABLE).messages({ 'string.pattern.base': '{{#label}} must not contain NUL or half a surrogate pair' });
+
 /** A path of a route, of plain segments: `/health`, without a slash at its end. */
 export const ROUTE_PATH: RegExp = /^(?:\/[A-Za-z0-9._~-]+)+$/;

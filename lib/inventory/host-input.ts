@@ -1,7 +1,7 @@
 import Joi from 'joi';
 import { canonicalAddress } from '../addresses.ts';
 import { ScanwireError } from '../errors.ts';
-import { checked } from '../schema-validation.ts';
+import { checked, storableText } from '../schema-validation.ts';
 import { checkedClosedPorts } from './closed-ports.ts';
 import { PROTOCOLS, SERVICE_STATES } from './fields.ts';
 import { checkedFindings, findingSchemas } from './findings.ts';
@@ -15,17 +15,8 @@ const MAX_SERVICES = 2 * 65_535;
 const MAX_RANGES = 32_768;
 const MAX_INT32 = 2_147_483_647;
 
-// PostgreSQL stores no NUL, and a lone surrogate has no UTF-8.
-const STORABLE = /^[^\0\p{Cs}]*$/u;
-
-const storableText = (): Joi.StringSchema =>
-    Joi.string()
-        .allow('')
-        .max(MAX_TEXT)
-        .pattern(STORABLE)
-        .messages({ 'string.pattern.base': '{{#label}} must not contain NUL or half a surrogate pair' });
-
-const nullableText = (): Joi.StringSchema => storableText().allow(null);
+const text = (): Joi.StringSchema => storableText().allow('').max(MAX_TEXT);
+const nullableText = (): Joi.StringSchema => text().allow(null);
 /** Kept by the server; accepted so that a row of the API can be imported again, and ignored. */
 const serverOwned = (): Joi.AnySchema => Joi.any().strip();
 
@@ -41,7 +32,7 @@ const serviceSchema: Joi.ObjectSchema<ServiceInput> = Joi.object({
     state: Joi.string()
         .valid(...SERVICE_STATES)
         .default('open'),
-    name: storableText().empty(null),
+    name: text().empty(null),
     info: nullableText(),
 });
 
@@ -51,7 +42,7 @@ const SCHEMAS: Readonly<Record<HostFieldKind, () => Joi.Schema>> = {
     count: serverOwned,
     address: () => Joi.string().max(255).required(),
     // Without a name the host keeps the one it has, or bears its address.
-    name: () => storableText().empty(Joi.valid('', null)),
+    name: () => text().empty(Joi.valid('', null)),
     state: () =>
         Joi.string()
             .valid(...HOST_STATES)
@@ -67,7 +58,7 @@ const hostInputSchema: Joi.ObjectSchema<HostInput> = Joi.object({
     // Looked at by hand: a scan closes hundreds of ranges on each host.
     closed_ports: Joi.object(Object.fromEntries(PROTOCOLS.map((proto) => [proto, Joi.array().max(MAX_RANGES)]))),
     if_known: Joi.boolean(),
-    ...findingSchemas(storableText, serverOwned),
+    ...findingSchemas(text, serverOwned),
 })
     .label('host')
     .required();

@@ -244,6 +244,21 @@ t.test('no page shows markup of strangers as markup, or is sent a form from else
     t.equal(await everything(), before);
 });
 
+t.test('an owner or a key that no database keeps is refused, beside events of others', async (t) => {
+    const headers = { token: await server.keyWith('events:publish') };
+    const body = JSON.parse(readFileSync(fixture('events/investigation.json'), 'utf8'));
+    const published = async (more: object): Promise<number> =>
+        (await server.asked('/webhook-exporter/events', { headers, body: { kind: 'idr_investigation_created', body, ...more } })).status;
+    for (const field of ['owner', 'orderKey', 'idempotencyKey']) {
+        for (const text of ['\0', 'a\0', '\ud800', 'a\udc00']) {
+            const others = Array.from({ length: 8 }, (_, number) => published({ [field]: `of others ${number}` }));
+            const [status, ...statuses] = await Promise.all([published({ [field]: text }), ...others]);
+            t.equal(status, 400, `${field} ${JSON.stringify(text)}`);
+            t.same(new Set(statuses), new Set([202]), `beside ${field} ${JSON.stringify(text)}`);
+        }
+    }
+});
+
 /** CPU time of the server for what is asked, in milliseconds; the least of up to three, since what else goes on only ever adds to it. */
 async function leastCost(work: () => Promise<unknown>, allowed = 0): Promise<number> {
     const spent = async (): Promise<number> => ((await cpuTimes({ server: server.pid })).server ?? 0) / 1000;

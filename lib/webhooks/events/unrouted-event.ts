@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import Joi from 'joi';
 import { ScanwireError } from '../../errors.ts';
-import { checked } from '../../schema-validation.ts';
+import { checked, storableText } from '../../schema-validation.ts';
 import type { Executor } from '../../transaction.ts';
 import type { DeliveryStore } from '../deliveries/delivery-store.ts';
 import { ownerSchema } from '../exporters/exporter.ts';
@@ -49,8 +49,8 @@ interface WrittenEvent {
 
 const ownerAndKeysSchema: Joi.ObjectSchema<{ owner?: string; idempotencyKey?: string; orderKey?: string }> = Joi.object({
     owner: ownerSchema,
-    idempotencyKey: Joi.string().max(200),
-    orderKey: Joi.string().max(200),
+    idempotencyKey: storableText().max(200),
+    orderKey: storableText().max(200),
 });
 
 /** Makes events of what is published, in two steps, between which others can get through. */

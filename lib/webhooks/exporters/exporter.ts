@@ -1,5 +1,5 @@
 import Joi from 'joi';
-import { nameSchema, subjectOf } from '../../schema-validation.ts';
+import { nameSchema, storableText, subjectOf } from '../../schema-validation.ts';
 import type { HeaderPairs } from '../messages/message-headers.ts';
 import { MAX_DELAY } from '../outcomes/retry-schedule.ts';
 import type { ExportType } from '../setting-values.ts';
@@ -149,7 +149,7 @@ export const settingSchemas: { readonly [Setting in keyof StoredSettings]: Joi.S
 };
 
 /** The rules for the name of an owner, which the application chooses. */
-export const ownerSchema: Joi.StringSchema = Joi.string().max(200);
+export const ownerSchema: Joi.StringSchema = storableText().max(200);
 
 /** The rules of {@link ExporterSettings}, without defaults. */
 export const configurableSchemas: { readonly [Setting in keyof Required<ExporterSettings>]: Joi.Schema } = {

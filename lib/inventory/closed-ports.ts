@@ -9,7 +9,8 @@ export type PortRange = Interval<number>;
 /** Ports that were seen closed and are not told one by one, by protocol: those of most scans. */
 export type ClosedPorts = { readonly [Proto in ServiceInput['proto']]?: readonly PortRange[] };
 
-const MAX_PORT = 65_535;
+/** The highest port. */
+export const MAX_PORT = 65_535;
 
 /** The same ports in ascending ranges that do not touch each other. */
 export function mergedRanges(ranges: readonly PortRange[]): readonly PortRange[] {

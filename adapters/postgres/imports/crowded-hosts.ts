@@ -1,7 +1,7 @@
 import type { Executor } from '../../../lib/transaction.ts';
 
 /** So many rows below one host make a short transaction also on the embedded database, where everybody waits for it. */
-const MOST = 500;
+export const MOST = 500;
 
 /** Rows below hosts, of which one host may have more than a slice takes. */
 export interface Crowd {
@@ -30,6 +30,16 @@ export function workspaceOf(host: string): string {
     return `(select workspace_id from scanwire.hosts where id = ${host})`;
 }
 
+/** The generation that is shown of the workspace of a host. */
+export function shownGeneration(host: string): string {
+    return `(select greatest(generation, 0) from scanwire.workspaces where id = ${workspaceOf(host)})`;
+}
+
+/** Of what goes with the host `$1` nothing is told as deleted by itself. */
+export const FORGET_BURIED: string = `delete from scanwire.tombstones where host_id = $1 and exists (
+    select from scanwire.staged_hosts where workspace_id = ${workspaceOf('$1')} and host_id = $1 and removed
+)`;
+
 /**
  * Parts of a statement for a slice: `fitting`, the hosts up to the first one that is crowded, which is `crowd`.
  *
@@ -47,15 +57,10 @@ export function upToCrowd(hosts: string, crowds: readonly Crowd[]): string {
 }
 
 /** Does the work for some of the rows below a crowded host. Resolves to whether there were any. */
-export async function thinned(client: Executor, host: number, crowds: readonly Crowd[]): Promise<boolean> {
-    for (const { thin } of crowds) {
-        let count = 0;
-        for (const sql of thin) {
-            count += (await client.query(sql, [host])).rowCount ?? 0;
-        }
-        if (count > 0) {
-            return true;
-        }
+export async function thinned(client: Executor, host: number, { thin }: Crowd): Promise<boolean> {
+    let count = 0;
+    for (const sql of thin) {
+        count += (await client.query(sql, [host])).rowCount ?? 0;
     }
-    return false;
+    return count > 0;
 }

@@ -1,4 +1,4 @@
-import { mergedRanges, withoutPorts } from '../../../lib/inventory/closed-ports.ts';
+import { type ClosedPorts, mergedRanges, withoutPorts } from '../../../lib/inventory/closed-ports.ts';
 import { indexedAmongAlike, type NoteInput, type VulnInput } from '../../../lib/inventory/findings.ts';
 import type { HostInput, ServiceInput } from '../../../lib/inventory/host.ts';
 
@@ -35,36 +35,41 @@ export function inPieces(hosts: readonly HostInput[], most: number): readonly (r
         : [hosts.map(whole)];
 }
 
-function whole({ notes = [], vulns = [], ...host }: HostInput): HostPiece {
+function whole({ notes = [], vulns = [], closed_ports, ...host }: HostInput): HostPiece {
     return {
-        host,
+        host: { ...host, ...(closed_ports !== undefined && { closed_ports: closedWithOthers(closed_ports, host.services ?? []) }) },
         notes: indexedAmongAlike(notes, ({ ntype }) => ntype),
         vulns: indexedAmongAlike(vulns, ({ name }) => name),
     };
 }
 
+/** Without the ports that are told one by one. */
+function closedWithOthers(closed: ClosedPorts, told: readonly ServiceInput[]): ClosedPorts {
+    return Object.fromEntries(
+        Object.entries(closed).map(([proto, ranges]) => {
+            const ports = told.filter((service) => service.proto === proto).map(({ port }) => port);
+            return [proto, withoutPorts(mergedRanges(ranges), ports)];
+        }),
+    );
+}
+
 /**
  * The first part has the fields of the host, the others what is needed to find it and to know whether it was seen. What a part says of a port must be
- * all that is said of it: of several services of one port only the last is left, and ports that are told one by one are closed with no others.
+ * all that is said of it: of several services of one port only the last is left.
  */
 function partsOf(input: HostInput, most: number): readonly HostPiece[] {
     const { host, notes, vulns } = whole(input);
-    const { services = [], closed_ports, ...fields } = host;
+    const { services = [], ...fields } = host;
     const { address, state, if_known } = fields;
     const told = lastOfEachPort(services);
-    const closed = Object.entries(closed_ports ?? {}).map(([proto, ranges]) => {
-        const ports = told.filter((service) => service.proto === proto).map(({ port }) => port);
-        return [proto, withoutPorts(mergedRanges(ranges), ports)];
-    });
     const below = [
         ...inParts(told, () => 1, most).map((part) => ({ services: part, notes: [], vulns: [] })),
         ...inParts(notes, ([note]) => weightOfNote(note), most).map((part) => ({ services: [], notes: part, vulns: [] })),
         ...inParts(vulns, ([vuln]) => weightOfVuln(vuln), most).map((part) => ({ services: [], notes: [], vulns: part })),
     ];
     return below.map(({ services: part, ...findings }, index) => {
-        const first = { ...fields, ...(closed_ports !== undefined && { closed_ports: Object.fromEntries(closed) }) };
         const later = { address, ...(state !== undefined && { state }), ...(if_known !== undefined && { if_known }) };
-        return { host: { ...(index === 0 ? first : later), services: part }, ...findings };
+        return { host: { ...(index === 0 ? fields : later), services: part }, ...findings };
     });
 }
 

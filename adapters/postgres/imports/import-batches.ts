@@ -1,6 +1,7 @@
 import { mergedRanges } from '../../../lib/inventory/closed-ports.ts';
 import type { HostInput } from '../../../lib/inventory/host.ts';
 import type { Executor } from '../../../lib/transaction.ts';
+import { MOST } from './crowded-hosts.ts';
 import { type HostPiece, inPieces, weightOf } from './host-pieces.ts';
 
 /** So many make a short transaction also on the embedded database, where everybody waits for it. */
@@ -124,17 +125,45 @@ export const INPUT: string = `input as materialized (
     where host.id is not null or not given.if_known
 )`;
 
+/**
+ * The services that the lists of ports that are closed with others speak of, of those that a condition lets in. For each list they are looked up once: in a
+ * join the planner may read the list for each service.
+ */
+function closedServices(lists: string, condition: string): string {
+    return `select false as told, false as named, services.port, services.proto, 'closed' as state, null as name, null as info, 0::bigint as index
+        from (select proto, bounds::integer[] as bounds from json_each_text(input.host -> 'closed') as element (proto, bounds) ${lists} offset 0) closed
+        cross join lateral (
+            select port, proto from scanwire.services
+            where host_id = input.host_id and proto = closed.proto and ${condition} and width_bucket(port, closed.bounds) % 2 = 1 offset 0
+        ) services`;
+}
+
+/** Whether a host had so many services before that those of them that are closed with others take slices of their own. The generation of the import is `$5`. */
+const IS_CROWDED = `exists (select from scanwire.services crowd where crowd.host_id = input.host_id and crowd.generation < $5 offset ${MOST})`;
+
 /** The services that `input` gives, one by one (`told`), perhaps with name and info (`named`), and those that it says are closed with others. */
 export const GIVEN_SERVICES: string = `(
     select true as told, element.name is not null as named, element.*
     from rows from (json_to_recordset(coalesce(input.host -> 'services', '[]')) as (port integer, proto text, state text, name text, info text))
         with ordinality as element (port, proto, state, name, info, index)
     union all
-    select false, false, services.port, services.proto, 'closed', null, null, 0
-    from (select proto, bounds::integer[] as bounds from json_each_text(input.host -> 'closed') as element (proto, bounds) offset 0) closed
-    join scanwire.services on services.host_id = input.host_id and services.proto = closed.proto
-        and width_bucket(services.port, closed.bounds) % 2 = 1
+    ${closedServices(`where not ${IS_CROWDED}`, 'true')}
 ) element`;
+
+/** The indexes of the hosts of `input` whose services {@link closedBetween} gives. */
+export const CLOSED_APART: string = `array(select index::integer from input where host -> 'closed' is not null and ${IS_CROWDED} order by index)`;
+
+/** Of such a host of `input`, those services that are closed with others, behind a port and up to another. */
+export function closedBetween(behind: string, until: string): string {
+    return `(${closedServices('', `port > ${behind} and port <= ${until}`)}) element`;
+}
+
+/** The ports of the only host of `input` up to which there are as many services as a slice takes, in their order. */
+export const CLOSED_PORTS: string = `with ${INPUT}
+select port from input cross join lateral (
+    select port, row_number() over (order by port, proto) as number from scanwire.services where host_id = input.host_id
+) numbered
+where number % ${MOST} = 0 and input.generation <= $5 order by number`;
 
 /** The service of a host by its port, looked up by that: for a join the planner may take the index of a host's services, and reads all of them for each. */
 export function serviceOf(host: string, given: string): string {

@@ -32,11 +32,19 @@ export async function slice<T>(pool: PoolLike, { workspaceId, importId }: Lease,
     });
 }
 
+/** How many rows a slice has, the first one and any, and how many milliseconds it should take. */
+export interface Sizes {
+    readonly first: number;
+    readonly min: number;
+    readonly max: number;
+    readonly takes: number;
+}
+
 /**
  * How many hosts a slice has, and how many milliseconds it should take, since a request may wait for several. Smaller ones would save
  * little: a third of a slice of 50 is the same for each (measured on the embedded database).
  */
-const SLICE = { max: 150, first: 75, min: 50, takes: 40 } as const;
+const SLICE: Sizes = { max: 150, first: 75, min: 50, takes: 40 };
 
 /** How many hosts go into a slice, by how long those before took. */
 export interface Pace {
@@ -46,17 +54,17 @@ export interface Pace {
 }
 
 /** The pace of a series of slices. Of one that took much longer or less only half is believed: something else may have come between. */
-export function paceOf(monotonic: () => number = () => performance.now()): Pace {
-    let next: number = SLICE.first;
+export function paceOf(monotonic: () => number = () => performance.now(), slice: Sizes = SLICE): Pace {
+    let next: number = slice.first;
     return {
         hosts: () => next,
 
         async timed(hosts, work) {
             const begun = monotonic();
             const result = await work();
-            const fitting = (hosts * SLICE.takes) / Math.max(1, monotonic() - begun);
+            const fitting = (hosts * slice.takes) / Math.max(1, monotonic() - begun);
             const believed = Math.min(Math.max(fitting, next / 2), 2 * next);
-            next = Math.round(Math.min(Math.max(believed, SLICE.min), SLICE.max));
+            next = Math.round(Math.min(Math.max(believed, slice.min), slice.max));
             return result;
         },
     };
@@ -68,6 +76,8 @@ type SliceRow<More> = More & { readonly last: number | null; readonly count: num
 interface EverySlice<More> {
     /** What of a host, that the statement names as its `crowd` and leaves out with all behind it, goes into slices of its own. */
     readonly crowds?: readonly Crowd[];
+    /** Instead: does all that there is to do for such a host, behind which the statement goes on. */
+    readonly ofCrowd?: (host: number) => Promise<void>;
     readonly onHosts?: (count: number, row: SliceRow<More>) => void;
     readonly values?: readonly unknown[];
 }
@@ -77,7 +87,7 @@ export async function everySlice<More extends object = object>(
     pool: PoolLike,
     lease: Lease,
     sql: string,
-    { onHosts = () => {}, values: more = [], crowds = [] }: EverySlice<More> = {},
+    { onHosts = () => {}, values: more = [], crowds = [], ofCrowd }: EverySlice<More> = {},
 ): Promise<void> {
     const pace = paceOf();
     for (let after: number | null = 0; after !== null; ) {
@@ -90,6 +100,19 @@ export async function everySlice<More extends object = object>(
         if (row !== undefined && (crowd === null || row.count > 0)) {
             onHosts(row.count, row);
         }
-        while (crowd !== null && (await slice(pool, lease, (client) => thinned(client, crowd, crowds))));
+        if (crowd !== null && ofCrowd !== undefined) {
+            await ofCrowd(crowd);
+            after = crowd;
+        }
+        if (crowd !== null) {
+            await thinOut(pool, lease, crowd, crowds);
+        }
+    }
+}
+
+/** Leaves of the rows below a crowded host as many as fit into a slice. */
+export async function thinOut(pool: PoolLike, lease: Lease, host: number, crowds: readonly Crowd[]): Promise<void> {
+    for (const crowd of crowds) {
+        while (await slice(pool, lease, (client) => thinned(client, host, crowd)));
     }
 }

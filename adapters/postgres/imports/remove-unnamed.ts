@@ -1,53 +1,69 @@
 import { ScanwireError } from '../../../lib/errors.ts';
+import type { Findings } from '../../../lib/inventory/findings.ts';
 import { type ImportCounts, importCounts } from '../../../lib/inventory/import-counts.ts';
+import type { Executor } from '../../../lib/transaction.ts';
 import type { PoolLike } from '../database.ts';
-import { type Crowd, deleted, upToCrowd, workspaceOf } from './crowded-hosts.ts';
-import { GIVEN_SERVICES, INPUT, serviceOf } from './import-batches.ts';
+import { type Crowd, deleted, MOST, upToCrowd, workspaceOf } from './crowded-hosts.ts';
+import { closedBetween, GIVEN_SERVICES, INPUT, serviceOf } from './import-batches.ts';
 import type { Lease } from './import-lease.ts';
-import { everySlice } from './import-slices.ts';
+import { everySlice, slice, thinOut } from './import-slices.ts';
 import { FINDINGS } from './stage-findings.ts';
 
-/**
- * Parts of {@link MARK} for the notes and vulnerabilities of the hosts that are `judged`: marks those that imports have made and this one has not named, but for
- * those that go with a service or with their host.
- */
-const MARK_FINDINGS = FINDINGS.map(({ name, kind }) => {
-    const isNamed = (what: string, id: string): string => `exists (
-        select from scanwire.import_named named
-        where workspace_id = $1 and named.host_id = rows.host_id and named.kind = '${what}' and named.service_id = ${id} offset 0
-    )`;
-    return `${name}_unnamed as materialized (
-        select rows.id, rows.host_id from judged join scanwire.${name} rows on rows.host_id = judged.id
-        where not judged.removed and rows.generation > 0 and rows.generation < $4 and not ${isNamed(kind, 'rows.id')}
-            and (rows.service_id is null or ${isNamed('service', 'rows.service_id')})
-    ), ${name}_marked as (
-        update scanwire.${name} rows set staged = '{"removed": true}' from ${name}_unnamed where rows.id = ${name}_unnamed.id
-    )`;
-}).join(', ');
+type Table = 'services' | keyof Findings;
+
+/** What is below a crowded host and behind the row `$3`, as much as a slice takes. */
+const next = (table: Table): string => `next as materialized (
+    select * from scanwire.${table} where host_id = $2 and id > $3 order by id limit ${MOST}
+)`;
+
+/** The rows of a table below those hosts that are `judged`, in their place in a join: all, or those of `next`, of which those of the other tables are none. */
+function below(table: Table, part: Table | undefined): string {
+    return part === table ? 'next rows on true' : `scanwire.${table} rows on ${part === undefined} and rows.host_id = judged.id`;
+}
 
 /**
- * Marks what was not named, and forgets what was. A host that stays and loses something counts as changed where nothing else of it does; it is
- * marked with what it loses.
+ * Parts of {@link marking} for the notes and vulnerabilities of the hosts that are `judged`: marks those that imports have made and this one has not named, but for
+ * those that go with a service or with their host.
  */
-const MARK = `with slice as materialized (
-    select id from scanwire.hosts where workspace_id = $1 and id > $2 and generation < $4 order by id limit $3
-), judged as materialized (
+function markingFindings(part: Table | undefined): string {
+    return FINDINGS.map(({ name, kind }) => {
+        const isNamed = (what: string, id: string): string => `exists (
+            select from scanwire.import_named named
+            where workspace_id = $1 and named.host_id = rows.host_id and named.kind = '${what}' and named.service_id = ${id} offset 0
+        )`;
+        return `${name}_unnamed as materialized (
+            select rows.id, rows.host_id from judged join ${below(name, part)}
+            where not judged.removed and rows.generation > 0 and rows.generation < $4 and not ${isNamed(kind, 'rows.id')}
+                and (rows.service_id is null or ${isNamed('service', 'rows.service_id')})
+        ), ${name}_marked as (
+            update scanwire.${name} rows set staged = '{"removed": true}' from ${name}_unnamed where rows.id = ${name}_unnamed.id
+        )`;
+    }).join(', ');
+}
+
+/**
+ * Marks what was not named below the hosts of `slice`. A host that stays and loses something counts as changed where nothing else of it does; it is marked with
+ * what it loses.
+ *
+ * @param slice Parts of the statement, with `slice` among them.
+ * @param part The only table of which `next` has rows; all below the hosts is looked through where it is not given.
+ */
+function marking(slice: string, part?: Table): string {
+    return `with ${slice}, judged as materialized (
     select id, not exists (
         select from scanwire.import_named where workspace_id = $1 and host_id = slice.id and service_id = 0
     ) as removed
     from slice
 ), lost as materialized (
-    select services.id, services.host_id,
-        (select count(*)::integer from scanwire.notes where service_id = services.id) as notes,
-        (select count(*)::integer from scanwire.vulns where service_id = services.id) as vulns
-    from judged join scanwire.services on services.host_id = judged.id
-    where services.generation < $4 and not exists (
+    select rows.id, rows.host_id,
+        (select count(*)::integer from scanwire.notes where service_id = rows.id) as notes,
+        (select count(*)::integer from scanwire.vulns where service_id = rows.id) as vulns
+    from judged join ${below('services', part)}
+    where rows.generation < $4 and not exists (
         select from scanwire.import_named named
-        where workspace_id = $1 and named.host_id = services.host_id and named.kind = 'service' and named.service_id = services.id offset 0
+        where workspace_id = $1 and named.host_id = rows.host_id and named.kind = 'service' and named.service_id = rows.id offset 0
     )
-), ${MARK_FINDINGS}, forgotten as (
-    delete from scanwire.import_named using slice where workspace_id = $1 and host_id = slice.id
-), services_marked as (
+), ${markingFindings(part)}, services_marked as (
     insert into scanwire.staged_services (host_id, service_id, updated_at, state, name, removed)
     select host_id, id, $5, 'closed', '', true from lost
 ), counted as materialized (
@@ -64,24 +80,42 @@ const MARK = `with slice as materialized (
     left join scanwire.staged_hosts staged on staged.workspace_id = $1 and staged.host_id = judged.id
 ), with_hosts as materialized (
     select (select count(*)::integer from judged join lost on lost.host_id = judged.id where removed) as services,
-        (select count(*)::integer from judged join scanwire.notes on notes.host_id = judged.id where removed) as notes,
-        (select count(*)::integer from judged join scanwire.vulns on vulns.host_id = judged.id where removed) as vulns
+        (select count(*)::integer from judged join ${below('notes', part)} where removed) as notes,
+        (select count(*)::integer from judged join ${below('vulns', part)} where removed) as vulns
 ), marked as (
     insert into scanwire.staged_hosts as staged
         (workspace_id, host_id, updated_at, fields, removed, services_removed, notes_removed, vulns_removed, findings)
     select $1, id, $5, '{}', removed, services, notes, vulns, findings from counted where removed or services + notes + vulns > 0
-    on conflict (workspace_id, host_id) do update set updated_at = excluded.updated_at, services_removed = excluded.services_removed,
-        notes_removed = excluded.notes_removed, vulns_removed = excluded.vulns_removed, findings = staged.findings or excluded.findings
+    on conflict (workspace_id, host_id) do update set updated_at = excluded.updated_at,
+        services_removed = staged.services_removed + excluded.services_removed, notes_removed = staged.notes_removed + excluded.notes_removed,
+        vulns_removed = staged.vulns_removed + excluded.vulns_removed, findings = staged.findings or excluded.findings
 )
-select max(id) as last, count(*)::integer as count,
-    (count(*) filter (where not removed))::integer as named,
+select (count(*) filter (where not removed))::integer as named,
     (count(*) filter (where removed))::integer as hosts,
     (coalesce(sum(services), 0) + (select services from with_hosts))::integer as services,
     (coalesce(sum(notes), 0) + (select notes from with_hosts))::integer as notes,
     (coalesce(sum(vulns), 0) + (select vulns from with_hosts))::integer as vulns,
     (count(*) filter (where not removed and services + notes + vulns > 0 and not has_changed))::integer as shrunk,
-    (count(*) filter (where is_first and (removed or services + notes + vulns > 0)))::integer as aside
+    (count(*) filter (where is_first and (removed or services + notes + vulns > 0)))::integer as aside,
+    ${part === undefined ? '(select id from crowd) as crowd, max(id) as last, count(*)::integer as count' : '(select max(id) from next) as last, (select count(*)::integer from next) as count'}
 from counted`;
+}
+
+const TABLES_BELOW: readonly Table[] = ['services', ...FINDINGS.map(({ name }) => name)];
+const BELOW: readonly Crowd['rows'][] = TABLES_BELOW.map((table) => (host) => `from scanwire.${table} where host_id = ${host}`);
+
+/** Marks what was not named, and forgets what was. */
+const MARK = marking(`${upToCrowd(
+    'select id from scanwire.hosts where workspace_id = $1 and id > $2 and generation < $4 order by id limit $3',
+    BELOW.map((rows) => ({ rows, thin: [] })),
+)}, slice as materialized (
+    select id from fitting
+), forgotten as (
+    delete from scanwire.import_named using slice where workspace_id = $1 and host_id = slice.id
+)`);
+
+/** The same of a crowded host, table by table, but for what is forgotten. */
+const MARK_NEXT = TABLES_BELOW.map((table) => marking(`${next(table)}, slice as materialized (select $2::integer as id)`, table));
 
 /** Of a workspace in which an import replaces. */
 interface Replacement {
@@ -106,20 +140,29 @@ interface Removed {
 
 type Marked = Record<'named' | 'hosts' | 'services' | 'notes' | 'vulns' | 'shrunk' | 'aside', number>;
 
+const NOTHING: Marked = { named: 0, hosts: 0, services: 0, notes: 0, vulns: 0, shrunk: 0, aside: 0 };
+
+function added(one: Marked, other: Marked): Marked {
+    const keys = Object.keys(NOTHING) as (keyof Marked)[];
+    return Object.fromEntries(keys.map((key) => [key, one[key] + other[key]])) as Marked;
+}
+
 /**
  * Marks all that an import has not named, so that it is gone when the import is shown.
  *
  * @throws ScanwireError `CONFLICT` when not all is there any more that was noted as named: nothing may be taken for gone then.
  */
 export async function markUnnamed(pool: PoolLike, lease: Lease, { generation, at, named, onHosts }: Replacement): Promise<Removed> {
-    const sum: Marked = { named: 0, hosts: 0, services: 0, notes: 0, vulns: 0, shrunk: 0, aside: 0 };
+    let sum = NOTHING;
     await everySlice<Marked>(pool, lease, MARK, {
         values: [generation, at],
         onHosts(count, row) {
             onHosts(count);
-            for (const key of Object.keys(sum) as (keyof Marked)[]) {
-                sum[key] += row[key];
-            }
+            sum = added(sum, row);
+        },
+        async ofCrowd(host) {
+            sum = added(sum, await markCrowd(pool, lease, [host, generation, at]));
+            onHosts(1);
         },
     });
     if (sum.named !== named) {
@@ -135,6 +178,32 @@ export async function markUnnamed(pool: PoolLike, lease: Lease, { generation, at
     };
 }
 
+/** Of a host with more below it than a slice takes. What it has named is forgotten last: it says what stays. */
+async function markCrowd(
+    pool: PoolLike,
+    lease: Lease,
+    [host, generation, at]: readonly [host: number, generation: number, at: Date],
+): Promise<Marked> {
+    let sum = NOTHING;
+    for (const sql of MARK_NEXT) {
+        for (let behind: number | null = 0; behind !== null; ) {
+            const values: unknown[] = [lease.workspaceId, host, behind, generation, at];
+            const work = (client: Executor) => client.query<Marked & { readonly last: number | null; readonly count: number }>(sql, values);
+            const [row] = (await slice(pool, lease, work)).rows;
+            // Every slice says of the host itself what it is.
+            const { named = 0, hosts = 0, shrunk = 0 } = row ?? {};
+            sum = { ...added(sum, { ...NOTHING, ...row }), named, hosts, shrunk: Math.max(sum.shrunk, shrunk) };
+            behind = row?.count === MOST ? row.last : null;
+        }
+    }
+
+    await thinOut(pool, lease, host, NAMED);
+    await slice(pool, lease, (client) => client.query(FORGET, [lease.workspaceId, host]));
+    return sum;
+}
+
+const FORGET = 'delete from scanwire.import_named where workspace_id = $1 and host_id = $2';
+
 /** What an import that replaces has named. */
 export const NAMED: readonly Crowd[] = [
     deleted('import_named', 'ctid', (host) => `workspace_id = ${workspaceOf(host)} and host_id = ${host}`),
@@ -149,15 +218,23 @@ export const FORGET_NAMED: string = `with ${upToCrowd(
 )
 select max(id) as last, count(*)::integer as count, (select id from crowd) as crowd from fitting`;
 
-/** Notes which of the hosts and services that are shown a batch names, whatever it says of them. Has the first parameters of the batch. */
-export const NOTE_NAMED: string = `with ${INPUT}, named as (
+/** @param services Those that are given, as `element`. */
+function notingNamed(services: string): string {
+    return `with ${INPUT}, named as (
     insert into scanwire.import_named (workspace_id, host_id, service_id)
     select $3, host_id, 0 from input where generation < $5
     union
     select $3, input.host_id, services.id
-    from input cross join lateral ${GIVEN_SERVICES}
+    from input cross join lateral ${services}
     cross join lateral ${serviceOf('input', 'element')} services
     where input.generation < $5 and services.generation < $5
     on conflict do nothing returning service_id
 )
 select (count(*) filter (where service_id = 0))::integer as named from named`;
+}
+
+/** Notes which of the hosts and services that are shown a batch names, whatever it says of them. Has the first parameters of the batch. */
+export const NOTE_NAMED: string = notingNamed(GIVEN_SERVICES);
+
+/** The same of services that a host of many says are closed with others, behind the port `$7` and up to `$8`. */
+export const NOTE_CLOSED: string = notingNamed(closedBetween('$7', '$8'));

@@ -1,15 +1,16 @@
+import { MAX_PORT } from '../../../lib/inventory/closed-ports.ts';
 import { MAX_ID } from '../../../lib/inventory/fields.ts';
 import { addCounts, type ImportCounts, importCounts } from '../../../lib/inventory/import-counts.ts';
 import type { Executor } from '../../../lib/transaction.ts';
 import type { PoolLike } from '../database.ts';
-import type { ReadBatch } from './import-batches.ts';
+import { CLOSED_PORTS, type ReadBatch } from './import-batches.ts';
 import type { Lease } from './import-lease.ts';
 import type { Pace } from './import-slices.ts';
 import { slice } from './import-slices.ts';
-import { NOTE_NAMED } from './remove-unnamed.ts';
+import { NOTE_CLOSED, NOTE_NAMED } from './remove-unnamed.ts';
 import { NO_FINDINGS, stageFindings } from './stage-findings.ts';
 import { STAGE_HOSTS, type StagedHosts } from './stage-hosts.ts';
-import { STAGE_SERVICES, type StagedServices } from './stage-services.ts';
+import { STAGE_CLOSED, STAGE_SERVICES, type StagedServices } from './stage-services.ts';
 
 /** What a batch that was read aside brings. */
 interface Batch extends ReadBatch {
@@ -47,7 +48,7 @@ export async function stageBatch(pool: PoolLike, lease: Lease, batch: Batch, pac
     if (batch.pieces > 1) {
         const slices: StagedSlice[] = [];
         for (let piece = 0; piece < batch.pieces; piece += 1) {
-            slices.push(await stageSlice(pool, lease, { ...batch, seq: batch.seq + piece }, { from: 0, until: batch.size, pace }));
+            slices.push(...(await stageSlice(pool, lease, { ...batch, seq: batch.seq + piece }, { from: 0, until: batch.size, pace })));
         }
         return stagedBy(slices);
     }
@@ -55,7 +56,7 @@ export async function stageBatch(pool: PoolLike, lease: Lease, batch: Batch, pac
     let sum: StagedBatch = NOTHING_STAGED;
     for (let from = 0; from < batch.size; ) {
         const until = Math.min(from + pace.hosts(), batch.size);
-        sum = addStaged(sum, stagedBy([await stageSlice(pool, lease, batch, { from, until, pace })]));
+        sum = addStaged(sum, stagedBy(await stageSlice(pool, lease, batch, { from, until, pace })));
         from = until;
     }
     return sum;
@@ -98,22 +99,30 @@ function stagedBy(slices: readonly StagedSlice[]): StagedBatch {
     };
 }
 
+/** What a statement for a slice of a batch has as its first parameters. */
+type SliceValues = readonly [importId: string, seq: number, workspaceId: number, from: number, generation: number, until: number];
+
+/** A slice, and behind it those of services that are closed with others, of hosts that have many. */
 async function stageSlice(
     pool: PoolLike,
     lease: Lease,
-    { seq, size, generation, at, replace, hasFindings }: Batch,
+    batch: Batch,
     { from, until, pace }: { readonly from: number; readonly until: number; readonly pace: Pace },
-): Promise<StagedSlice> {
-    const named = [lease.importId, seq, lease.workspaceId, from, generation, until];
-    const values = [...named, at];
-    const work = async (client: Executor): Promise<StagedSlice> => {
+): Promise<readonly StagedSlice[]> {
+    const { seq, size, generation, at, replace, hasFindings } = batch;
+    const named: SliceValues = [lease.importId, seq, lease.workspaceId, from, generation, until];
+    const forget = (client: Executor) =>
+        client.query('delete from scanwire.import_batches where import_id = $1 and seq = $2', [lease.importId, seq]);
+    const work = async (client: Executor): Promise<StagedSlice & Pick<StagedHosts, 'apart'>> => {
+        const values = [...named, at];
         const [hosts] = (await client.query<StagedHosts>(STAGE_HOSTS, values)).rows;
         const more = [...values, hosts?.first ?? MAX_ID];
         const [services] = hosts?.differs ? (await client.query<StagedServices>(STAGE_SERVICES, more)).rows : [];
         const { grown, touched, ...findings } = hasFindings ? await stageFindings(client, [...more, replace]) : NO_FINDINGS;
-        const [noted] = replace ? (await client.query<{ named: number }>(NOTE_NAMED, named)).rows : [];
-        if (until === size) {
-            await client.query('delete from scanwire.import_batches where import_id = $1 and seq = $2', [lease.importId, seq]);
+        const [noted] = replace ? (await client.query<{ named: number }>(NOTE_NAMED, [...named])).rows : [];
+        const apart = hosts?.apart ?? [];
+        if (until === size && apart.length === 0) {
+            await forget(client);
         }
 
         return {
@@ -124,7 +133,41 @@ async function stageSlice(
             grown: [...(services?.grown ?? []), ...grown],
             touched: [...(services?.touched ?? []), ...touched],
             named: noted?.named ?? 0,
+            apart,
         };
     };
-    return await slice(pool, lease, (client) => pace.timed(until - from, () => work(client)));
+    const first = await slice(pool, lease, (client) => pace.timed(until - from, () => work(client)));
+    const closed: StagedSlice[] = [];
+    for (const index of first.apart) {
+        closed.push(...(await stageClosed(pool, lease, batch, index)));
+    }
+    if (until === size && first.apart.length > 0) {
+        await slice(pool, lease, forget);
+    }
+    return [first, ...closed];
+}
+
+/** The services that the host of this index says are closed with others, of which it has many. */
+async function stageClosed(
+    pool: PoolLike,
+    lease: Lease,
+    { seq, generation, at, replace }: Batch,
+    index: number,
+): Promise<readonly StagedSlice[]> {
+    const named: SliceValues = [lease.importId, seq, lease.workspaceId, index - 1, generation, index];
+    const { rows } = await slice(pool, lease, (client) => client.query<{ port: number }>(CLOSED_PORTS, [...named]));
+    const bounds = [0, ...rows.map(({ port }) => port), MAX_PORT];
+    const slices: StagedSlice[] = [];
+    for (const [place, until] of bounds.slice(1).entries()) {
+        const between = [bounds[place], until];
+        const work = async (client: Executor): Promise<void> => {
+            const [services] = (await client.query<StagedServices>(STAGE_CLOSED, [...named, at, MAX_ID, ...between])).rows;
+            if (replace) {
+                await client.query(NOTE_CLOSED, [...named, ...between]);
+            }
+            slices.push({ ...NOTHING_STAGED, services: importCounts(services), kept: [], grown: [], touched: services?.touched ?? [] });
+        };
+        await slice(pool, lease, work);
+    }
+    return slices;
 }

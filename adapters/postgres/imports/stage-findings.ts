@@ -1,6 +1,7 @@
 import type { Findings } from '../../../lib/inventory/findings.ts';
 import { addCounts, type ImportCounts, importCounts } from '../../../lib/inventory/import-counts.ts';
 import type { Executor } from '../../../lib/transaction.ts';
+import { type Crowd, FORGET_BURIED, shownGeneration, some, workspaceOf } from './crowded-hosts.ts';
 import { INPUT, serviceOf } from './import-batches.ts';
 import { COUNTED, noteTouched } from './verdicts.ts';
 
@@ -163,15 +164,62 @@ export async function stageFindings(client: Executor, values: readonly unknown[]
     return sum;
 }
 
+const CHANGED = "rows.staged is not null and not rows.staged ? 'removed'";
+const REMOVED = "rows.staged ? 'removed'";
+
+const changes = (name: keyof Findings): string =>
+    `updated_at = ${laidOver(name, 'updated_at', 'rows.staged')}, ${assignments(name, 'rows.staged')}, staged = null`;
+
+/** Those of one host that fulfil a condition. */
+function findingsOf(name: keyof Findings, condition: string): Crowd['rows'] {
+    return (host) => `from scanwire.${name} rows where rows.host_id = ${host} and ${condition}`;
+}
+
+/** Of a host with more of them than a slice takes, what is laid aside is moved into place before its own; of one that goes, they go. */
+export const STAGED_FINDINGS: readonly Crowd[] = NAMES.flatMap((name) => {
+    const [changed, removed] = [findingsOf(name, CHANGED), findingsOf(name, REMOVED)];
+    const below: Crowd['rows'] = (host) => `${findingsOf(name, 'true')(host)} and exists (
+        select from scanwire.staged_hosts where workspace_id = ${workspaceOf(host)} and host_id = ${host} and removed
+    )`;
+    return [
+        { rows: changed, thin: [`update scanwire.${name} rows set ${changes(name)} where rows.id = any (${some('rows.id', changed)})`] },
+        {
+            rows: removed,
+            thin: [
+                `with gone as materialized (
+                    select unnest(${some('rows.id', removed)}) as id
+                ), told as (
+                    update scanwire.staged_hosts set ${name}_removed = ${name}_removed - (select count(*)::integer from gone)
+                    where workspace_id = ${workspaceOf('$1')} and host_id = $1 and exists (select from gone)
+                )
+                delete from scanwire.${name} rows using gone where rows.id = gone.id`,
+            ],
+        },
+        {
+            rows: below,
+            thin: [`delete from scanwire.${name} rows where rows.id = any (${some('rows.id', below)})`, FORGET_BURIED],
+        },
+    ];
+});
+
+/** The same, to take it back. */
+export const DISCARDED_FINDINGS: readonly Crowd[] = NAMES.flatMap((name) => {
+    const created: Crowd['rows'] = (host) => findingsOf(name, `rows.generation > ${shownGeneration(host)}`)(host);
+    const kept: Crowd['rows'] = (host) => findingsOf(name, `rows.staged is not null and rows.generation <= ${shownGeneration(host)}`)(host);
+    return [
+        { rows: created, thin: [`delete from scanwire.${name} rows where rows.id = any (${some('rows.id', created)})`] },
+        { rows: kept, thin: [`update scanwire.${name} rows set staged = null where rows.id = any (${some('rows.id', kept)})`] },
+    ];
+});
+
 /** Parts of a statement that works on `slice`, hosts with what is laid aside for them: to move it into place. */
 export const APPLY_FINDINGS: string = NAMES.map(
     (name) => `${name}_changed as (
-        update scanwire.${name} rows set updated_at = ${laidOver(name, 'updated_at', 'rows.staged')}, ${assignments(name, 'rows.staged')}, staged = null
-        from slice where slice.findings and not slice.removed and rows.host_id = slice.host_id
-            and rows.staged is not null and not rows.staged ? 'removed'
+        update scanwire.${name} rows set ${changes(name)}
+        from slice where slice.findings and not slice.removed and rows.host_id = slice.host_id and ${CHANGED}
     ), ${name}_removed as (
         delete from scanwire.${name} rows using slice
-        where slice.findings and not slice.removed and rows.host_id = slice.host_id and rows.staged ? 'removed'
+        where slice.findings and not slice.removed and rows.host_id = slice.host_id and ${REMOVED}
     )`,
 ).join(', ');
 

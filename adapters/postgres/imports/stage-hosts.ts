@@ -1,5 +1,5 @@
 import { byHostField } from '../../../lib/inventory/host.ts';
-import { GIVEN_SERVICES, INPUT } from './import-batches.ts';
+import { CLOSED_APART, GIVEN_SERVICES, INPUT } from './import-batches.ts';
 import { SEE } from './sightings.ts';
 import { SERVICE_DIFFERS, SHOWN_SERVICE, SOMETHING_STAGED } from './stage-services.ts';
 import { COUNTED, type Counted, verdict } from './verdicts.ts';
@@ -90,7 +90,7 @@ select ${COUNTED}, (select min(id) from created) as first, array_agg(host_id) fi
         cross join lateral (select input.host_id, element.* from ${GIVEN_SERVICES} offset 0) given
         left join lateral ${SHOWN_SERVICE} known on true
         where ${SERVICE_DIFFERS}
-    ) as differs
+    ) as differs, ${CLOSED_APART} as apart
 from judged`;
 
 /** What the hosts of a batch have come to. */
@@ -103,4 +103,6 @@ export interface StagedHosts extends Counted {
     readonly services: number;
     /** Whether one of these is new or differs. */
     readonly differs: boolean;
+    /** The indexes, from 1, of those of whose services some are closed with others, and which are staged apart. */
+    readonly apart: readonly number[];
 }

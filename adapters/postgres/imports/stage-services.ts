@@ -1,4 +1,4 @@
-import { GIVEN_SERVICES, INPUT } from './import-batches.ts';
+import { closedBetween, GIVEN_SERVICES, INPUT } from './import-batches.ts';
 import { COUNTED, type Counted, noteTouched, verdict } from './verdicts.ts';
 
 /** Asked once, and not for every row: a file that brings nothing new stages nothing. */
@@ -20,11 +20,12 @@ export const SERVICE_DIFFERS: string = `known.id is null
     or given.state is distinct from known.state
     or named and (given.name, given.info) is distinct from (known.name, known.info)`;
 
-/** The last of several services of one port is the one that counts. */
-export const STAGE_SERVICES: string = `with ${INPUT}, given as (
+/** The last of several services of one port is the one that counts. @param services Those that are given, as `element`. */
+function staging(services: string): string {
+    return `with ${INPUT}, given as (
     select distinct on (host_id, port, proto) host_id, input.generation as host_generation, input.updated_at as host_updated_at,
         element.*, input.index as host_index
-    from input cross join lateral ${GIVEN_SERVICES}
+    from input cross join lateral ${services}
     order by host_id, port, proto, element.index desc
 ), judged as materialized (
     select host_id, host_generation, host_updated_at, port, proto, given.state, host_index, index, known.id as service_id, known.generation,
@@ -50,6 +51,13 @@ export const STAGE_SERVICES: string = `with ${INPUT}, given as (
     select $5, host_id, $7, $7, port, proto, state, name, info from judged where verdict = 'new' order by host_index, index
 ), ${noteTouched('service', false)}
 select ${COUNTED}, array(select host_id from touched where added > 0) as grown, array(select host_id from touched) as touched from judged`;
+}
+
+/** Stores the services of a slice of a batch but for those that {@link STAGE_CLOSED} does. */
+export const STAGE_SERVICES: string = staging(GIVEN_SERVICES);
+
+/** Those that a host of many says are closed with others, behind the port `$9` and up to `$10`. */
+export const STAGE_CLOSED: string = staging(closedBetween('$9', '$10'));
 
 /** What the services of a batch have come to. */
 export interface StagedServices extends Counted {

@@ -1,10 +1,10 @@
 import { type PoolLike, transaction } from '../database.ts';
-import { type Crowd, deleted, some, upToCrowd, workspaceOf } from './crowded-hosts.ts';
+import { type Crowd, deleted, FORGET_BURIED, shownGeneration, some, upToCrowd, workspaceOf } from './crowded-hosts.ts';
 import { LEASE, type Lease } from './import-lease.ts';
 import { everySlice, slice } from './import-slices.ts';
 import { FORGET_NAMED, NAMED } from './remove-unnamed.ts';
 import { UNSEE } from './sightings.ts';
-import { APPLY_FINDINGS, DISCARD_FINDINGS } from './stage-findings.ts';
+import { APPLY_FINDINGS, DISCARD_FINDINGS, DISCARDED_FINDINGS, STAGED_FINDINGS } from './stage-findings.ts';
 import { assignments } from './stage-hosts.ts';
 
 /** Shows all that was staged, at once. */
@@ -51,6 +51,7 @@ const REMOVED_SERVICES = stagedServices('removed');
 
 /** Of a crowded host, changes and removals of services are moved into place before its own. Of one that goes nothing below it is told as deleted. */
 const STAGED_CROWDS: readonly Crowd[] = [
+    ...STAGED_FINDINGS,
     {
         rows: CHANGED_SERVICES,
         thin: [
@@ -76,9 +77,7 @@ const STAGED_CROWDS: readonly Crowd[] = [
                 from counted where workspace_id = ${workspaceOf('$1')} and host_id = $1 and not removed and services > 0
             )
             delete from scanwire.services using staged where services.id = staged.service_id`,
-            `delete from scanwire.tombstones where host_id = $1 and exists (
-                select from scanwire.staged_hosts where workspace_id = ${workspaceOf('$1')} and host_id = $1 and removed
-            )`,
+            FORGET_BURIED,
         ],
     },
 ];
@@ -112,11 +111,10 @@ export async function applyStaged(pool: PoolLike, lease: Lease, onHosts: (count:
     );
 }
 
-const SHOWN = (host: string): string => `(select greatest(generation, 0) from scanwire.workspaces where id = ${workspaceOf(host)})`;
-
 const DISCARDED_CROWDS: readonly Crowd[] = [
+    ...DISCARDED_FINDINGS,
     deleted('staged_services', 'ctid', (host) => `host_id = ${host}`),
-    deleted('services', 'id', (host) => `host_id = ${host} and generation > ${SHOWN(host)}`),
+    deleted('services', 'id', (host) => `host_id = ${host} and generation > ${shownGeneration(host)}`),
 ];
 
 const DISCARD_STAGED = `with ${nextStaged(DISCARDED_CROWDS)}, services_slice as (

@@ -41,6 +41,14 @@ const IMPORTS: Readonly<Record<string, readonly [HostInput, ImportOptions?]>> = 
     'a replacement by the same': [{ address: ADDRESS, services: ports(MANY, 'https'), vulns: vulns('other') }, { replace: true }],
     'a replacement by few': [{ address: ADDRESS, services: ports(10, 'https') }, { replace: true }],
     'all of them again': [{ address: ADDRESS, services: ports(MANY, 'https') }],
+    'a replacement that closes most of them': [
+        { address: ADDRESS, services: ports(3, 'https', 700), closed_ports: { tcp: [[1, 65_535]] }, notes: NOTES, vulns: vulns('some') },
+        { replace: true },
+    ],
+    'a replacement with half of the notes': [
+        { address: ADDRESS, services: ports(MANY, 'https'), notes: NOTES.slice(0, 300) },
+        { replace: true },
+    ],
     'a replacement by another host': [OTHER, { replace: true }],
     'one that nobody knows': [{ address: ADDRESS, services: ports(MANY, 'https'), if_known: true }],
 };

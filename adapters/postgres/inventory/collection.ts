@@ -1,10 +1,23 @@
 import { isRowId } from '../../../lib/inventory/fields.ts';
-import type { ExtraField, FilterName, Filters, Position, SEARCHED, Selection } from '../../../lib/inventory/selection.ts';
+import type { ExtraField, FilterName, Position, SEARCHED, Selection } from '../../../lib/inventory/selection.ts';
 import type { Collection, ReadOptions, SelectableCollection } from '../../../lib/inventory/store.ts';
 import type { Reader } from '../database.ts';
 import { prepared } from '../prepared.ts';
-import { idsByAddress, isLookedUp } from './hosts-by-address.ts';
+import { isLookedUp } from './hosts-by-address.ts';
 import { forManyListings, type Readers } from './readers.ts';
+import { rangesOf } from './search-ranges.ts';
+import {
+    BATCH,
+    belowOf,
+    counting,
+    type Part,
+    type SortedBatch,
+    type Statement,
+    seenBelow,
+    selecting,
+    selectingByAddress,
+    sorting,
+} from './selecting.ts';
 import { fromWithin, idsWithin, textBatches } from './text-batches.ts';
 import { type BuriedTable, deletions } from './tombstones.ts';
 
@@ -50,9 +63,6 @@ export interface CollectionSource {
 /** A row as it was read. */
 export type GivenRow = Readonly<Record<string, unknown>>;
 
-/** Large enough that a round trip does not count, small enough that a batch does not either (see `docs/postgres.md`). */
-const BATCH = 250;
-
 /** Rows whose order is looked up at once, where all are sorted for it. */
 const SORTED = 50_000;
 
@@ -82,13 +92,17 @@ export function collection<Row extends { readonly id: number }>(readers: Readers
             return;
         }
 
-        const { database: first, further } = followsIndex(source, selection) ? readers : searching;
+        const isFollowed = followsIndex(source, selection);
+        const { database: first, further } = isFollowed ? readers : searching;
+        const ranges = !isFollowed && searching.inRanges ? rangesOf(source, path, selection) : null;
         let left = path.every(isRowId) ? limit : 0;
         for (let behind = after; left > 0; ) {
             const size = Math.min(left, BATCH);
+            const reader = behind === after ? first : further;
+            const read = (part: Part) =>
+                rowsOf(reader, path, selectingByAddress(source, path, part) ?? selecting(source, path, part), options);
             const part = partOf(selection, behind, size);
-            const statement = selectingByAddress(source, path, part) ?? selecting(source, path, part);
-            const rows = await rowsOf(behind === after ? first : further, path, statement, options);
+            const rows = ranges === null ? await read(part) : await ranges.read(reader, part, read, options.signal);
             if (rows.length > 0) {
                 yield rows;
             }
@@ -122,14 +136,14 @@ export function collection<Row extends { readonly id: number }>(readers: Readers
                 return 0;
             }
 
-            const values: unknown[] = [...path];
-            const all = [...below, listedFor(source, where), ...conditions(source, where, values)].join(' and ');
-            const { rows } = await searching.database.query<{ count: number }>(
-                `select count(*)::integer as count from ${from} where ${all}`,
-                values,
-                signal,
-            );
-            return rows[0]?.count ?? 0;
+            const count = async (between?: Part) => {
+                const { text, values } = counting(source, path, where, between);
+                const { rows } = await searching.database.query<{ count: number }>(text, values, signal);
+                return rows[0]?.count ?? 0;
+            };
+            const { updated_since: _, ...others } = where;
+            const ranges = searching.inRanges ? rangesOf(source, path, { where: others }) : null;
+            return ranges === null ? await count() : await ranges.count(searching.database, count, signal);
         },
     };
 }
@@ -189,153 +203,7 @@ function textOf<Row extends { readonly id: number }>(
     return (path, options) => (path.every(isRowId) ? pages(path, options) : select(path, {}, options));
 }
 
-function belowOf({ parents, shown = 'true' }: CollectionSource): readonly string[] {
-    return [...parents.map((column, index) => `${column} = $${index + 1}`), shown];
-}
-
-/** The same while an import lays something over rows. */
-function seenBelow({ kept = 'true', ...source }: CollectionSource): readonly string[] {
-    return [...belowOf(source), kept];
-}
-
 /** What comes next of a selection. */
 function partOf({ after: _, ...selection }: Selection, behind: Position | undefined, limit: number): Selection {
     return { ...selection, limit, ...(behind !== undefined && { after: behind }) };
-}
-
-interface Statement {
-    readonly text: string;
-    readonly values: unknown[];
-}
-
-/** Written so that the planner takes it for likely: of `is null` it thinks that next to no row is so, and sorts all of them. */
-const UNTOUCHED = 'case when staged.host_id is null then true else false end';
-
-/** The statement that reads a selection, in its order. */
-function selecting(source: CollectionSource, path: readonly number[], selection: Selection, batch?: SortedBatch): Statement {
-    const { where = {}, hosts, after, limit, extras = [] } = selection;
-    const { from, staged } = source;
-    const select = selected(source, extras);
-    const values: unknown[] = [...path];
-    const common = [...seenBelow(source), listedFor(source, where), ...conditions(source, where, values)];
-    if (hosts !== undefined) {
-        common.push(`rows.host_id = any ($${values.push(hosts)}::integer[])`);
-    }
-
-    if (batch !== undefined) {
-        const { ids, until, last } = batch;
-        common.push(
-            `rows.id = any ($${values.push(ids)}::bigint[])`,
-            `(${columnOf(source, 'updated_at')}, rows.id) <= ($${values.push(until)}::timestamptz, $${values.push(last)}::bigint)`,
-        );
-    }
-
-    const rest = (order: string): string => `order by ${order} limit ${limit}`;
-    const part = (tables: string, more: readonly string[], order: string): string =>
-        `select ${select} from ${tables} where ${[...common, ...more].join(' and ')} ${rest(order)}`;
-    if (where.updated_since === undefined) {
-        const behind = `$${values.push(after?.id ?? 0)}`;
-        return { text: part(from, [`rows.id > ${behind}`], 'rows.id'), values };
-    }
-
-    values.push(after?.updated_at ?? where.updated_since, after?.id ?? 0);
-    const behind = (changed: string): string => `(${changed}, rows.id) > ($${values.length - 1}::timestamptz, $${values.length}::integer)`;
-    const inOrder = (tables: string, changed: string, more: readonly string[] = []): string =>
-        part(tables, [...more, behind(changed)], `${changed}, rows.id`);
-    if (staged === undefined) {
-        return { text: inOrder(from, columnOf(source, 'updated_at')), values };
-    }
-
-    const untouched = inOrder(from, 'rows.updated_at', [UNTOUCHED]);
-    const touched = inOrder(staged, 'staged.updated_at');
-    return { text: `select * from ((${untouched}) union all (${touched})) both_parts ${rest('updated_at, id')}`, values };
-}
-
-/** Rows that come one behind the other in the order of changes: their ids, and the place of the last of them, as texts. */
-interface SortedBatch {
-    readonly ids: string;
-    readonly until: string;
-    readonly last: string;
-    readonly rows: number;
-}
-
-/** The statement that reads the order of a selection, by batches. */
-function sorting(source: CollectionSource, path: readonly number[], selection: Selection): Statement {
-    const order = { ...source, select: `rows.id, ${columnOf(source, 'updated_at')} as changed` };
-    const { text, values } = selecting(order, path, { ...selection, extras: [] });
-    return {
-        text: `select array_agg(id order by index)::text as ids, max(changed)::text as until, ((array_agg(id order by index desc))[1])::text as last,
-                count(*)::integer as rows
-            from (select id, changed, row_number() over (order by changed, id) - 1 as index from (${text}) sorted) placed
-            group by index / ${BATCH} order by index / ${BATCH}`,
-        values,
-    };
-}
-
-/** The planner, who does not know how far it reaches, takes it for few rows: with other conditions by which rows are found it must not stand. */
-function listedFor({ listed = 'true' }: CollectionSource, { address, updated_since }: Filters): string {
-    return address === undefined && updated_since === undefined ? listed : 'true';
-}
-
-/** The same where the planner finds no good way to rows of some addresses; null where it does. */
-function selectingByAddress(source: CollectionSource, path: readonly number[], selection: Selection): Statement | null {
-    const { where: { address, ...others } = {}, hosts, after, limit = 0, extras = [] } = selection;
-    if (address === undefined || others.updated_since !== undefined || hosts !== undefined) {
-        return null;
-    }
-
-    const values: unknown[] = [...path];
-    const parameter = (value: unknown): string => `$${values.push(value)}`;
-    const where = [...seenBelow(source), ...conditions(source, others, values)];
-    const { from, byHost, hasBlocks } = source;
-    const behind = `${parameter(after?.id ?? 0)}::integer`;
-    const ids = idsByAddress({
-        from,
-        where,
-        range: address,
-        after: behind,
-        limit,
-        byHost: byHost === true,
-        hasBlocks: hasBlocks === true,
-        parameter,
-    });
-    return ids === null
-        ? null
-        : { text: `select ${selected(source, extras)} from ${from} where rows.id = any (array(${ids})) order by rows.id`, values };
-}
-
-function selected(source: CollectionSource, extras: readonly ExtraField[]): string {
-    return [source.select, ...extras.map((field) => `${columnOf(source, field)} as ${field}`)].join(', ');
-}
-
-function columnOf({ column }: CollectionSource, field: string): string {
-    return column?.(field) ?? `rows.${field}`;
-}
-
-/** What the filters say, as conditions; their values go behind those that are there. `updated_since` is said by the order. */
-function conditions(source: CollectionSource, where: Filters, values: unknown[]): readonly string[] {
-    const { address, search, updated_since, last_seen_since, ...whole } = where;
-    const parameter = (value: unknown): string => `$${values.push(value)}`;
-    const said = Object.entries(whole)
-        .filter(([field, value]) => value !== undefined && source.filters.includes(field as FilterName))
-        .map(([field, value]) => `${columnOf(source, field)} = ${parameter(value)}::text`);
-    if (address !== undefined) {
-        said.push(
-            `${source.byHost ? 'hosts' : 'rows'}.address between ${parameter(address.first)}::inet and ${parameter(address.last)}::inet`,
-        );
-    }
-
-    if (search !== undefined) {
-        const text = parameter(search);
-        said.push(
-            `(${(source.searched ?? []).map((field) => `position(lower(${text}::text) in lower(${columnOf(source, field)})) > 0`).join(' or ')})`,
-        );
-    }
-
-    for (const [field, since] of [['updated_at', updated_since] as const, ['last_seen', last_seen_since] as const]) {
-        if (since !== undefined) {
-            said.push(`${columnOf(source, field)} >= ${parameter(since)}::timestamptz`);
-        }
-    }
-    return said;
 }

@@ -51,12 +51,17 @@ export function isLookedUp(range: AddressRange, hasBlocks: boolean): boolean {
     return way === idsOfFew || way === idsOfBlocks;
 }
 
+/** Whether there are so few addresses that all of their hosts are read at once. */
+export function areFew(range: AddressRange): boolean {
+    return blocksIn(range, BYTES.ofAddress) <= FEW;
+}
+
 function wayTo(range: AddressRange, hasBlocks: boolean): ((wanted: HostsBetween, blocks: number) => string) | null {
     const blocks = blocksOfRange(range);
     if (blocks > MAX_BLOCKS) {
         return null;
     }
-    if (blocksIn(range, BYTES.ofAddress) <= FEW) {
+    if (areFew(range)) {
         return idsOfFew;
     }
     if (!hasBlocks) {
@@ -69,7 +74,7 @@ function wayTo(range: AddressRange, hasBlocks: boolean): ((wanted: HostsBetween,
 }
 
 function wayBelow(range: AddressRange, hasBlocks: boolean): typeof idsOfFew | null {
-    if (blocksIn(range, BYTES.ofAddress) <= FEW) {
+    if (areFew(range)) {
         return idsOfFew;
     }
     return hasBlocks ? idsBelowFewOrAny : null;

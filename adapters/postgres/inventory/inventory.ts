@@ -176,7 +176,7 @@ export function postgresInventory(options: PostgresInventoryOptions): Required<I
     const clock = storeClock(options.clock);
     const database = patiently(pool, IMPATIENT, { prepare });
     const searching = patiently(pool, IMPATIENT_ON_SERVER, { prepare });
-    const readers = readersOf(database, patiently(pool, IMPATIENT, { through: copying }), searching);
+    const readers = readersOf(database, patiently(pool, IMPATIENT, { through: copying }), searching, { inRanges: pool.embedded === true });
 
     return {
         workspaces: collection<Workspace>(readers, {

@@ -10,7 +10,10 @@ export interface Readers {
     /** The batches behind the first one, of all listings together: a few at once, the others in their order. */
     readonly further: Reader;
     /** The same of statements that may read many rows to find or to count few. */
-    readonly searching: Pick<Readers, 'database' | 'further'>;
+    readonly searching: Pick<Readers, 'database' | 'further'> & {
+        /** Whether everybody waits for each of them: then they look through rows range by range. */
+        readonly inRanges: boolean;
+    };
     /** The long ones of listings as text, in turn with the others: each statement selects an id and a text, and results in one `TextBatch`. */
     readonly texts: Reader;
     /** Whether several listings wait for their turns. */
@@ -48,20 +51,32 @@ export interface Pace {
     after(passed: number, task: () => void): void;
 }
 
+/** How readers take turns. */
+export interface ReadersOptions {
+    readonly pace?: Pace;
+    /** Of searches, as `Readers` has it. */
+    readonly inRanges?: boolean;
+}
+
 const REAL_PACE: Pace = { now: () => performance.now(), after: (passed, task) => void setTimeout(task, passed) };
 
 /**
  * However many listings are read, what else is asked waits for a batch or two and no more, at the database as in this process (see
  * `docs/postgres.md` for what was measured).
  */
-export function readersOf(database: Reader, texts: Reader, searching: Reader = database, pace: Pace = REAL_PACE): Readers {
+export function readersOf(
+    database: Reader,
+    texts: Reader,
+    searching: Reader = database,
+    { pace = REAL_PACE, inRanges = false }: ReadersOptions = {},
+): Readers {
     const begin = turns(() => AT_ONCE.firsts, pace);
     const goOn = turns((waiting) => (waiting > 1 ? AT_ONCE.ofSeveral : AT_ONCE.ofOne), pace);
     return {
         database,
         firsts: begin.of(database),
         further: goOn.of(database),
-        searching: { database: searching, further: goOn.of(searching) },
+        searching: { database: searching, further: goOn.of(searching), inRanges },
         texts: goOn.of(texts, { rests: true }),
         areSeveral: goOn.areSeveral,
     };

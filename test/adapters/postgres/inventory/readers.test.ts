@@ -68,7 +68,7 @@ t.test('reads two further batches at once, one while several wait, in the order 
 t.test('rests behind a long batch for twice as long as it took, where others wait, and for no longer than 50 ms', async (t) => {
     const { database, asked } = heldDatabase();
     const pace = heldPace();
-    const { further, texts, areSeveral } = readersOf(database, database, database, pace);
+    const { further, texts, areSeveral } = readersOf(database, database, database, { pace });
     const names = () => asked.map(({ values: [name] }) => name);
     const read = (name: string) => texts.query('select', [name]);
     const reads = ['a', 'b', 'c', 'd', 'e'].map(read);

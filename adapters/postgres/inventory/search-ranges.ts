@@ -1,0 +1,76 @@
+import { MAX_ID } from '../../../lib/inventory/fields.ts';
+import type { Position, Selection } from '../../../lib/inventory/selection.ts';
+import type { Reader } from '../database.ts';
+import { paceOf } from '../imports/import-slices.ts';
+import type { CollectionSource } from './collection.ts';
+import { areFew } from './hosts-by-address.ts';
+import { ending, type Part } from './selecting.ts';
+
+/** How many rows a search looks through at once, and how many milliseconds that should take: on the embedded database everybody waits meanwhile. */
+const RANGE = { max: MAX_ID, first: 8_000, min: 1_000, takes: 40 } as const;
+
+/** A search that looks through the rows range by range, each by a statement of its own that gives way to others. */
+export interface Ranges {
+    /**
+     * Reads as many rows as the part wants.
+     *
+     * @param read Reads those of a range, of which it says the end.
+     */
+    read<Row extends Position>(
+        reader: Reader,
+        part: Part,
+        read: (part: Part) => Promise<readonly Row[]>,
+        signal?: AbortSignal,
+    ): Promise<readonly Row[]>;
+    /** @param count Counts those of a range. */
+    count(reader: Reader, count: (part: Part) => Promise<number>, signal?: AbortSignal): Promise<number>;
+}
+
+/** The ranges of a selection; null where it is read at once: few hosts that are found by their addresses, and rows whose order no index has. */
+export function rangesOf(source: CollectionSource, path: readonly number[], selection: Selection): Ranges | null {
+    const { where: { address } = {} } = selection;
+    const isFound = address !== undefined && source.byHost !== true && areFew(address);
+    if (isFound || ending(source, path, selection, 1) === null) {
+        return null;
+    }
+
+    const pace = paceOf(() => performance.now(), RANGE);
+
+    /** Those behind a place, until one of them is the last or has enough. */
+    async function each(reader: Reader, from: Part, work: (part: Part) => Promise<boolean>, signal?: AbortSignal): Promise<void> {
+        for (let after = from.after, goesOn = true; goesOn; ) {
+            const rows = pace.hosts();
+            const { text, values } = ending(source, path, { ...selection, ...(after !== undefined && { after }) }, rows) ?? {
+                text: '',
+                values: [],
+            };
+            const until = (await reader.query<Position>(text, values, signal)).rows[0];
+            const enough = await pace.timed(rows, () => work({ ...from, ...(after !== undefined && { after }), until }));
+            goesOn = until !== undefined && !enough;
+            after = until;
+        }
+    }
+
+    return {
+        async read(reader, part, read, signal) {
+            const { limit = Number.POSITIVE_INFINITY } = part;
+            let found: Awaited<ReturnType<typeof read>> = [];
+            const work = async (range: Part): Promise<boolean> => {
+                found = [...found, ...(await read({ ...range, limit: limit - found.length }))];
+                return found.length >= limit;
+            };
+            await each(reader, part, work, signal);
+            return found;
+        },
+
+        async count(reader, count, signal) {
+            let sum = 0;
+            const work = async (range: Part): Promise<boolean> => {
+                sum += await count(range);
+                return false;
+            };
+            await each(reader, {}, work, signal);
+            return sum;
+        },
+    };
+}

@@ -1,0 +1,216 @@
+import type { ExtraField, FilterName, Filters, Position, Selection } from '../../../lib/inventory/selection.ts';
+import type { CollectionSource } from './collection.ts';
+import { idsByAddress } from './hosts-by-address.ts';
+
+/** Large enough that a round trip does not count, small enough that a batch does not either (see `docs/postgres.md`). */
+export const BATCH = 250;
+
+/** What every row that is there for a reader fulfils. */
+export function belowOf({ parents, shown = 'true' }: CollectionSource): readonly string[] {
+    return [...parents.map((column, index) => `${column} = $${index + 1}`), shown];
+}
+
+/** The same while an import lays something over rows. */
+export function seenBelow({ kept = 'true', ...source }: CollectionSource): readonly string[] {
+    return [...belowOf(source), kept];
+}
+
+/** A statement with its values. */
+export interface Statement {
+    readonly text: string;
+    readonly values: unknown[];
+}
+
+/** Written so that the planner takes it for likely: of `is null` it thinks that next to no row is so, and sorts all of them. */
+const UNTOUCHED = 'case when staged.host_id is null then true else false end';
+
+/** A part of a selection that ends at a place, whether it has as many rows or not. */
+export interface Part extends Selection {
+    readonly until?: Position | undefined;
+}
+
+function upTo(until: Position | undefined, values: unknown[]): readonly string[] {
+    return until === undefined ? [] : [`rows.id <= $${values.push(until.id)}`];
+}
+
+/** The statement that counts the rows of a selection, between two ids where these are given. */
+export function counting(
+    source: CollectionSource,
+    path: readonly number[],
+    where: Filters,
+    between?: Pick<Part, 'after' | 'until'>,
+): Statement {
+    const values: unknown[] = [...path];
+    const all = [...seenBelow(source), listedFor(source, where), ...conditions(source, where, values)];
+    if (between?.after !== undefined) {
+        all.push(`rows.id > $${values.push(between.after.id)}`);
+    }
+    all.push(...upTo(between?.until, values));
+    return { text: `select count(*)::integer as count from ${source.from} where ${all.join(' and ')}`, values };
+}
+
+/**
+ * The statement that finds where the next rows of the table end, whatever a selection wants of them, in its order. It reads an index and nothing else; none where there
+ * is no such order.
+ */
+export function ending(
+    { from, parents, staged }: CollectionSource,
+    path: readonly number[],
+    { where, after }: Selection,
+    rows: number,
+): Statement | null {
+    const since = where?.updated_since;
+    if (since !== undefined && staged === undefined) {
+        return null;
+    }
+
+    const values: unknown[] = [];
+    const parameter = (value: unknown): string => `$${values.push(value)}`;
+    const own = parents.flatMap((column, index) => (column.startsWith('rows.') ? [`${column} = ${parameter(path[index])}`] : []));
+    const [order, behind] =
+        since === undefined
+            ? ['rows.id', `rows.id > ${parameter(after?.id ?? 0)}`]
+            : [
+                  'rows.updated_at, rows.id',
+                  `(rows.updated_at, rows.id) > (${parameter(after?.updated_at ?? since)}::timestamptz, ${parameter(after?.id ?? 0)}::integer)`,
+              ];
+    const table = from.slice(0, from.indexOf(' rows') + ' rows'.length);
+    return {
+        text: `select ${order} from ${table} where ${[...own, behind].join(' and ')} order by ${order} offset ${rows - 1} limit 1`,
+        values,
+    };
+}
+
+/** The statement that reads a selection, in its order. */
+export function selecting(source: CollectionSource, path: readonly number[], selection: Part, batch?: SortedBatch): Statement {
+    const { where = {}, hosts, after, until, limit, extras = [] } = selection;
+    const { from, staged } = source;
+    const select = selected(source, extras);
+    const values: unknown[] = [...path];
+    const common = [...seenBelow(source), listedFor(source, where), ...conditions(source, where, values)];
+    if (hosts !== undefined) {
+        common.push(`rows.host_id = any ($${values.push(hosts)}::integer[])`);
+    }
+
+    if (batch !== undefined) {
+        const { ids, until, last } = batch;
+        common.push(
+            `rows.id = any ($${values.push(ids)}::bigint[])`,
+            `(${columnOf(source, 'updated_at')}, rows.id) <= ($${values.push(until)}::timestamptz, $${values.push(last)}::bigint)`,
+        );
+    }
+
+    const rest = (order: string): string => `order by ${order} limit ${limit}`;
+    const part = (tables: string, more: readonly string[], order: string): string =>
+        `select ${select} from ${tables} where ${[...common, ...more].join(' and ')} ${rest(order)}`;
+    if (where.updated_since === undefined) {
+        const ids = [`rows.id > $${values.push(after?.id ?? 0)}`, ...upTo(until, values)];
+        return { text: part(from, ids, 'rows.id'), values };
+    }
+
+    values.push(after?.updated_at ?? where.updated_since, after?.id ?? 0);
+    const [since, id] = [`$${values.length - 1}::timestamptz`, `$${values.length}::integer`];
+    const last = until === undefined ? null : `($${values.push(until.updated_at)}::timestamptz, $${values.push(until.id)}::integer)`;
+    const within = (changed: string): readonly string[] => [
+        `(${changed}, rows.id) > (${since}, ${id})`,
+        ...(last === null ? [] : [`(${changed}, rows.id) <= ${last}`]),
+    ];
+    const inOrder = (tables: string, changed: string, more: readonly string[] = []): string =>
+        part(tables, [...more, ...within(changed)], `${changed}, rows.id`);
+    if (staged === undefined) {
+        return { text: inOrder(from, columnOf(source, 'updated_at')), values };
+    }
+
+    const untouched = inOrder(from, 'rows.updated_at', [UNTOUCHED]);
+    const touched = inOrder(staged, 'staged.updated_at');
+    return { text: `select * from ((${untouched}) union all (${touched})) both_parts ${rest('updated_at, id')}`, values };
+}
+
+/** Rows that come one behind the other in the order of changes: their ids, and the place of the last of them, as texts. */
+export interface SortedBatch {
+    readonly ids: string;
+    readonly until: string;
+    readonly last: string;
+    readonly rows: number;
+}
+
+/** The statement that reads the order of a selection, by batches. */
+export function sorting(source: CollectionSource, path: readonly number[], selection: Selection): Statement {
+    const order = { ...source, select: `rows.id, ${columnOf(source, 'updated_at')} as changed` };
+    const { text, values } = selecting(order, path, { ...selection, extras: [] });
+    return {
+        text: `select array_agg(id order by index)::text as ids, max(changed)::text as until, ((array_agg(id order by index desc))[1])::text as last,
+                count(*)::integer as rows
+            from (select id, changed, row_number() over (order by changed, id) - 1 as index from (${text}) sorted) placed
+            group by index / ${BATCH} order by index / ${BATCH}`,
+        values,
+    };
+}
+
+/** The planner, who does not know how far it reaches, takes it for few rows: with other conditions by which rows are found it must not stand. */
+export function listedFor({ listed = 'true' }: CollectionSource, { address, updated_since }: Filters): string {
+    return address === undefined && updated_since === undefined ? listed : 'true';
+}
+
+/** The same where the planner finds no good way to rows of some addresses; null where it does. */
+export function selectingByAddress(source: CollectionSource, path: readonly number[], selection: Part): Statement | null {
+    const { where: { address, ...others } = {}, hosts, after, until, limit = 0, extras = [] } = selection;
+    if (address === undefined || others.updated_since !== undefined || hosts !== undefined) {
+        return null;
+    }
+
+    const values: unknown[] = [...path];
+    const parameter = (value: unknown): string => `$${values.push(value)}`;
+    const where = [...seenBelow(source), ...conditions(source, others, values), ...upTo(until, values)];
+    const { from, byHost, hasBlocks } = source;
+    const behind = `${parameter(after?.id ?? 0)}::integer`;
+    const ids = idsByAddress({
+        from,
+        where,
+        range: address,
+        after: behind,
+        limit,
+        byHost: byHost === true,
+        hasBlocks: hasBlocks === true,
+        parameter,
+    });
+    return ids === null
+        ? null
+        : { text: `select ${selected(source, extras)} from ${from} where rows.id = any (array(${ids})) order by rows.id`, values };
+}
+
+function selected(source: CollectionSource, extras: readonly ExtraField[]): string {
+    return [source.select, ...extras.map((field) => `${columnOf(source, field)} as ${field}`)].join(', ');
+}
+
+function columnOf({ column }: CollectionSource, field: string): string {
+    return column?.(field) ?? `rows.${field}`;
+}
+
+/** What the filters say, as conditions; their values go behind those that are there. `updated_since` is said by the order. */
+export function conditions(source: CollectionSource, where: Filters, values: unknown[]): readonly string[] {
+    const { address, search, updated_since, last_seen_since, ...whole } = where;
+    const parameter = (value: unknown): string => `$${values.push(value)}`;
+    const said = Object.entries(whole)
+        .filter(([field, value]) => value !== undefined && source.filters.includes(field as FilterName))
+        .map(([field, value]) => `${columnOf(source, field)} = ${parameter(value)}::text`);
+    if (address !== undefined) {
+        said.push(
+            `${source.byHost ? 'hosts' : 'rows'}.address between ${parameter(address.first)}::inet and ${parameter(address.last)}::inet`,
+        );
+    }
+
+    if (search !== undefined) {
+        const text = parameter(search);
+        said.push(
+            `(${(source.searched ?? []).map((field) => `position(lower(${text}::text) in lower(${columnOf(source, field)})) > 0`).join(' or ')})`,
+        );
+    }
+
+    for (const [field, since] of [['updated_at', updated_since] as const, ['last_seen', last_seen_since] as const]) {
+        if (since !== undefined) {
+            said.push(`${columnOf(source, field)} >= ${parameter(since)}::timestamptz`);
+        }
+    }
+    return said;
+}

@@ -307,20 +307,20 @@ export const commandSequences: fc.Arbitrary<Iterable<Command>> = fc.commands(
     { maxCommands: 40, size: 'max' },
 );
 
-/** Retries, of which a replay is one, are due while more first tries wait than the rate of a deployment lets go for a while. */
+/** Retries are due while more first tries wait than the rate of a deployment lets go for a while. */
 const backlog = fc.tuple(exporter, fc.integer({ min: 2, max: 12 })).map(
     ([index, count]): Command => ({
         check: exporterIsThere(index),
         async run(_, deployment) {
             deployment.timeline.note(`== ${this}`);
+            deployment.receivers.behaviours.set(hostOf(index), 'fails');
+            deployment.publishTogether(8);
+            await deployment.timeline.advance(1.5 * second);
             deployment.receivers.behaviours.delete(hostOf(index));
-            deployment.publishTogether(10);
-            await deployment.timeline.advance(3 * second + deployment.turnsOfRate() / 4);
             deployment.publishTogether(5 * count);
-            deployment.replayDelivered(index);
             await deployment.timeline.advance(10 * second);
         },
-        toString: () => `publish 10 together, which go, ${5 * count} more, and replay what exporter ${index} got`,
+        toString: () => `publish 8 together, which receiver ${index} fails, and ${5 * count} when it is well`,
     }),
 );
 

@@ -287,15 +287,6 @@ export class Deployment {
         });
     }
 
-    /** Has each delivery replayed that an exporter got, as if somebody had chosen them one by one. */
-    replayDelivered(index: number): void {
-        for (const { accepted, ended } of this.ledger.entries.values()) {
-            if (accepted.exporterId === this.exporterIds[index] && ended === 'delivered' && !accepted.single) {
-                this.manage(({ deliveries }) => deliveries.replay(accepted.id));
-            }
-        }
-    }
-
     /** Publishes an event through a process that runs, if one does. */
     publish(title: string = `${++this.titles}`): void {
         this.publishes(async ({ engine }) => {

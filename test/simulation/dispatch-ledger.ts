@@ -119,8 +119,8 @@ export class DispatchLedger {
         const { now } = this.rows.timeline;
         const flying = new Set(situation.inFlight.map(({ id }) => id));
         const due = this.rows.open().filter((entry) => {
-            const { accepted, failures, replays, notBefore } = entry;
-            return failures + replays > 0 && !accepted.single && notBefore < now && !flying.has(accepted.id) && entry.current.length === 0;
+            const { accepted, failures, notBefore } = entry;
+            return failures > 0 && !accepted.single && notBefore < now && !flying.has(accepted.id) && entry.current.length === 0;
         });
         const isBehind = await this.order.behind(
             due.map(({ accepted }) => accepted.id),
@@ -128,9 +128,15 @@ export class DispatchLedger {
         );
         const hasRetryInFlight = (exporterId: string): boolean =>
             situation.inFlight.some((one) => one.exporterId === exporterId && this.rate.isRetry(one.id));
+        // Where slots are few, exporters take turns for them before it is asked what is a retry.
+        const isCrowded = (exporterId: string): boolean => {
+            const collector = this.collectorOf(exporterId);
+            const flying = situation.inFlight.filter((one) => this.collectorOf(one.exporterId) === collector).length;
+            return situation.slots(collector) - flying < this.rows.exporters.size;
+        };
         return due
             .map(({ accepted: { id, exporterId } }) => ({ id, exporterId, places: this.placesOf(exporterId, situation) }))
-            .filter(({ id, exporterId, places }) => places > 0 && !isBehind(id) && !hasRetryInFlight(exporterId));
+            .filter(({ id, exporterId, places }) => places > 0 && !isBehind(id) && !hasRetryInFlight(exporterId) && !isCrowded(exporterId));
     }
 
     /** Slow exporters have half of the slots of their collector among them, each the same share: who has more gets nothing more. */

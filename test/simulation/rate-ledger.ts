@@ -72,7 +72,7 @@ export class RateLedger {
     ): void {
         const ordinary = handedOut.filter(({ id }) => this.rows.entries.get(id)?.accepted.single === false);
         const gone = ordinary.filter(({ id }) => this.isRetry(id));
-        const first = ordinary.filter((one) => !gone.includes(one));
+        const first = ordinary.filter(({ id }) => this.isFirst(id));
         for (const { id, exporterId } of waiting) {
             const own = (one: Going): boolean => one.exporterId === exporterId;
             const others = first.map((one) => one.exporterId);
@@ -126,9 +126,14 @@ export class RateLedger {
         }
     }
 
-    /** Whether it was tried before, or is replayed, which is as if it had been. */
+    /** Whether it was tried before, since it was replayed if it was. */
     isRetry(id: string): boolean {
+        return (this.rows.entries.get(id)?.failures ?? 0) > 0;
+    }
+
+    /** What is replayed is either, by how it was chosen. */
+    private isFirst(id: string): boolean {
         const { failures = 0, replays = 0 } = this.rows.entries.get(id) ?? {};
-        return failures + replays > 0;
+        return failures + replays === 0;
     }
 }

@@ -46,6 +46,7 @@ export async function restServer(
         hsts,
         maxConnections,
         maxPerAddress,
+        maxWithoutRequest,
         maxRequests,
         keepFor,
         vendor,
@@ -99,7 +100,7 @@ export async function restServer(
         },
     ]);
     await addMcp(server, readable(parts, server.plugins['webhook-exporter'], inventory));
-    protect(server.listener, { maxConnections, maxPerAddress, isLong: isBatch });
+    protect(server.listener, { maxConnections, maxPerAddress, maxWithoutRequest, isLong: isBatch });
     addReadiness(server);
     return server;
 }
@@ -118,7 +119,7 @@ export async function startDataService(
     { key, cert }: TlsPair,
     { parts, inventory, undo, onError }: DataService,
 ): Promise<void> {
-    const { host, metasploitPort: port, hsts, maxConnections, maxPerAddress } = options;
+    const { host, metasploitPort: port, hsts, maxConnections, maxPerAddress, maxWithoutRequest } = options;
     if (port === undefined) {
         return;
     }
@@ -137,7 +138,7 @@ export async function startDataService(
             options: { store: inventory as WholeInventory, license: parts.license.source, ...streamsAsked(options) },
         },
     ]);
-    protect(server.listener, { maxConnections, maxPerAddress, isLong: () => false });
+    protect(server.listener, { maxConnections, maxPerAddress, maxWithoutRequest, isLong: () => false });
     reportErrors(server, onError);
     await listen(server, { ...options, port });
     undo.push(() => server.stop({ timeout: PATIENCE }));

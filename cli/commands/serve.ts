@@ -17,6 +17,7 @@ export interface ServersOptions {
     readonly hsts: number;
     readonly maxConnections: number;
     readonly maxPerAddress?: number;
+    readonly maxWithoutRequest: number;
     /** Of one API key, in a minute. */
     readonly maxRequests?: number;
     /** Indexes that are streamed at once; 32 when absent. */
@@ -63,6 +64,12 @@ export function define(self: Command): void {
             '--max-per-address <n>',
             'connections at once of one address on each port, IPv6 by /64; not limited unless given',
             wholeNumber(1, 1_000_000),
+        )
+        .option(
+            '--max-without-request <n>',
+            'TLS connections at once on each port from which no request has come yet',
+            wholeNumber(1, 1_000_000),
+            1000,
         )
         .option(
             '--max-requests <n>',

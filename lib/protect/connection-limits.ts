@@ -8,6 +8,11 @@ export interface ConnectionLimits {
     readonly maxConnections?: number | undefined;
     /** Connections at once of one address, IPv6 by the first 64 bits; for servers that clients reach without a proxy. No limit by default. */
     readonly maxPerAddress?: number | undefined;
+    /**
+     * Connections at once on which TLS has begun and from which no request has come yet: each takes some 30 KiB. At the limit the next ones take the places of those
+     * that have waited longest, at most 250 in a second and no more than a fortieth of the limit in a tenth of one. 1000 by default.
+     */
+    readonly maxWithoutRequest?: number | undefined;
     /** Requests of one connection that have no answer yet; they are handled one after the other. 32 by default. */
     readonly maxUnanswered?: number | undefined;
     /** How long a TLS handshake may take. 10 s by default. */
@@ -44,6 +49,7 @@ const time = (byDefault: number): Joi.NumberSchema => inMilliseconds(1000).defau
 export const limitsSchema: Joi.ObjectSchema<CheckedLimits> = Joi.object({
     maxConnections: count().default(8192),
     maxPerAddress: count().max(Joi.ref('maxConnections')),
+    maxWithoutRequest: count().default(1000),
     maxUnanswered: count().default(32),
     handshakeTimeout: time(10_000),
     headTimeout: time(15_000),

@@ -8,7 +8,8 @@ export interface Connection {
     /** The one that requests come from; under TLS another than the one that was accepted. */
     socket: Socket;
     readonly address: string;
-    stage: 'handshake' | 'head' | 'idle';
+    /** Of a handshake `slot` is the part in which it waits for ours. */
+    stage: 'handshake' | 'slot' | 'head' | 'idle';
     /** When the stage began. */
     since: number;
     /** Bytes that had come when the stage, or the window of a body, began. */
@@ -38,7 +39,7 @@ export function isOver(connection: Connection, limits: Limits, now: number): boo
 function waitIsOver(connection: Connection, limits: Limits, now: number): boolean {
     const { handshakeTimeout, headTimeout, idleTimeout } = limits;
     const { stage, since, socket } = connection;
-    const timeout = { handshake: handshakeTimeout, head: headTimeout, idle: idleTimeout }[stage];
+    const timeout = { handshake: handshakeTimeout, slot: Infinity, head: headTimeout, idle: idleTimeout }[stage];
     if (now - since < timeout) {
         return false;
     }
@@ -75,4 +76,18 @@ function bodyIsOver(connection: Connection, request: IncomingMessage, limits: Li
 
 function answerIsOver({ reader }: Connection, { answerTimeout }: Limits, now: number): boolean {
     return reader.pausedFor(now) >= answerTimeout;
+}
+
+/** The one with the most requests behind the one that is handled, if any has some. */
+export function greediestOf(connections: Iterable<Connection>): Connection | undefined {
+    let greediest: Connection | undefined;
+    for (const connection of connections) {
+        greediest = connection.begin.length > (greediest?.begin.length ?? 0) ? connection : greediest;
+    }
+    return greediest;
+}
+
+/** What the sockets of a TLS connection have in common. With our own address: a client may connect to two of them from the same port. */
+export function portsOf({ remoteAddress, remotePort, localAddress, localPort }: Socket): string {
+    return `${remoteAddress} ${remotePort} ${localAddress} ${localPort}`;
 }

@@ -3,8 +3,9 @@ import type { Server as TlsListener } from 'node:https';
 import type { Socket } from 'node:net';
 import { addressBlock } from '../addresses.ts';
 import { checked } from '../schema-validation.ts';
-import { type Connection, isOver } from './connection.ts';
+import { type Connection, greediestOf, isOver, portsOf } from './connection.ts';
 import { type CheckedLimits, type ConnectionLimits, type Limits, limitsSchema } from './connection-limits.ts';
+import { HandshakeSlots } from './handshake-slots.ts';
 import { secureInTurns } from './handshakes.ts';
 import { assertListener, inContext, standBefore, whenUpgraded } from './listener.ts';
 import { answerLongHeads } from './long-head.ts';
@@ -56,7 +57,7 @@ export function protect(listener: Server | TlsListener, limits: ConnectionLimits
 
     const isTls = 'setSecureContext' in listener;
     if (isTls) {
-        secureInTurns(listener, now);
+        secureInTurns(listener, now, (socket, takeTurn) => connections.hello(socket, takeTurn));
     }
     listener.prependListener('connection', (socket: Socket) => connections.open(socket, isTls));
     listener.prependListener('secureConnection', (socket: Socket) => connections.secure(socket));
@@ -94,6 +95,7 @@ interface Ending {
 
 class Connections {
     readonly #limits: Limits;
+    readonly #slots: HandshakeSlots;
     readonly #all = new Set<Connection>();
     readonly #ofSocket = new WeakMap<Socket, Connection>();
     /** Under TLS, by what the socket that was accepted has in common with the one that requests come from. */
@@ -112,6 +114,7 @@ class Connections {
 
     constructor(limits: Limits) {
         this.#limits = limits;
+        this.#slots = new HandshakeSlots(limits.maxWithoutRequest);
     }
 
     get size(): number {
@@ -122,7 +125,7 @@ class Connections {
         const { maxConnections, maxPerAddress = Infinity } = this.#limits;
         const address = addressBlock(socket.remoteAddress ?? '');
         const others = this.#perAddress.get(address) ?? 0;
-        if (others >= maxPerAddress || (this.#all.size >= maxConnections && !this.#makeRoom())) {
+        if (others >= maxPerAddress || (this.#all.size >= maxConnections && !this.#end(this.#longestWaiting))) {
             socket.destroy();
             return;
         }
@@ -148,6 +151,18 @@ class Connections {
         });
     }
 
+    /** The hello of this one has come: its handshake goes on once there is a slot for it. */
+    hello(socket: Socket, takeTurn: () => void): void {
+        const connection = this.#ofSocket.get(socket);
+        if (connection !== undefined) {
+            connection.stage = 'slot';
+            this.#slots.take(connection, () => {
+                Object.assign(connection, { stage: 'handshake', since: this.#limits.now() });
+                takeTurn();
+            });
+        }
+    }
+
     /** Requests come from this one now. */
     secure(socket: Socket): void {
         const connection = this.#accepted.get(portsOf(socket));
@@ -168,6 +183,7 @@ class Connections {
         }
 
         connection.unanswered += 1;
+        this.#slots.release(connection);
         this.#waiting.delete(connection);
         this.#over.delete(connection);
         if (connection.unanswered > this.#limits.maxUnanswered) {
@@ -187,7 +203,7 @@ class Connections {
         connection.begin.push(inContext(handle));
         this.#behind += 1;
         if (this.#behind > MAX_BEHIND) {
-            this.#endGreediest();
+            this.#end(greediestOf(this.#all));
         }
     }
 
@@ -205,6 +221,7 @@ class Connections {
     }
 
     sweep(): void {
+        this.#slots.makeRoom();
         const now = this.#limits.now();
         for (const connection of this.#all) {
             if (isOver(connection, this.#limits, now)) {
@@ -220,6 +237,7 @@ class Connections {
      */
     goOn(canComeBack: boolean): void {
         const now = this.#limits.now();
+        this.#slots.makeRoom();
         const ending: Connection[] = [];
         for (const connection of this.#nextStep()) {
             if (isOver(connection, this.#limits, now)) {
@@ -284,6 +302,10 @@ class Connections {
         }
     }
 
+    get #longestWaiting(): Connection | undefined {
+        return this.#waiting.values().next().value;
+    }
+
     #answered(connection: Connection): void {
         connection.unanswered -= 1;
         Object.assign(connection, { stage: 'idle', since: this.#limits.now(), bytesRead: connection.socket.bytesRead });
@@ -303,6 +325,7 @@ class Connections {
         if (this.#all.delete(connection)) {
             const { address } = connection;
             this.#behind -= connection.begin.length;
+            this.#slots.release(connection);
             this.#waiting.delete(connection);
             this.#over.delete(connection);
             const others = (this.#perAddress.get(address) ?? 1) - 1;
@@ -310,34 +333,14 @@ class Connections {
         }
     }
 
-    /** Ends the connection with the most requests behind others. */
-    #endGreediest(): void {
-        let greediest: Connection | undefined;
-        for (const connection of this.#all) {
-            greediest = connection.begin.length > (greediest?.begin.length ?? 0) ? connection : greediest;
-        }
-        if (greediest === undefined) {
-            return;
-        }
-
-        this.#remove(greediest);
-        greediest.socket.destroy();
-    }
-
-    /** Ends the connection that has waited longest without a request; false when all have one. */
-    #makeRoom(): boolean {
-        const [longest] = this.#waiting;
-        if (longest === undefined) {
+    /** Ends it, if there is one. */
+    #end(connection: Connection | undefined): boolean {
+        if (connection === undefined) {
             return false;
         }
 
-        this.#remove(longest);
-        longest.socket.destroy();
+        this.#remove(connection);
+        connection.socket.destroy();
         return true;
     }
-}
-
-/** With our own address: a client may connect to two of them from the same port. */
-function portsOf({ remoteAddress, remotePort, localAddress, localPort }: Socket): string {
-    return `${remoteAddress} ${remotePort} ${localAddress} ${localPort}`;
 }

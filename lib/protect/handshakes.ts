@@ -16,16 +16,20 @@ const MAX_IN_TURN = 8;
  * where turns take long. What is silent or slow costs a socket until then and no more: to make a session and to end it takes ten times as
  * long as the rest. To answer a hello takes longer again, and hundreds may come at once: what others ask for is handled in between.
  * Addresses take turns.
+ *
+ * @param whenMayBegin Is given each connection whose hello has come, and what has it take its turn.
  */
-export function secureInTurns(listener: TlsListener, now: () => number): void {
+export function secureInTurns(
+    listener: TlsListener,
+    now: () => number,
+    whenMayBegin: (socket: Socket, takeTurn: () => void) => void,
+): void {
     const handshakes = new Handshakes(now);
     standBefore(listener, 'connection', (begin, socket: Socket) => {
-        whenSaidHello(socket, (secure) =>
-            handshakes.add(
-                socket,
-                inContext(() => secure(begin)),
-            ),
-        );
+        whenSaidHello(socket, (secure) => {
+            const secureInContext = inContext(() => secure(begin));
+            whenMayBegin(socket, () => handshakes.add(socket, secureInContext));
+        });
     });
 }
 

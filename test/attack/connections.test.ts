@@ -113,6 +113,38 @@ t.test('handshakes that go no further keep nobody out', { timeout: 60_000 }, asy
     t.equal(await get('/rest_api/v2/workspaces'), 200);
 });
 
+t.test('strangers who shake hands and say no more do not keep OpenSSL busy, nor anybody out', { timeout: 60_000 }, async (t) => {
+    const { port, get } = await served(t, '--max-without-request', '80');
+    let secured = 0;
+    let closed = 0;
+    let isOver = false;
+    t.teardown(() => {
+        isOver = true;
+    });
+    const come = (): void => {
+        const socket = connectTls({ port, rejectUnauthorized: false });
+        socket.once('secureConnect', () => {
+            secured += 1;
+        });
+        void opened(t, socket).closed.then(() => {
+            closed += 1;
+            if (!isOver) {
+                come();
+            }
+        });
+    };
+    for (let count = 0; count < 240; count += 1) {
+        come();
+    }
+    // Some have taken the places of others.
+    await until(() => closed >= 20, 20_000);
+    t.ok(secured - closed <= 80, `${secured - closed} at once`);
+    for (let asked = 0; asked < 10; asked += 1) {
+        t.equal(await get('/rest_api/v2/workspaces'), 200);
+    }
+    t.ok(secured - closed <= 80, `${secured - closed} at once`);
+});
+
 t.test('one address has its share of connections', { timeout: 60_000 }, async (t) => {
     const { port } = await served(t, '--max-per-address', '3');
     const kept = await Promise.all([tls(t, port), tls(t, port), tls(t, port)]);

@@ -22,6 +22,7 @@ const USAGE: readonly Row[] = [
     [`${SERVE} --hsts -1`, '--hsts', /must be a whole number from 0 to 63072000/],
     [`${SERVE} --max-connections 0`, '--max-connections', /must be a whole number from 1 to 1000000/],
     [`${SERVE} --max-connections 10 --max-per-address 11`, '--max-per-address', /must not exceed --max-connections/],
+    [`${SERVE} --max-without-request 0`, '--max-without-request', /must be a whole number from 1 to 1000000/],
     [`${SERVE} --max-per-address none`, '--max-per-address', /must be a whole number from 1 to 1000000/],
     [`${SERVE} --max-requests 0`, '--max-requests', /must be a whole number from 1 to 1000000/],
     [`${SERVE} --max-streams 0`, '--max-streams', /must be a whole number from 1 to 10000/],

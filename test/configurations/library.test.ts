@@ -269,6 +269,7 @@ const PROTECT: readonly Wrong[] = [
         ['maxConnections', /must be greater than or equal to 1/, { maxConnections: 0 }],
         ['maxPerAddress', /must be an integer/, { maxPerAddress: 1.5 }],
         ['maxPerAddress', /must be less than or equal to maxConnections/, { maxConnections: 10, maxPerAddress: 11 }],
+        ['maxWithoutRequest', /must be greater than or equal to 1/, { maxWithoutRequest: 0 }],
         ...['handshakeTimeout', 'headTimeout', 'idleTimeout', 'bodyTimeout', 'requestTimeout', 'answerTimeout'].map(
             (name) => [name, /must be greater than or equal to 1000: it is in milliseconds/, { [name]: 300 }] as const,
         ),

@@ -8,6 +8,7 @@ import { type Severity, summaryOf, truncated } from './summary.ts';
 const JSON_TYPE = 'application/json; charset=UTF-8';
 
 const PAGERDUTY_SUMMARY = 1024;
+const PAGERDUTY_SOURCE = 1024;
 const PAGERDUTY_DEDUP_KEY = 255;
 /** PagerDuty takes 512 KB in all. */
 const PAGERDUTY_DETAILS_BYTES = 480 * 1024;
@@ -38,7 +39,7 @@ export const pagerduty: Format = {
             dedup_key: truncated(dedupKey(event), PAGERDUTY_DEDUP_KEY),
             payload: {
                 summary: truncated(summary.title, PAGERDUTY_SUMMARY),
-                source: summary.host ?? vendor,
+                source: truncated(summary.host ?? vendor, PAGERDUTY_SOURCE),
                 severity: PAGERDUTY_SEVERITIES[summary.severity],
                 timestamp: summary.time.toISOString(),
                 class: event.kind,

@@ -11,8 +11,6 @@ const JSON_TYPE = 'application/json; charset=UTF-8';
 const SLACK_HEADER = 150;
 const SLACK_SECTION = 3000;
 const SLACK_FIELD = 2000;
-/** Links have at most 2,000 characters; an ampersand becomes five. */
-const SLACK_LINK = 10_000;
 
 type Block = Readonly<Record<string, unknown>>;
 
@@ -28,15 +26,19 @@ export const slack: Format = {
             { type: 'header', text: plain(summary.title, SLACK_HEADER) },
             summary.text === null ? null : { type: 'section', text: plain(summary.text, SLACK_SECTION) },
             fields.length === 0 ? null : { type: 'section', fields },
-            summary.link === null
-                ? null
-                : { type: 'section', text: { type: 'mrkdwn', text: `<${slackText(summary.link, SLACK_LINK)}|Open in ${vendor}>` } },
+            slackLink(summary.link, vendor),
             { type: 'context', elements: [plain(footOf(event, summary), SLACK_FIELD)] },
         ];
         // the text is shown where blocks cannot be, as in a notification
         return { body: JSON.stringify({ text: slackText(summary.title, SLACK_HEADER), blocks: blocks.filter((block) => block !== null) }) };
     },
 };
+
+/** Null for a link that is too long once its ampersands are escaped: one that is cut off would lead elsewhere. */
+function slackLink(link: string | null, vendor: string): Block | null {
+    const text = link === null ? null : `<${slackText(link, Number.POSITIVE_INFINITY)}|Open in ${vendor}>`;
+    return text === null || text.length > SLACK_SECTION ? null : { type: 'section', text: { type: 'mrkdwn', text } };
+}
 
 /** The characters that begin mentions, links and entities in Slack's markup, and what they are escaped as. */
 const SLACK_ENTITIES: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;' };
@@ -63,6 +65,8 @@ function slackText(text: string, max: number): string {
 
 const TEAMS_TITLE = 300;
 const TEAMS_TEXT = 3000;
+/** Of a fact, which there may be ten of: its name, and what it says. */
+const TEAMS_NAME = 100;
 const TEAMS_FACT = 300;
 
 /** A message of a Teams workflow ("When a Teams webhook request is received"): one Adaptive Card. */
@@ -82,7 +86,7 @@ function cardOf(event: FormatEvent, { vendor }: FormatSettings): Block {
     const run = (text: string, max: number, looks: Block = {}): Block => ({ type: 'TextRun', text: truncated(text, max), ...looks });
     const paragraph = (...inlines: readonly Block[]): Block => ({ type: 'RichTextBlock', inlines });
     const facts = summary.facts.map(([label, value]) =>
-        paragraph(run(`${label}: `, TEAMS_FACT, { weight: 'Bolder' }), run(value, TEAMS_FACT)),
+        paragraph(run(`${truncated(label, TEAMS_NAME)}: `, TEAMS_FACT, { weight: 'Bolder' }), run(value, TEAMS_FACT)),
     );
     return {
         $schema: 'http://adaptivecards.io/schemas/adaptive-card.json',

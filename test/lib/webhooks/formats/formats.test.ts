@@ -140,15 +140,29 @@ t.test('long texts are cut to what each vendor takes, between characters', (t) =
             ...fullInvestigation,
             title: `a${long}`,
             description: long,
-            actors: { users: [{ ...fullInvestigation.actors.users[0], name: long }], assets: [] },
+            actors: {
+                users: [{ ...fullInvestigation.actors.users[0], name: long }],
+                assets: [{ ...fullInvestigation.actors.assets[0], hostname: unit.repeat(300_000) }],
+            },
         };
         const event = eventOf(body);
         t.strictSame(brokenRules(SLACK_RULES, parsed('slack', event)), [], unit);
         t.strictSame(brokenRules(PAGERDUTY_RULES, parsed('pagerduty', event)), [], unit);
+        t.ok(sent('pagerduty', event).length <= PAGERDUTY_BYTES, `${unit}: ${sent('pagerduty', event).length} bytes for PagerDuty`);
         t.ok(sent('teams', event).length <= TEAMS_BYTES, `${unit}: ${sent('teams', event).length} bytes for Teams`);
         t.notMatch(sent('slack', event).toString(), /&(?!(?:amp|lt|gt);)/, 'no half entity');
         t.notMatch(sent('teams', event).toString(), /\\ud8/, 'no half character');
     }
+
+    const names = Array.from({ length: 10 }, (_, index) => `${index}${'漢'.repeat(300)}`);
+    const longest = {
+        title: '漢'.repeat(400),
+        description: '漢'.repeat(4000),
+        link: `https://example.com/${'a'.repeat(1900)}`,
+        ...Object.fromEntries(names.map((name) => [name, name])),
+    };
+    const card = sent('teams', eventOf(longest, 'own'));
+    t.ok(card.length <= TEAMS_BYTES, `${card.length} bytes for Teams, with long names of facts`);
 
     const huge = sent('pagerduty', eventOf({ text: 'x'.repeat(600_000) }, 'huge'));
     t.ok(huge.length <= PAGERDUTY_BYTES);
@@ -160,6 +174,20 @@ t.test('long texts are cut to what each vendor takes, between characters', (t) =
         event_id: ID,
         omitted: /^The body has 1360022 bytes, more than Azure Monitor takes$/,
     });
+    t.end();
+});
+
+t.test('no link is longer than a chat takes, whatever is in it', (t) => {
+    fc.assert(
+        fc.property(fc.constantFrom('&', 'a=1&', 'a', '%26'), fc.integer({ min: 1, max: 2000 }), (unit, count) => {
+            const event = eventOf({ title: 'x', link: `https://example.com/?${unit.repeat(count)}` }, 'own');
+            return brokenRules(SLACK_RULES, parsed('slack', event)).length === 0 && sent('teams', event).length <= TEAMS_BYTES;
+        }),
+    );
+    const linkOf = (link: string) => parsed('slack', eventOf({ link }, 'own')).blocks.at(-2)?.text?.text;
+    const fits = `https://example.com/?${'&'.repeat(592)}`;
+    t.equal(linkOf(fits), `<${fits.replaceAll('&', '&amp;')}|Open in Acme>`);
+    t.notMatch(linkOf(`${fits}&&&`), /https/, 'a link that is cut off would lead elsewhere');
     t.end();
 });
 

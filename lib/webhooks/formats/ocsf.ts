@@ -2,6 +2,7 @@ import { isObject } from '../../schema-validation.ts';
 import { investigationCreated, testEvent } from '../events/event-kinds.ts';
 import type { Format, FormatEvent } from './format.ts';
 import { itemsOf, type Severity, type Summary, summaryOf, textOf } from './summary.ts';
+import { writtenTime } from './written-time.ts';
 
 /* Detection findings of the [Open Cybersecurity Schema Framework](https://schema.ocsf.io). */
 
@@ -23,6 +24,9 @@ const SEVERITIES: Readonly<Record<Severity, readonly [id: number, caption: strin
     high: [4, 'High'],
     critical: [5, 'Critical'],
 };
+
+/** A fraction of a second with more than milliseconds. */
+const FINER = /:\d\d\.\d{3}0*[1-9]/;
 
 /** What the schema takes for an address. */
 const EMAIL = /^[a-zA-Z0-9!#$%&'*+\-/=?^_`{|}~.]+@[a-zA-Z0-9-]+\.[a-zA-Z0-9.-]+$/;
@@ -82,19 +86,20 @@ interface Parts {
 }
 
 function partsOf(event: FormatEvent, summary: Summary): Parts {
-    const { timestamp: _, title, description, link, severity: __, ...others } = event.body;
+    const { timestamp, title, description, link, severity: _, ...others } = event.body;
     // kept beside a finding that could not carry it as it is
     const originals = {
         ...(summary.title !== title && title !== undefined && { title }),
         ...(summary.text !== description && description !== undefined && { description }),
         ...(summary.link !== link && link !== undefined && { link }),
         ...(summary.severity === 'unknown' && event.body.severity !== undefined && { severity: event.body.severity }),
+        ...(timestamp !== undefined && !isWholeTime(textOf(timestamp)) && { timestamp }),
     };
     if (event.kind !== investigationCreated.name) {
         return { evidences: [], unmapped: { ...originals, ...others } };
     }
 
-    const { investigationId: ___, actors, ...unmapped } = others;
+    const { investigationId: __, actors, ...unmapped } = others;
     const users = itemsOf(event.body, 'users').map(userEvidence);
     const assets = itemsOf(event.body, 'assets').map(assetEvidence);
     const left = (parts: readonly Split[]): readonly Fields[] => parts.map(({ rest }) => rest);
@@ -106,6 +111,11 @@ function partsOf(event: FormatEvent, summary: Summary): Parts {
             ...(isObject(actors) && { actors: { ...actors, users: left(users), assets: left(assets) } }),
         },
     };
+}
+
+/** Whether milliseconds, which is what a finding has, say the whole time. */
+function isWholeTime(text: string | null): boolean {
+    return text !== null && writtenTime(text) !== null && !FINER.test(text);
 }
 
 /** An evidence, and the fields of its source that the schema has no place for. */

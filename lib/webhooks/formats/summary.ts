@@ -1,6 +1,7 @@
 import { isObject } from '../../schema-validation.ts';
 import { investigationCreated, testEvent } from '../events/event-kinds.ts';
 import type { FormatEvent } from './format.ts';
+import { writtenTime } from './written-time.ts';
 
 /** How grave an event is, by its own word for it; `unknown` where it has none, as all kinds of ours but `test`. */
 export type Severity = 'critical' | 'high' | 'medium' | 'low' | 'info' | 'unknown';
@@ -41,14 +42,13 @@ const SEVERITIES: Readonly<Record<string, Severity>> = {
 
 /** What people are shown of an event. */
 export function summaryOf({ kind, body, time }: FormatEvent): Summary {
-    const happened = new Date(textOf(body.timestamp) ?? Number.NaN);
     return {
         title: textOf(body.title) ?? (kind === testEvent.name ? `Test of ${textOf(body.webhook_name) ?? 'a webhook'}` : kind),
         text: textOf(body.description),
         link: webLink(body.link),
         facts: kind === investigationCreated.name ? investigationFacts(body) : scalarFacts(body),
         severity: kind === testEvent.name ? 'info' : severityOf(body.severity),
-        time: Number.isNaN(happened.getTime()) ? time : happened,
+        time: writtenTime(textOf(body.timestamp) ?? '') ?? time,
         host: textOf(itemsOf(body, 'assets')[0]?.hostname) ?? textOf(body.hostname) ?? textOf(body.host),
     };
 }

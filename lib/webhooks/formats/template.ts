@@ -3,6 +3,7 @@ import type { Context, Liquid, Template } from 'liquidjs';
 import { ScanwireError } from '../../errors.ts';
 import { fieldPath, isObject } from '../../schema-validation.ts';
 import type { Format, FormatEvent } from './format.ts';
+import { writtenTime } from './written-time.ts';
 
 /*
  * A JSON document of the user's whose texts hold Liquid. What comes out is JSON whatever the texts make of an event, for they are
@@ -22,6 +23,8 @@ const MAX_TIME = 250;
 
 /** Tags that are removed, since there are no files to include. */
 const FILE_TAGS = ['include', 'render', 'layout', 'block'];
+/** What Liquid takes for seconds of the epoch. */
+const SECONDS = /^\d+$/;
 const DATE_FILTERS = ['date', 'date_to_xmlschema', 'date_to_rfc822', 'date_to_string', 'date_to_long_string'];
 
 /** A document of the user's. */
@@ -288,10 +291,21 @@ function countedCapture(CaptureTag: Module['CaptureTag']): Module['CaptureTag'] 
 
 type DateFilter = (this: { readonly context: Context }, value: unknown, ...rest: unknown[]) => unknown;
 
-/** A date filter for which `now` is the event's time: the clock's time would differ in every call. */
+/**
+ * A date filter for which `now` is the event's time, and a time without a zone is in UTC: the clock's time would differ in every call, and the zone
+ * of the machine from one to the next. What is no time comes out as it is.
+ */
 function datedFilter(filter: DateFilter): DateFilter {
     return function (value, ...rest) {
-        const isNow = value === 'now' || value === 'today';
-        return filter.call(this, isNow ? Reflect.get(this.context.environments, 'time') : value, ...rest);
+        const text = Array.isArray(value) ? String(value) : value;
+        if (text === 'now' || text === 'today') {
+            return filter.call(this, Reflect.get(this.context.environments, 'time'), ...rest);
+        }
+        if (typeof text !== 'string' || SECONDS.test(text)) {
+            return filter.call(this, value, ...rest);
+        }
+
+        const time = writtenTime(text);
+        return time === null ? value : filter.call(this, time, ...rest);
     };
 }

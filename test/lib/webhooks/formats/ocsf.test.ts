@@ -103,7 +103,13 @@ t.test('a test is no alert', (t) => {
 });
 
 t.test('what cannot stand in its place is under unmapped as it was', (t) => {
-    const body = { title: 7, description: '', link: 'javascript:alert(1)', severity: 'odd', other: null };
-    t.match(finding(body, 'odd').unmapped, body);
+    const body = { title: 7, description: '', link: 'javascript:alert(1)', severity: 'odd', timestamp: 'last week', other: null };
+    t.strictSame(finding(body, 'odd').unmapped, body);
+    for (const timestamp of [1_795_253_400, null, '2026-11-21T09:30:00.123456Z']) {
+        t.strictSame(finding({ timestamp }, 'odd').unmapped, { timestamp });
+    }
+    for (const timestamp of ['2026-11-21T10:30:00.500000+01:00', '2026-11-21 09:30']) {
+        t.notOk('unmapped' in finding({ timestamp }, 'odd'), `${timestamp} is the time of the finding`);
+    }
     t.end();
 });

@@ -155,13 +155,18 @@ export function storedAuthentication(
     return { authentication: all.map(([name]) => name as AuthenticationPart), sealedAuthentication: sealed };
 }
 
-/** What is to be stored of a change. @throws ScanwireError `UNSEALABLE` where part of what there is stays and this key ring cannot unseal it. */
+/**
+ * What is to be stored of a change.
+ *
+ * @throws ScanwireError where part of what there is stays: `UNSEALABLE` if this key ring cannot unseal it, `INVALID_INPUT` if it is missing.
+ */
 export function authenticationPatch(before: StoredExporter, given: AuthenticationSettings, keyRing: KeyRing): ExporterPatch {
     if (Object.keys(given).length === 0) {
         return {};
     }
 
-    const kept = before.authentication.some((part) => given[part] === undefined) ? unsealAuthentication(before, keyRing) : null;
+    const staying = before.authentication.filter((part) => given[part] === undefined);
+    const kept = staying.length === 0 ? null : unsealAuthentication({ ...before, authentication: staying }, keyRing);
     return { ...storedAuthentication(before.id, kept, given, keyRing), expectedAuthentication: before.sealedAuthentication };
 }
 
@@ -175,10 +180,20 @@ export function sealedAuthentication({ id, sealedAuthentication: sealed }: Store
     return sealed === null ? [] : [{ sealed, context: contextOf(id) }];
 }
 
-/** What an exporter authenticates by, null for nothing. @throws ScanwireError `UNSEALABLE`. */
+/**
+ * What an exporter authenticates by, null for nothing.
+ *
+ * @throws ScanwireError `UNSEALABLE`; `INVALID_INPUT` with the field for a part that is named and not sealed, as in a row that was changed past all
+ *     checks: without it the exporter would send unproven, or another way.
+ */
 export function unsealAuthentication(exporter: StoredExporter, keyRing: KeyRing): Authentication | null {
     const [text] = sealedAuthentication(exporter);
-    return text === undefined ? null : JSON.parse(keyRing.open(text.sealed, text.context));
+    const all: Authentication | null = text === undefined ? null : JSON.parse(keyRing.open(text.sealed, text.context));
+    const missing = exporter.authentication.find((part) => all?.[part] === undefined);
+    if (missing !== undefined) {
+        throw refused(missing, `${subjectOf(missing)} must be given again, or removed: the exporter has it, and nothing is stored of it`);
+    }
+    return all;
 }
 
 /**

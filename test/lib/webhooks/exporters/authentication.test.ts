@@ -144,9 +144,36 @@ t.test('sends nothing where something of it cannot be used any more', async (t) 
     t.equal(await codeOfTest(all, exporter.id), 'interrupted', 'the fault of whoever has the wrong keys');
 
     const { exporter: plain } = await all.exporters.create({ url: to.url, headers: [['Authorization', 'x']], ca: ROOT.cert });
-    await store(plain.id, { basic: BASIC });
+    await store(plain.id, { ca: ROOT.cert, basic: BASIC });
     t.equal(await codeOfTest(all, plain.id), 'invalid_exporter', 'one Authorization and no other');
     t.equal(to.came.length, 1);
+});
+
+t.test('sends nothing without what an exporter is said to have, and lets it be given again or removed', async (t) => {
+    const to = await receiver(t);
+    const keys = { k: randomBytes(32) };
+    const all = await setting(t, memoryWebhooks(), keys);
+    const ring = keyRing({ current: 'k', keys });
+    const proxy = { url: 'https://good.test:1' };
+    for (const [part, settings] of [
+        ['basic', { basic: BASIC }],
+        ['clientCertificate', { clientCertificate: IDENTITY }],
+        ['proxy', { proxy }],
+    ] as const) {
+        const { exporter } = await all.exporters.create({ url: to.url, ca: ROOT.cert, ...settings });
+        for (const sealedAuthentication of [null, ring.seal(JSON.stringify({ ca: ROOT.cert }), `exporter:${exporter.id}:authentication`)]) {
+            await all.stores.exporters.update(exporter.id, { sealedAuthentication });
+            t.equal(await codeOfTest(all, exporter.id), 'invalid_exporter', part);
+            const missing = { code: 'INVALID_INPUT', field: sealedAuthentication === null ? 'ca' : part, message: /must be given again/ };
+            await t.rejects(all.exporters.update(exporter.id, { name: 'other' }), missing);
+        }
+
+        t.strictSame(to.came, [], part);
+        await all.exporters.update(exporter.id, { [part]: null });
+        t.match(await all.exporters.get(exporter.id), { authentication: ['ca'] }, 'what is not missing stays');
+        await all.exporters.remove(exporter.id);
+        to.came.length = 0;
+    }
 });
 
 t.test('refuses to start with a key ring that cannot open it', async (t) => {

@@ -6,7 +6,7 @@ import { DEFAULT_WORKSPACE, workspaceName } from '../../lib/inventory/resources.
 import type { InventoryStore } from '../../lib/inventory/store.ts';
 import type { ListedAttempt } from '../../lib/webhooks/deliveries/attempt-lists.ts';
 import type { Attempt } from '../../lib/webhooks/deliveries/delivery-store.ts';
-import type { ChangedExporter, UpdateOptions } from '../../lib/webhooks/exporters/exporter-operations.ts';
+import type { ChangedExporter, CreateOptions } from '../../lib/webhooks/exporters/exporter-operations.ts';
 import type { TestOptions, TestResult } from '../../lib/webhooks/exporters/test-event.ts';
 import type { AnsweredAttempt } from '../../lib/webhooks/outcomes/response-bodies.ts';
 import { audited, type Caller } from './audit.ts';
@@ -79,7 +79,7 @@ function keyHandlers(keys: System['keys']): Partial<Handlers> {
     };
 }
 
-function exporterHandlers({ exporters }: System['webhooks'], caller: Pick<UpdateOptions, 'asOwner'> = {}): Partial<Handlers> {
+function exporterHandlers({ exporters }: System['webhooks'], caller: CreateOptions = {}): Partial<Handlers> {
     async function start(id: string, options?: TestOptions): Promise<Output<'startExporter'>> {
         const started = await exporters.start(id, options);
         return { ...tested(started), held: started.held };
@@ -87,7 +87,7 @@ function exporterHandlers({ exporters }: System['webhooks'], caller: Pick<Update
 
     return {
         async createExporter({ start: starts = false, ...settings }) {
-            const { exporter, secret, warnings } = await exporters.create(settings);
+            const { exporter, secret, warnings } = await exporters.create(settings, caller);
             return { ...(starts ? await start(exporter.id) : exporter), secret, warnings };
         },
         listExporters: () => exporters.list(),

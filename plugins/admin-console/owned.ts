@@ -4,7 +4,6 @@ import type { DeliveryFilter } from '../../lib/webhooks/deliveries/deliveries.ts
 import type { Delivery } from '../../lib/webhooks/deliveries/delivery-store.ts';
 import type { Replay } from '../../lib/webhooks/deliveries/replays.ts';
 import type { Exporter } from '../../lib/webhooks/exporters/exporter.ts';
-import { assertOwnerMay } from '../../lib/webhooks/exporters/owner-limits.ts';
 import { storeRefusals } from '../../lib/webhooks/store-refusals.ts';
 import type { Handlers } from './handlers.ts';
 import type { OperationName } from './operations.ts';
@@ -122,10 +121,8 @@ const CUTS: { readonly [Name in OperationName]: Cut<Name> | null } = {
     revokeKey: null,
     createExporter:
         (create, { owner }) =>
-        async (input) => {
-            assertOwnerMay(input);
-            return await create({ ...input, owner });
-        },
+        (input) =>
+            create({ ...input, owner }),
     listExporters: (_, own) => () => own.exporters(),
     summarizeExporters:
         (summarize, { owner }) =>

@@ -6,13 +6,19 @@ import { RESERVATION_TIMES } from '../dispatching/reservations.ts';
 import { checkSecret, generateSecret, unsealSecrets } from '../messages/signing-secret.ts';
 import { storeRefusals } from '../store-refusals.ts';
 import type { WebhooksContext } from '../webhooks-context.ts';
-import { type Exporter, type NewExporterSettings, newExporterSchema, type StoredExporter } from './exporter.ts';
+import {
+    type CheckedExporterSettings,
+    type Exporter,
+    type NewExporterSettings,
+    newExporterSchema,
+    type StoredExporter,
+} from './exporter.ts';
 import { type ShownExporter, withHealth } from './exporter-health.ts';
 import { allOf, type ExporterLists, exporterLists, ownerQuerySchema, type SummaryQuery } from './exporter-lists.ts';
 import { type ExporterChanges, exporterChangesSchema, exporterToStore, ownersPatchOf, patchOf } from './exporter-patch.ts';
 import { type ExporterQuestions, exporterQuestions } from './exporter-preview.ts';
 import { resealExporters } from './exporter-resealing.ts';
-import { insertWithinOwnerLimit } from './owner-limits.ts';
+import { assertOwnerMay, insertWithinOwnerLimit } from './owner-limits.ts';
 import { type ReceiverWarning, receiverWarnings } from './receiver-url.ts';
 import { knownUrl, shownUrl, shownUrls, unsealUrl } from './sealed-url.ts';
 import { sendTest, type TestOptions, type TestResult } from './test-event.ts';
@@ -39,16 +45,19 @@ export interface CreatedExporter {
     readonly warnings: readonly ReceiverWarning[];
 }
 
-/** How an exporter is changed. */
-export interface UpdateOptions extends TestOptions {
+/** Who makes an exporter, or changes it. */
+export interface CreateOptions {
     /** Whether its owner asks for it, who may loosen nothing that is for the operator to give. False by default. */
     readonly asOwner?: boolean | undefined;
 }
 
+/** How an exporter is changed. */
+export interface UpdateOptions extends CreateOptions, TestOptions {}
+
 /** Configured receivers. Methods reject with ScanwireError `NOT_FOUND` for an unknown id and `UNAVAILABLE` without a store. */
 export interface Exporters extends ExporterLists, ExporterQuestions {
     /** A stopped exporter and its signing secret. @throws ScanwireError `INVALID_INPUT` with the field. */
-    create(settings: NewExporterSettings): Promise<CreatedExporter>;
+    create(settings: NewExporterSettings, options?: CreateOptions): Promise<CreatedExporter>;
     /** Oldest first; of one owner only, where that is named. @throws ScanwireError `INVALID_INPUT`. */
     list(query?: Pick<SummaryQuery, 'owner'>): Promise<readonly Exporter[]>;
     get(id: string): Promise<Exporter>;
@@ -147,8 +156,8 @@ export function exporters(context: WebhooksContext): Exporters {
     }
 
     return {
-        async create(settings) {
-            const valid = checked(newExporterSchema, settings, { subject: 'Exporter' });
+        async create(settings, { asOwner = false } = {}) {
+            const valid = checkedNew(settings, asOwner);
             const secret = checkSecret(valid.secret ?? generateSecret());
             const exporter = await exporterToStore(valid, secret, context);
             await insertWithinOwnerLimit(context, exporter, store, lists);
@@ -207,6 +216,14 @@ export function exporters(context: WebhooksContext): Exporters {
 
         sealAnew: (after = null) => resealExporters(context, after),
     };
+}
+
+function checkedNew(settings: NewExporterSettings, asOwner: boolean): CheckedExporterSettings {
+    const valid = checked(newExporterSchema, settings, { subject: 'Exporter' });
+    if (asOwner) {
+        assertOwnerMay(valid);
+    }
+    return valid;
 }
 
 /** How an exporter is paused. Its settings stay as they are: no `test` is sent. */

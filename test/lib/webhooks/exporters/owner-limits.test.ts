@@ -111,6 +111,27 @@ function interrupted(t: Test) {
     };
 }
 
+t.test('gives an owner who makes an exporter nothing that the operator gives', async (t) => {
+    const { exporters } = recordingProcess(t, memoryWebhooks());
+    const proxy = { url: 'https://proxy.example.com', resolvesNames: true };
+    for (const [field, settings] of [
+        ['trust', { trust: 'all' }],
+        ['proxy.resolvesNames', { proxy }],
+    ] as const) {
+        const asked = { url: URL, owner: 'ann', ...settings };
+        await t.rejects(exporters.create(asked, { asOwner: true }), {
+            code: 'INVALID_INPUT',
+            field,
+            message: /is for the operator to give$/,
+        });
+        t.strictSame(await exporters.list(), []);
+        await exporters.remove((await exporters.create(asked)).exporter.id);
+    }
+
+    const { exporter } = await exporters.create({ url: URL, owner: 'ann', trust: 'strict', proxy: { url: proxy.url } }, { asOwner: true });
+    t.match(exporter, { owner: 'ann', trust: 'strict', authentication: ['proxy'] });
+});
+
 t.test('takes to another receiver nothing that the operator gives while the owner changes the URL', async (t) => {
     const { exporters, meanwhile } = interrupted(t);
     const { exporter } = await exporters.create({ url: URL, owner: 'ann' });

@@ -39,8 +39,8 @@ export function exporterRoutes(
             options: {
                 ...optionsOf('events:publish', access),
                 description: 'Accepts an event for all running exporters that want it',
-                // As it is sent a body may be longer than as it is stored: indented, and with its text in escapes.
-                payload: { allow: 'application/json', maxBytes: 2 * maxBodyBytes + 65_536, protoAction: 'error' },
+                // As it is sent a body may be longer than as it is stored: a character of two bytes has six in an escape.
+                payload: { allow: 'application/json', maxBytes: 3 * maxBodyBytes + 65_536, protoAction: 'error' },
             },
             handler: (request, h) => answered(request, async () => h.response(await published(publish, request)).code(202), repeating),
         },

@@ -98,8 +98,17 @@ t.test('names the field that is wrong with an event', async (t) => {
     await refused(`{"kind":"open","body":{"a":${'['.repeat(20_000)}${']'.repeat(20_000)}}}`, 'body');
     const form = await publishing(server, key, 'kind=test', { 'content-type': 'application/x-www-form-urlencoded' });
     t.equal(form.statusCode, 415);
-    const long = await publishing(server, key, { kind: KIND, body: { x: 'a'.repeat(3 * 1_048_576) } });
+    const long = await publishing(server, key, { kind: KIND, body: { x: 'a'.repeat(4 * 1_048_576) } });
     t.equal(long.statusCode, 413, long.payload);
+});
+
+t.test('takes the longest body with each of its characters in an escape', async (t) => {
+    const { server } = await served(t, { kinds: [{ name: 'open', schema: Joi.object().unknown() }] });
+    const key = await keyFor(server, ['events:publish']);
+    // two bytes as it is stored, six as it is sent
+    const body = `{"a":"${'\\u0439'.repeat((1_048_576 - '{"a":""}'.length) / 2)}"}`;
+    const answer = await publishing(server, key, `{"kind":"open","body":${body}}`);
+    t.equal(answer.statusCode, 202, answer.payload);
 });
 
 t.test('shows deliveries, page by page, to a key with deliveries:read, and of receivers nothing', async (t) => {

@@ -15,12 +15,13 @@ import { type ExporterChanges, exporterChangesSchema, exporterToStore, patchOf }
 /** Answers what an exporter would do with an event that is not published: whether it would get it, and what would be sent. */
 export interface ExporterQuestions {
     /**
-     * Whether it gets an event, and if not, why not. Kinds that tell about exporters may be asked about as well.
+     * Whether it gets an event, and if not, why not. Kinds that tell about exporters may be asked about as well, but not a `test`, which goes to the
+     * one that it tests.
      *
      * @throws ScanwireError `INVALID_INPUT` as `publish`.
      */
     explain(id: string, kind: string, body: unknown, options?: ExplainOptions): Promise<Choice>;
-    /** What would be sent of an event now, with secrets masked. @throws ScanwireError `INVALID_INPUT` as `publish`, or for a template that fails. */
+    /** What would be sent of an event now, with secrets masked; of a `test` too. @throws ScanwireError `INVALID_INPUT` as `publish`, or for a template that fails. */
     preview(id: string, kind: string, body: unknown): Promise<MessagePreview>;
     /**
      * Answers both for an exporter that would run with settings that are not saved. Nothing is stored.
@@ -52,8 +53,12 @@ const NOWHERE = 'https://example.com/';
 
 /** What can be asked about the exporters of a store. */
 export function exporterQuestions(stored: (id: string) => Promise<StoredExporter>, context: WebhooksContext): ExporterQuestions {
-    function unpublished(kindName: string, body: unknown, about: Pick<UnroutedEvent, 'rules' | 'owner'>): UnroutedEvent {
-        const kind = kindAmong(context.kinds, kindName, isSubscribable);
+    function unpublished(
+        kindName: string,
+        body: unknown,
+        { admits = isSubscribable, ...about }: Pick<UnroutedEvent, 'rules' | 'owner'> & { readonly admits?: typeof isSubscribable },
+    ): UnroutedEvent {
+        const kind = kindAmong(context.kinds, kindName, admits);
         const text = eventBody(kind, body, context.maxBodyBytes);
         return { id: context.newId(), kind, body: text, ...about, ...(isNoticeKind(kind.name) && noticed(text, about)) };
     }
@@ -80,7 +85,7 @@ export function exporterQuestions(stored: (id: string) => Promise<StoredExporter
         },
 
         async preview(id, kindName, body) {
-            const event = unpublished(kindName, body, { rules: null, owner: null });
+            const event = unpublished(kindName, body, { rules: null, owner: null, admits: () => true });
             return previewOf(formatInput(event, await context.deliveries.now()), await stored(id), context);
         },
 

@@ -98,6 +98,16 @@ for (const [name, { settings = {}, state = {}, event = () => EVENT, options, rea
     });
 }
 
+t.test('previews a test in the format of its exporter, whatever it chooses', async (t) => {
+    const { exporters } = recordingProcess(t, memoryWebhooks());
+    const { exporter } = await exporters.create({ url: 'https://receiver.example/', kinds: watching, format: 'splunk-hec' });
+    const body = { timestamp: '2026-11-23T10:00:05.000Z', webhook_id: exporter.id, webhook_name: 'siem' };
+    const preview = await exporters.preview(exporter.id, 'test', body);
+    t.match(JSON.parse(preview.body), { event: body, fields: { event_kind: 'test' } });
+    t.equal(new Map(preview.headers).get('X-Vendor-Event'), 'test');
+    await t.rejects(exporters.preview(exporter.id, 'test', {}), { code: 'INVALID_INPUT', field: 'timestamp' });
+});
+
 t.test('previews a notice, and a draft of who gets it', async (t) => {
     const { exporters, publish } = recordingProcess(t, memoryWebhooks());
     const { exporter } = await exporters.create({ url: 'https://receiver.example/', kinds: watching });
@@ -109,5 +119,6 @@ t.test('previews a notice, and a draft of who gets it', async (t) => {
     await t.rejects(exporters.explain(id, kind, { ...body, failures: 'many' }), { code: 'INVALID_INPUT', field: 'failures' });
     const unknown = { code: 'INVALID_INPUT', field: 'kind', message: /known: .*exporter_recovered/ };
     await t.rejects(exporters.explain(id, 'test', {}), unknown, 'a test is sent to the one that it tests, and chosen by nobody');
+    await t.rejects(exporters.previewDraft({ kinds: watching }, 'test', {}), unknown);
     await t.rejects(publish(kind, body), { code: 'INVALID_INPUT', field: 'kind', message: /^((?!exporter_).)*$/ });
 });

@@ -39,12 +39,19 @@ const FOREIGN_PACKAGES = {
 
 const isRoot = process.getuid?.() === 0;
 
-/** Installs them where this is root with apt. Elsewhere their tests are skipped, unless somebody has installed them. */
-export function installForeignPrograms(): void {
+/**
+ * Installs them where this is root with apt. Elsewhere their tests are skipped, unless somebody has installed them.
+ *
+ * @returns Whether it may install them here.
+ */
+export function installForeignPrograms(): boolean {
     const missing = Object.entries(FOREIGN_PACKAGES).filter(([program]) => findOnPath(program) === null);
-    if (missing.length > 0 && isRoot && findOnPath('apt-get') !== null) {
+    const installs = isRoot && findOnPath('apt-get') !== null;
+    if (missing.length > 0 && installs) {
         install(missing.map(([, debianPackage]) => debianPackage));
     }
+
+    return installs;
 }
 
 /**

@@ -15,6 +15,13 @@ t.test('names what was skipped, and lets nothing be that is not on the list', (t
         lines: ['ok - known: needs a checkout', 'not ok - constructor: not in test/allowed-skips.json'],
         allowed: false,
     });
+    const program = { works: 'without root or apt, unless curl is installed', known: 'needs a checkout' };
+    const both = new Set(Object.keys(program));
+    t.match(skipsOf(both, program), { lines: [`ok - works: ${program.works}`, 'ok - known: needs a checkout'], allowed: true });
+    t.match(skipsOf(both, program, { installs: true }), {
+        lines: [`not ok - works: ${program.works}; here are both`, 'ok - known: needs a checkout'],
+        allowed: false,
+    });
     t.end();
 });
 

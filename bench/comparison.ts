@@ -18,7 +18,12 @@ interface Comparison {
     readonly interval: Interval | null;
     /** `same` unless the interval lies wholly on one side of 1. */
     readonly verdict: Verdict;
+    /** Whether the ratio, of a time or a cost its inverse, is {@link KEPT} at least. */
+    readonly keeps: boolean;
 }
+
+/** What a change may leave of a speed. A ratio is held to it whatever its interval: many rounds can find less than 3 % worse, and few miss more. */
+const KEPT = 0.97;
 
 /** Null where one of the two has no such figure. */
 export function compared({ scanwire, beside, figures }: Measured, name: string): Comparison | null {
@@ -31,8 +36,10 @@ export function compared({ scanwire, beside, figures }: Measured, name: string):
     // Both may be 0.
     const ratios = ours.map((value, round) => (value === theirs[round] ? 1 : value / (theirs[round] as number)));
     const interval = medianInterval(ratios);
-    const verdict = verdictOf(interval, figures[name]?.moreIsBetter ?? false);
-    return { ours: median(ours), theirs: median(theirs), ratio: median(ratios), interval, verdict };
+    const moreIsBetter = figures[name]?.moreIsBetter ?? false;
+    const ratio = median(ratios);
+    const keeps = (moreIsBetter ? ratio : 1 / ratio) >= KEPT;
+    return { ours: median(ours), theirs: median(theirs), ratio, interval, verdict: verdictOf(interval, moreIsBetter), keeps };
 }
 
 function verdictOf(interval: Interval | null, moreIsBetter: boolean): Verdict {
@@ -83,7 +90,9 @@ export function tablesOf(measurements: readonly Measured[], withVerdict: boolean
 
 function tableOf(measured: Measured, withVerdict: boolean): string {
     const compares =
-        measured.beside === undefined ? [] : [measured.beside.name, 'ratio', '90 % interval', ...(withVerdict ? ['verdict'] : [])];
+        measured.beside === undefined
+            ? []
+            : [measured.beside.name, 'ratio', '90 % interval', ...(withVerdict ? ['verdict', `≥ ${KEPT}`] : [])];
     const withBar = Object.values(measured.figures).some(({ bar }) => bar !== undefined);
     const head = ['', 'scanwire', ...compares, ...(withBar ? ['bar'] : [])];
     const table = new Table({
@@ -106,14 +115,14 @@ function tableOf(measured: Measured, withVerdict: boolean): string {
 function cellsOf(measured: Measured, name: string, { digits = 0 }: Figure): readonly string[] | null {
     const comparison = compared(measured, name);
     if (comparison !== null) {
-        const { ratio, interval, verdict } = comparison;
+        const { ratio, interval, verdict, keeps } = comparison;
         const between = interval === null ? '' : `${fixed(interval.low, 2)} to ${fixed(interval.high, 2)}`;
         const [ours, theirs] = [measured.scanwire, measured.beside?.runs ?? []].map((runs) => spreadOf(valuesOf(runs, name), digits));
-        return [ours ?? '', theirs ?? '', fixed(ratio, 2), between, interval === null ? '' : verdict];
+        return [ours ?? '', theirs ?? '', fixed(ratio, 2), between, interval === null ? '' : verdict, keeps ? 'yes' : 'no'];
     }
 
     const values = valuesOf(measured.scanwire, name);
-    return values.length === 0 ? null : [spreadOf(values, digits), '', '', '', ''];
+    return values.length === 0 ? null : [spreadOf(values, digits), '', '', '', '', ''];
 }
 
 function valuesOf(runs: readonly Figures[], name: string): readonly number[] {
@@ -127,17 +136,25 @@ export function spreadOf(values: readonly number[], digits: number): string {
     return values.length === 1 ? middle : `${middle} (${least} to ${most})`;
 }
 
-/** How many figures there are of each verdict, and which are worse. */
+/** How many figures there are of each verdict, and which are worse; and how many keep {@link KEPT}, and which do not. */
 export function summaryOf(measurements: readonly Measured[]): string {
-    const judged = measurements.flatMap((measured) =>
-        Object.entries(measured.figures)
-            .map(([name, { label }]) => ({ what: `${measured.title}: ${label.trim()}`, comparison: compared(measured, name) }))
-            .filter(({ comparison }) => comparison !== null && comparison.interval !== null),
+    const all = measurements.flatMap((measured) =>
+        Object.entries(measured.figures).flatMap(([name, { label }]) => {
+            const comparison = compared(measured, name);
+            return comparison === null ? [] : [{ ...comparison, what: `${measured.title}: ${label.trim()}` }];
+        }),
     );
-    const of = (verdict: Comparison['verdict']) => judged.filter(({ comparison }) => comparison?.verdict === verdict);
-    const worse = of('worse').map(({ what, comparison }) => `  ${what}: ${fixed(comparison?.ratio ?? 0, 2)}`);
-    const counts = `${of('better').length} better, ${of('same').length} the same, ${worse.length} worse`;
-    return [`${counts}; by chance alone up to ${Math.ceil(judged.length * MISS)} would be worse`, ...worse].join('\n');
+    const line = ({ what, ratio }: (typeof all)[number]): string => `  ${what}: ${fixed(ratio, 2)}`;
+    const judged = all.filter(({ interval }) => interval !== null);
+    const of = (verdict: Verdict) => judged.filter((one) => one.verdict === verdict);
+    const counts = `${of('better').length} better, ${of('same').length} the same, ${of('worse').length} worse`;
+    const lost = all.filter(({ keeps }) => !keeps);
+    return [
+        `${counts}; by chance alone up to ${Math.ceil(judged.length * MISS)} would be worse`,
+        ...of('worse').map(line),
+        `${all.length - lost.length} of ${all.length} keep ${KEPT} of what the other has${lost.length === 0 ? '' : ', and these do not:'}`,
+        ...lost.map(line),
+    ].join('\n');
 }
 
 function fixed(value: number, digits: number): string {

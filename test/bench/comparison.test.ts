@@ -1,5 +1,5 @@
 import t from 'tap';
-import { compared, medianInterval, tablesOf } from '../../bench/comparison.ts';
+import { compared, medianInterval, summaryOf, tablesOf } from '../../bench/comparison.ts';
 import type { Measured } from '../../bench/section.ts';
 
 const upTo = (count: number): number[] => Array.from({ length: count }, (_, index) => index + 1);
@@ -38,6 +38,39 @@ t.test('calls a figure worse only where the interval of the ratio lies wholly be
     t.end();
 });
 
+t.test('says of each figure whether it keeps 0.97 of what the other checkout has, however sure that is', (t) => {
+    const measuredOf = (ours: Readonly<Record<string, number>>, rounds: number): Measured => ({
+        title: 'here',
+        figures: { speed: { label: 'events/s', moreIsBetter: true }, time: { label: '  latency' } },
+        scanwire: Array.from({ length: rounds }, () => ours),
+        beside: { name: 'other', runs: Array.from({ length: rounds }, () => ({ speed: 100, time: 100 })) },
+    });
+    const keeps = (speed: number, time: number) => {
+        const measured = measuredOf({ speed, time }, 1);
+        return [compared(measured, 'speed')?.keeps, compared(measured, 'time')?.keeps];
+    };
+    t.strictSame(keeps(97, 103), [true, true], 'of a time, what it is the inverse of');
+    t.strictSame(keeps(96.9, 103.1), [false, false]);
+    t.strictSame(keeps(200, 50), [true, true]);
+
+    const [, , head, speed, time] = tablesOf([measuredOf({ speed: 98, time: 110 }, 9)], true)
+        .split('\n')
+        .map((line) => line.split('│').map((cell) => cell.trim()));
+    t.strictSame(head?.slice(-3), ['verdict', '≥ 0.97', '']);
+    t.strictSame(speed?.slice(-3), ['worse', 'yes', '']);
+    t.strictSame(time?.slice(-3), ['worse', 'no', '']);
+    t.match(
+        summaryOf([measuredOf({ speed: 98, time: 110 }, 9)]),
+        /\n1 of 2 keep 0\.97 of what the other has, and these do not:\n {2}here: latency: 1\.10$/,
+    );
+    t.match(
+        summaryOf([measuredOf({ speed: 98, time: 98 }, 1)]),
+        /\n2 of 2 keep 0\.97 of what the other has$/,
+        'a single round is told of too',
+    );
+    t.end();
+});
+
 t.test('compares nothing that one of the two has not measured', (t) => {
     const figures = { x: { label: '' } };
     t.equal(compared({ title: '', figures, scanwire: [{ x: 1 }] }, 'x'), null);
@@ -65,7 +98,7 @@ t.test('shows medians with what they lie between, and the bar of a figure', (t) 
 
     const once = { ...measured, figures: { y: { label: 'CPU' } }, scanwire: [{ y: 1_000 }] };
     const [, , withoutBar, single] = rows(tablesOf([once], true));
-    t.strictSame(withoutBar, ['', '', 'scanwire', 'floor', 'ratio', '90 % interval', 'verdict', '']);
-    t.strictSame(single, ['', 'CPU', '1,000', '', '', '', '', '']);
+    t.strictSame(withoutBar, ['', '', 'scanwire', 'floor', 'ratio', '90 % interval', 'verdict', '≥ 0.97', '']);
+    t.strictSame(single, ['', 'CPU', '1,000', '', '', '', '', '', '']);
     t.end();
 });

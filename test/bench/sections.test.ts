@@ -2,6 +2,7 @@ import t from 'tap';
 import { ownCheckout } from '../../bench/checkout.ts';
 import { formats } from '../../bench/formats.ts';
 import { lists } from '../../bench/lists.ts';
+import { shareOf } from '../../bench/retention.ts';
 import { measure } from '../../bench/section.ts';
 
 for (const section of [formats, lists]) {
@@ -15,3 +16,9 @@ for (const section of [formats, lists]) {
         }
     });
 }
+
+t.test('retention counts the vacuum of what it removes as its own time', (t) => {
+    t.equal(shareOf({ statements: 100, expiring: 4, vacuum: 0 }), 4);
+    t.equal(shareOf({ statements: 80, expiring: 10, vacuum: 20 }), 30);
+    t.end();
+});

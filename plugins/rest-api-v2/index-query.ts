@@ -41,10 +41,10 @@ const MAX_LIMIT = 1000;
  *
  * @throws Boom 400 for a value that is not of its form, and for what the store of the resource cannot do.
  */
-export function askedOf({ url, headers }: Request, rows: Collection<ResourceRow>, { forms, deletionForms }: Forms): Asked {
-    const query = valuesOf(url.searchParams);
+export function askedOf(request: Request, rows: Collection<ResourceRow>, { forms, deletionForms }: Forms): Asked {
+    const query = valuesOf(request.url.searchParams);
     return orBadRequest(() => {
-        const format = formatOf(textOf(headers.accept));
+        const format = formatOf(request);
         const deleted = deletedOf(query, rows);
         if (deleted !== null) {
             return { selection: null, deleted, form: deletionForms().form(format), counts: false };
@@ -55,7 +55,7 @@ export function askedOf({ url, headers }: Request, rows: Collection<ResourceRow>
             selection: selectionOf(query, rows, forms(), fields),
             deleted,
             form: forms().form(format, fields),
-            counts: Boolean(rows.count) && prefersCount(textOf(headers.prefer)),
+            counts: Boolean(rows.count) && prefersCount(textOf(request.headers.prefer)),
         };
     });
 }
@@ -226,14 +226,30 @@ function refuseUnless(holds: boolean, field: string, rule: string): void {
     }
 }
 
-const FORMATS: Readonly<Record<string, Format>> = { 'application/json': 'json', 'application/x-ndjson': 'ndjson', 'text/csv': 'csv' };
+const NAMED: readonly (readonly [type: string, format: Format])[] = [
+    ['application/x-ndjson', 'ndjson'],
+    ['text/csv', 'csv'],
+];
 
-/** The format that is liked best. JSON is it too where the header names none of the others, whatever it wants then. */
-function formatOf(accept: string): Format {
-    let best: { readonly format: Format; readonly quality: number } = { format: 'json', quality: 0 };
-    for (const [type, quality] of qualitiesOf(accept)) {
-        const format = Object.hasOwn(FORMATS, type) ? FORMATS[type] : undefined;
-        if (format !== undefined && (quality > best.quality || (quality === best.quality && quality > 0 && format === 'json'))) {
+/**
+ * The format that is liked best, of JSON by the most specific of the ranges that it is in. Of formats that are liked alike one that is named is meant, and JSON where it is.
+ * JSON is it too where nothing else is named. To a client below HTTP/1.1 an answer ends where its connection does: only JSON tells one that was cut from one that is complete.
+ */
+function formatOf({ headers, raw }: Request): Format {
+    if (raw.req.httpVersion < '1.1') {
+        return 'json';
+    }
+
+    const wanted = new Map(qualitiesOf(headers.accept));
+    const json = wanted.get('application/json');
+    let best: { readonly format: Format; readonly quality: number } = {
+        format: 'json',
+        quality: json ?? wanted.get('application/*') ?? wanted.get('*/*') ?? 0,
+    };
+    for (const [type, format] of NAMED) {
+        const quality = wanted.get(type) ?? 0;
+        const isMeant = quality === best.quality && quality > 0 && best.format === 'json' && json === undefined;
+        if (quality > best.quality || isMeant) {
             best = { format, quality };
         }
     }

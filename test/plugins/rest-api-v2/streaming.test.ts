@@ -1,5 +1,7 @@
 import { once } from 'node:events';
 import http, { type IncomingMessage } from 'node:http';
+import net from 'node:net';
+import { text } from 'node:stream/consumers';
 import { setImmediate as turn } from 'node:timers/promises';
 import * as zlib from 'node:zlib';
 import t, { type Test } from 'tap';
@@ -155,6 +157,30 @@ t.test('breaks the connection of lines of JSON, compressed or not', async (t) =>
         t.equal(open(), 0);
     }
 });
+
+t.test(
+    'answers HTTP/1.0, where the end of the connection is that of the answer, in JSON, which does not parse when it is cut',
+    async (t) => {
+        const { store } = await probe(async function* (batch) {
+            yield batch(300);
+            await turn();
+            yield batch(300);
+            await turn();
+            throw new Error('the database went away');
+        });
+        const { server, headers } = await started(t, { store });
+        for (const accept of ['application/x-ndjson', 'text/csv']) {
+            const socket = net.connect(Number(server.info.port), '127.0.0.1');
+            socket.write(`GET /rest_api/v2/workspaces/1/hosts HTTP/1.0\r\ntoken: ${headers.token}\r\naccept: ${accept}\r\n\r\n`);
+            const answered = await text(socket);
+            const [head = '', body = ''] = answered.split('\r\n\r\n');
+            t.match(head, 'HTTP/1.1 200 OK', accept);
+            t.match(head, 'content-type: application/json', accept);
+            t.match(body, /^\[\{"id":0,/, accept);
+            t.throws(() => JSON.parse(body), accept);
+        }
+    },
+);
 
 /** What this Node can undo. It has zstd from 22.15 on. */
 const { zstdDecompressSync } = zlib as { zstdDecompressSync?: (bytes: Buffer) => Buffer };

@@ -24,6 +24,8 @@ export interface Streams {
      * @throws Boom 503 with `Retry-After` while all places are taken.
      */
     begin(request: Request): void;
+    /** Takes no place, as is right for a page, which has an end; whoever takes nothing of it loses the connection all the same. */
+    watch(request: Request): void;
     /** Looks for clients that take nothing, as it does by itself every 5 s. */
     look(): void;
 }
@@ -31,13 +33,16 @@ export interface Streams {
 interface Stream {
     readonly request: Request;
     readonly taking: ReaderWatch;
+    readonly hasPlace: boolean;
 }
 
-/** The indexes that are being read from one store, and what looks after them. */
+/** The indexes that are being read from one store, whole or as pages, and what looks after them. */
 interface Reading {
     // No Map: one that requests go into and out of all the time is made anew every few of them, and V8 lets each that it was hold on to the next
     // and to its requests, so that none of them goes before all of the heap is looked at.
     readonly open: Stream[];
+    /** How many of them have a place. */
+    places: number;
     timer: NodeJS.Timeout | undefined;
 }
 
@@ -50,7 +55,7 @@ const readings = new WeakMap<object, Reading>();
  * @param now Milliseconds since any moment.
  */
 export function streamsOf(store: object, max: number, now: () => number = () => performance.now()): Streams {
-    const reading = readings.get(store) ?? { open: [], timer: undefined };
+    const reading = readings.get(store) ?? { open: [], places: 0, timer: undefined };
     readings.set(store, reading);
     const { open } = reading;
 
@@ -62,27 +67,33 @@ export function streamsOf(store: object, max: number, now: () => number = () => 
         }
     }
 
+    function enter(request: Request, hasPlace: boolean): void {
+        const { req, res } = request.raw;
+        if (res.closed) {
+            return;
+        }
+
+        const stream = { request, taking: new ReaderWatch(req.socket, now()), hasPlace };
+        open.push(stream);
+        reading.places += Number(hasPlace);
+        reading.timer ??= setInterval(look, LOOK).unref();
+        const end = (): void => leave(reading, stream);
+        res.once('close', end);
+        // Where there is no connection, as with `server.inject`, nothing is closed.
+        res.once('finish', end);
+    }
+
     return {
         look,
 
         begin(request) {
-            if (open.length >= max) {
+            if (reading.places >= max) {
                 throw retryLater(Boom.serverUnavailable('Too many indexes are being read; try again later'), RETRY_AFTER);
             }
-
-            const { req, res } = request.raw;
-            if (res.closed) {
-                return;
-            }
-
-            const stream = { request, taking: new ReaderWatch(req.socket, now()) };
-            open.push(stream);
-            reading.timer ??= setInterval(look, LOOK).unref();
-            const end = (): void => leave(reading, stream);
-            res.once('close', end);
-            // Where there is no connection, as with `server.inject`, nothing is closed.
-            res.once('finish', end);
+            enter(request, true);
         },
+
+        watch: (request) => enter(request, false),
     };
 }
 
@@ -90,6 +101,7 @@ function leave(reading: Reading, stream: Stream): void {
     const index = reading.open.indexOf(stream);
     if (index >= 0) {
         reading.open.splice(index, 1);
+        reading.places -= Number(stream.hasPlace);
     }
     if (reading.open.length === 0) {
         clearInterval(reading.timer);

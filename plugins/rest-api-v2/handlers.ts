@@ -66,8 +66,8 @@ function index(resource: Resource, streams: Streams): Handler {
         const rows = seen === null ? resource.rows : limitedTo(seen, resource.rows);
         const asked = askedOf(request, rows, resource);
         const { where = {} } = asked.selection ?? {};
-        if (limitOf(asked) === undefined && request.method !== 'head') {
-            streams.begin(request);
+        if (request.method !== 'head') {
+            streams[limitOf(asked) === undefined ? 'begin' : 'watch'](request);
         }
 
         const open = whileOpen(request);

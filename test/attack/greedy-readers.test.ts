@@ -176,3 +176,38 @@ t.test('cuts off who takes nothing for half a minute, and nobody who takes somet
     t.same(closed, ['silent'], 'who takes some of it in time gets all of it');
     silent?.destroy();
 });
+
+t.test('cuts off who takes nothing of a page, which has no place', async (t) => {
+    const store = memoryInventory();
+    await store.importHosts('default', oneHost());
+    const host = { ...((await store.hosts.get([1], 1)) as Host), comments: 'x'.repeat(32_768) };
+    const large: InventoryStore = {
+        ...store,
+        hosts: {
+            ...store.hosts,
+            async *select() {
+                yield Array.from({ length: 1000 }, (_, index) => ({ ...host, id: index + 1 }));
+            },
+        },
+    };
+    const running = await served({ store: large, maxStreams: 1 });
+    const closed: string[] = [];
+    running.server.ext('onRequest', ({ path, raw }, h) => {
+        raw.res.once('close', () => closed.push(path));
+        return h.continue;
+    });
+    await running.server.start();
+    t.teardown(() => running.server.stop({ timeout: 0 }));
+    const hosts = '/rest_api/v2/workspaces/1/hosts';
+    const silent = await reading(t, running, `${hosts}?limit=1000`);
+    t.equal((await reading(t, running, '/rest_api/v2/workspaces')).statusCode, 200, 'the only place is free');
+
+    let now = 0;
+    const later = streamsOf(large, 1, () => now);
+    await until(() => {
+        now += 10_000;
+        later.look();
+        return closed.includes(hosts);
+    });
+    silent.destroy();
+});

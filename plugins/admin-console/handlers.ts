@@ -192,7 +192,7 @@ function inventoryHandlers(inventory: System['inventory']): Partial<Handlers> {
 
             // Its parsers are loaded by the first import, not by every host.
             const { readScan } = await import('../../lib/inventory/scan-files/read-scan.ts');
-            const hosts = readScan(source, { signal, isRequest });
+            const hosts = readScan(source, { signal, isRequest, onWarning });
             const options = { onProgress, onWarning, ...(replace && { replace }), ...(dryRun && { dryRun }) };
             return inventory.importHosts(name, hosts, options);
         },

@@ -101,6 +101,23 @@ t.test('admin-console: what went wrong without making an import fail is in the l
     t.same(warned, []);
 });
 
+t.test('admin-console: so is what a scan leaves open', async (t) => {
+    const { server, logged } = listening(t);
+    await server.register({
+        plugin: adminConsole,
+        options: { system: { inventory: memoryInventory() }, auth: false, authorize: () => true },
+    });
+    const closed = '<ports><extraports state="closed" count="7"/><extraports state="filtered" count="2"/></ports>';
+    const { statusCode } = await server.inject({
+        method: 'POST',
+        url: '/admin-console/import?workspace=default',
+        headers: { 'content-type': 'application/xml' },
+        payload: `<nmaprun><host><status state="up"/><address addr="192.0.2.7"/>${closed}</host></nmaprun>`,
+    });
+    t.equal(statusCode, 200);
+    t.match(logged, [[['scanwire', 'admin-console', 'warn'], /not which: 1\./]]);
+});
+
 t.test('the stores in PostgreSQL tell who asks, and the process where nobody listens', async (t) => {
     const { warned } = listening(t);
     const keep = countKeeping({ query: () => Promise.reject(new Error('no right')) });

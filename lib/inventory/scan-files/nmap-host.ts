@@ -30,8 +30,13 @@ export const nmapForm: XmlForm = {
     paths: ['host'],
     reader() {
         const scanned = new Map<string, readonly PortRange[]>();
+        let unclear = 0;
         return {
-            host: () => nmapHost(scanned),
+            host: () =>
+                nmapHost(scanned, () => {
+                    unclear += 1;
+                }),
+            warning: () => (unclear === 0 ? null : unclearPorts(unclear)),
             beside(element, { protocol = '', services = '' }) {
                 if (element === 'scaninfo') {
                     scanned.set(protocol, portRanges(services));
@@ -41,11 +46,17 @@ export const nmapForm: XmlForm = {
     },
 };
 
+function unclearPorts(hosts: number): string {
+    return `Hosts of which the scan says how many ports are closed, and not which: ${hosts}. Services on these ports stay as they are`;
+}
+
 /**
  * One `host` element. A port that is named twice is kept once, so that what is held stays bounded. One that has no address or was never probed is left out.
  * One of which nothing is known but that it is down is told to those who know it.
+ *
+ * @param onUnclear Called when it has closed ports of which the number alone is known.
  */
-function nmapHost(scanned: ScannedPorts): HostElements {
+function nmapHost(scanned: ScannedPorts, onUnclear: () => void): HostElements {
     const addresses: { ip?: string; mac?: string } = {};
     const names: { user?: string; dns?: string } = {};
     const ports = new Map<string, Port>();
@@ -125,6 +136,9 @@ function nmapHost(scanned: ScannedPorts): HostElements {
             }
 
             const closed = summaries.closed([...ports.values()]);
+            if (closed === null) {
+                onUnclear();
+            }
 
             const name = names.user ?? names.dns;
             return {
@@ -135,7 +149,7 @@ function nmapHost(scanned: ScannedPorts): HostElements {
                 ...(serviceOs !== '' && { os_name: serviceOs }),
                 ...os.best(),
                 ...(ports.size > 0 && { services: [...ports.values()] }),
-                ...(Object.keys(closed).length > 0 && { closed_ports: closed }),
+                ...(closed !== null && Object.keys(closed).length > 0 && { closed_ports: closed }),
                 ...scripts.findings(),
             };
         },
@@ -153,17 +167,25 @@ function portSummaries(scanned: ScannedPorts) {
     const given = new Map<string, PortRange[]>();
     let summaries = 0;
     let isClosed = false;
+    /** Whether ports are closed that are not listed. */
+    let isUnlisted = false;
     let count = 0;
 
     return {
         open(attributes: Attributes): void {
             summaries += 1;
             isClosed = attributes.state === 'closed';
+            isUnlisted ||= isClosed;
             count = Number(attributes.count);
         },
 
         give({ proto = '', ports = '' }: Attributes): void {
-            if (isClosed && ports !== '' && isKnownProtocol(proto)) {
+            if (!isClosed || ports === '') {
+                return;
+            }
+
+            isUnlisted = false;
+            if (isKnownProtocol(proto)) {
                 const all = given.get(proto) ?? [];
                 for (const range of portRanges(ports)) {
                     all.push(range);
@@ -172,17 +194,22 @@ function portSummaries(scanned: ScannedPorts) {
             }
         },
 
-        closed(told: readonly Port[]): ClosedPorts {
+        /** Null where ports of ours are closed and nobody can tell which. */
+        closed(told: readonly Port[]): ClosedPorts | null {
+            if (!isUnlisted) {
+                return Object.fromEntries([...given].map(([proto, ranges]) => [proto, mergedRanges(ranges)]));
+            }
+
             const [[proto, ranges] = ['', []], another] = [...scanned];
-            if (given.size === 0 && summaries === 1 && isClosed && another === undefined && isKnownProtocol(proto)) {
+            if (summaries === 1 && another === undefined && isKnownProtocol(proto)) {
                 const rest = withoutPorts(
                     ranges,
                     told.map(({ port }) => port),
                 );
-                return countPorts(rest) === count ? { [proto]: rest } : {};
+                return countPorts(rest) === count ? { [proto]: rest } : null;
             }
 
-            return Object.fromEntries([...given].map(([proto, ranges]) => [proto, mergedRanges(ranges)]));
+            return scanned.size > 0 && ![...scanned.keys()].some(isKnownProtocol) ? {} : null;
         },
     };
 }

@@ -3,7 +3,7 @@ import { OF_REQUESTS, unpacked } from '../../gunzip.ts';
 import { firstCharacter, peek, startsWith } from '../../peek.ts';
 import type { HostInput } from '../host.ts';
 import { lineError, readHostLines } from './host-lines.ts';
-import { readXmlScan } from './read-xml.ts';
+import { readXmlScan, type XmlReading } from './read-xml.ts';
 
 const UTF16 = [
     [0xff, 0xfe],
@@ -19,6 +19,8 @@ export interface ScanSource {
     readonly signal?: AbortSignal | undefined;
     /** Whether it is what a client sent, who may expand it less than whoever reads a file of his own. */
     readonly isRequest?: boolean | undefined;
+    /** Told, as a sentence, of what a complete scan leaves open; nobody by default. */
+    readonly onWarning?: ((message: string) => void) | undefined;
 }
 
 /**
@@ -29,13 +31,13 @@ export interface ScanSource {
  */
 export async function* readScan(
     source: AsyncIterable<Uint8Array>,
-    { signal, isRequest = false }: ScanSource = {},
+    { signal, isRequest = false, onWarning }: ScanSource = {},
 ): AsyncGenerator<HostInput, void, undefined> {
     const peeked = await peek(unpacked(source, signal, isRequest ? OF_REQUESTS : undefined), 3);
     // A piece of the source holds hundreds of hosts, and whoever takes them may never wait for anything else.
     const yieldIfDue = timeSlice();
     try {
-        for await (const host of readerOf(peeked.head)(peeked)) {
+        for await (const host of readerOf(peeked.head)(peeked, { onWarning })) {
             signal?.throwIfAborted();
             yield host;
             await yieldIfDue();
@@ -45,7 +47,7 @@ export async function* readScan(
     }
 }
 
-function readerOf(head: Uint8Array): (source: AsyncIterable<Uint8Array>) => AsyncIterable<HostInput> {
+function readerOf(head: Uint8Array): (source: AsyncIterable<Uint8Array>, reading: XmlReading) => AsyncIterable<HostInput> {
     if (UTF16.some((mark) => startsWith(head, mark))) {
         throw lineError(1, ': this is UTF-16 text; save it as UTF-8');
     }

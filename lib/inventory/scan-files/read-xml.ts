@@ -42,7 +42,17 @@ export interface XmlForm {
         host(attributes: Attributes, path: string): HostElements;
         /** An element outside of hosts. */
         beside?(element: string, attributes: Attributes): void;
+        /** After the last host: what the file leaves open, as a sentence; null for nothing. */
+        warning?(): string | null;
     };
+}
+
+/** How the XML of a scanner is read. */
+export interface XmlReading {
+    /** Longest host, in MiB of text. */
+    readonly maxHost?: number | undefined;
+    /** Told, as a sentence, of what a complete file leaves open; nobody by default. */
+    readonly onWarning?: ((message: string) => void) | undefined;
 }
 
 /** By the outermost element. */
@@ -61,13 +71,12 @@ const FORMS: ReadonlyMap<string, XmlForm> = new Map([
  * Of nmap, a host that is down is told to those who know it alone (`if_known`), unless the scan says more about it than that: nmap lists such hosts
  * only when it is verbose. One of unknown state is left out: a list scan (`-sL`) probes none of the addresses that it lists. Entities other than XML's own five are refused, never expanded.
  *
- * @param maxHost Longest host, in MiB of text.
  * @throws ScanwireError `INVALID_INPUT` with line, column and reason: not XML, not a scan, cut off, an impossible value; of hosts with such
  *     values it names each, and after the first 100 it reads no further. Behind a bad host there are no others.
  */
 export async function* readXmlScan(
     source: AsyncIterable<Uint8Array>,
-    maxHost: number = MAX_HOST,
+    { maxHost = MAX_HOST, onWarning }: XmlReading = {},
 ): AsyncGenerator<HostInput, void, undefined> {
     const bad = badLines();
     const scan = xmlParser(maxHost, bad);
@@ -93,6 +102,10 @@ export async function* readXmlScan(
     yield* attempt(() => scan.write(decode(decoder, null, scan.fail)));
     attempt(scan.end);
     bad.end();
+    const warning = scan.warning();
+    if (warning !== null) {
+        onWarning?.(warning);
+    }
 }
 
 /** An error at the place that the parser has come to. */
@@ -169,6 +182,7 @@ function xmlParser(maxHost: number, bad: BadLines) {
     return {
         fail,
         line,
+        warning: elements.warning,
 
         /** Hosts that ended within the text; none behind a bad one. */
         write(text: string): readonly HostInput[] {
@@ -227,6 +241,7 @@ function scanElements(fail: Fail, { position, onBad }: { readonly position: () =
     return {
         hosts,
         root: (): string | undefined => root,
+        warning: (): string | null => reader?.warning?.() ?? null,
         isComplete: (): boolean => root !== undefined && path.length === 0,
 
         open(name: string, attributes: Attributes): void {

@@ -142,6 +142,31 @@ t.test('tells the ports that were seen closed with others, by their list or as t
     t.same(await hosts('<scaninfo/>', rest), [undefined]);
 });
 
+t.test('warns once of hosts of which a file tells how many ports are closed, and not which', async (t) => {
+    const warnings = async (scaninfo: string, ...summaries: string[]): Promise<string[]> => {
+        const told: string[] = [];
+        const scan = scanOf(scaninfo, ...summaries.map((one) => `<host>${UP}${ADDRESS}<ports>${one}</ports></host>`));
+        await collect(readNmap(bytes(scan), { onWarning: (message) => told.push(message) }));
+        return told;
+    };
+    const tcp = '<scaninfo type="syn" protocol="tcp" numservices="6" services="20-25"/>';
+    const udp = '<scaninfo type="udp" protocol="udp" numservices="1" services="53"/>';
+    const summary = (state: string, reasons: string): string => `<extraports state="${state}" count="6">${reasons}</extraports>`;
+    const [old, listed] = [
+        '<extrareasons reason="reset" count="6"/>',
+        '<extrareasons reason="reset" count="6" proto="tcp" ports="20-25"/>',
+    ];
+    const [closed, filtered] = [summary('closed', old), summary('filtered', old)];
+    const known = [closed, summary('closed', listed), `${summary('closed', listed)}${filtered}`, filtered, ''];
+    t.same(await warnings(tcp, ...known), []);
+    t.same(await warnings('<scaninfo type="sctpinit" protocol="sctp" numservices="6" services="20-25"/>', closed), []);
+
+    const warning = (hosts: number): string =>
+        `Hosts of which the scan says how many ports are closed, and not which: ${hosts}. Services on these ports stay as they are`;
+    t.same(await warnings(tcp, ...known, `${closed}${filtered}`, `${filtered}${closed}`), [warning(2)]);
+    t.same(await warnings(`${tcp}${udp}`, closed, summary('closed', listed)), [warning(1)]);
+});
+
 t.test('makes no hosts of addresses that a list scan names and does not probe', async (t) => {
     const listed = (address: string): string => `<host><status state="unknown"/><address addr="${address}"/></host>`;
     t.same(await hostsOf(listed('192.0.2.1'), listed('192.0.2.2')), []);
@@ -344,7 +369,7 @@ t.test('refuses a second scan in the same file, and a host without an end', asyn
             yield part;
         }
     }
-    t.match((await refusal(readNmap(endless(), 2))).message, /a single host is longer than 2 MiB/);
+    t.match((await refusal(readNmap(endless(), { maxHost: 2 }))).message, /a single host is longer than 2 MiB/);
 });
 
 t.test('reads the scripts of a real scan', async (t) => {

@@ -76,7 +76,15 @@ async function describeApi(
     let text: string | undefined;
     const handler: Lifecycle.Method = async (_, h) => {
         const { openApiDocument } = await import('./openapi.ts');
-        text ??= JSON.stringify(openApiDocument({ server, resources: table, base, auth: settings.auth ?? 'token' }));
+        text ??= JSON.stringify(
+            openApiDocument({
+                server,
+                resources: table,
+                base,
+                auth: settings.auth ?? 'token',
+                isLimited: settings.rateLimit !== undefined,
+            }),
+        );
         return h.response(text).type('application/json; charset=utf-8');
     };
     const options = isPublic ? { ...routeOptions, auth: false as const, ext: { onPreResponse: unsniffed } } : routeOptions;

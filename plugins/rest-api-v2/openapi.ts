@@ -18,13 +18,16 @@ export interface Described {
     readonly base: string;
     /** The strategy of the routes; false where they have none. */
     readonly auth: string | false;
+    /** Whether clients have a limit of requests. */
+    readonly isLimited: boolean;
 }
 
 type Json = Record<string, unknown>;
 
 /** The document of the server as it is now. */
-export function openApiDocument({ server, resources, base, auth }: Described): Json {
+export function openApiDocument({ server, resources, base, auth, isLimited }: Described): Json {
     const names = schemaNames(resources);
+    const every = everyAnswer(isLimited);
     const admin = server.table().filter(({ settings: { tags, response } }) => tags?.includes('admin-console') && response?.schema);
     const kinds = (server.plugins as { 'webhook-exporter'?: { kinds?(): EventKinds } })['webhook-exporter']?.kinds?.();
     const tags = [TAGS.inventory, ...(admin.length > 0 ? [TAGS.administration] : []), ...(kinds === undefined ? [] : [TAGS.events])];
@@ -34,22 +37,25 @@ export function openApiDocument({ server, resources, base, auth }: Described): J
         servers: [{ url: '/' }],
         tags,
         paths: {
-            [`${base}/base`]: { get: probe },
-            ...Object.fromEntries(resources.flatMap((resource) => resourcePaths(resource, names.get(resource) ?? '', base))),
+            [`${base}/base`]: { get: probe(every) },
+            ...Object.fromEntries(
+                resources.flatMap((resource) => resourcePaths(resource, { name: names.get(resource) ?? '', base, every })),
+            ),
             ...adminPaths(admin),
         },
         ...(kinds !== undefined && { webhooks: Object.fromEntries([...kinds].map(([name, kind]) => [name, webhook(name, kind)])) }),
         components: {
             securitySchemes: { ...securityOf(auth), ...Object.assign({}, ...admin.map(adminSecurity)) },
             schemas: { Error: ERROR, ...Object.fromEntries(resources.map((resource) => [names.get(resource), rowSchema(resource)])) },
-            responses: RESPONSES,
+            responses: { ...RESPONSES, ...(isLimited && TOO_MANY) },
+            ...(isLimited && { headers: LIMITS }),
         },
         security: auth === false ? [{}] : [{ key: [] }],
     };
 }
 
 const DESCRIPTION =
-    'The inventory of a server, read-only. Every path needs a key with the scope `inventory:read`, sent in the header `token`.';
+    'The inventory of a server, read-only. Every path needs a key with the scope `inventory:read`, sent in the header `token`. HEAD works where GET does.';
 
 const TAGS = {
     inventory: { name: 'inventory', description: 'Workspaces, hosts and what is below them' },
@@ -80,23 +86,56 @@ const RESPONSES: Json = {
     Forbidden: refusal('No valid key, or no valid licence'),
     NotFound: refusal('No such row below these parents'),
     Gone: refusal('With `deleted_since`: so long ago that not all deletions are known any more'),
+    TooLong: refusal('Path, query and headers are too long together; where connections are not protected a 400 without a body'),
     Unavailable: refusal('The data cannot be read now'),
 };
 
-const of = (name: string): Json => ({ $ref: `#/components/responses/${name}` });
-
-const NOT_SHOWN: Json = { 403: of('Forbidden'), 404: of('NotFound'), 503: of('Unavailable') };
-
-const probe: Json = {
-    operationId: 'base',
-    summary: 'Says that the API is reachable and the key valid',
-    tags: [TAGS.inventory.name],
-    responses: {
-        200: { description: 'A small page', content: { 'text/html': { schema: { type: 'string' } } } },
-        403: of('Forbidden'),
-        503: of('Unavailable'),
+const LIMITS: Json = {
+    RateLimit: {
+        description: 'How many requests are left, and for how many seconds',
+        schema: { type: 'string', examples: ['"requests";r=599;t=42'] },
+    },
+    'RateLimit-Policy': {
+        description: 'How many requests there are in a window, and its seconds',
+        schema: { type: 'string', examples: ['"requests";q=600;w=60'] },
     },
 };
+
+const LIMIT_HEADERS: Json = Object.fromEntries(Object.keys(LIMITS).map((name) => [name, { $ref: `#/components/headers/${name}` }]));
+
+const TOO_MANY: Json = {
+    TooManyRequests: {
+        ...refusal('More requests than a client has in a window'),
+        headers: { ...LIMIT_HEADERS, 'Retry-After': { description: 'For how many seconds', schema: { type: 'integer' } } },
+    },
+};
+
+/** What every path may answer, and the headers of what is found. */
+interface EveryAnswer {
+    readonly headers: Json;
+    readonly refusals: Json;
+}
+
+const of = (name: string): Json => ({ $ref: `#/components/responses/${name}` });
+
+function everyAnswer(isLimited: boolean): EveryAnswer {
+    return {
+        headers: isLimited ? LIMIT_HEADERS : {},
+        refusals: { 403: of('Forbidden'), ...(isLimited && { 429: of('TooManyRequests') }), 431: of('TooLong'), 503: of('Unavailable') },
+    };
+}
+
+function probe({ headers, refusals }: EveryAnswer): Json {
+    return {
+        operationId: 'base',
+        summary: 'Says that the API is reachable and the key valid',
+        tags: [TAGS.inventory.name],
+        responses: {
+            200: { description: 'A small page', headers, content: { 'text/html': { schema: { type: 'string' } } } },
+            ...refusals,
+        },
+    };
+}
 
 /** `Host`; with what it is below where another resource of the name has other fields. */
 function schemaNames(resources: readonly Resource[]): ReadonlyMap<Resource, string> {
@@ -137,7 +176,15 @@ function rowSchema(resource: Resource): JsonSchema {
 /** Of the fields that go out on request only: times, so far. */
 const EXTRA_SCHEMA: JsonSchema = { type: ['string', 'null'], format: 'date-time' };
 
-function resourcePaths(resource: Resource, name: string, base: string): [string, Json][] {
+/** Where a resource stands in the document. */
+interface Place {
+    /** Of the schema of its rows. */
+    readonly name: string;
+    readonly base: string;
+    readonly every: EveryAnswer;
+}
+
+function resourcePaths(resource: Resource, { name, base, every }: Place): [string, Json][] {
     const [{ path, idName, rows }, forms] = [resource, resource.forms()];
     const words = staticParts(path).map(pascal).join('');
     const what = staticParts(path).join(' of ');
@@ -159,14 +206,24 @@ function resourcePaths(resource: Resource, name: string, base: string): [string,
             ...(rows.deletions === undefined ? [] : [query('deleted_since', DELETED_SINCE, { type: 'string', format: 'date-time' })]),
             ...(rows.count ? [PREFER] : []),
         ],
-        responses: { 200: indexAnswer(row), 400: of('BadRequest'), ...NOT_SHOWN, ...(rows.deletions !== undefined && { 410: of('Gone') }) },
+        responses: {
+            200: indexAnswer(row, every),
+            400: of('BadRequest'),
+            404: of('NotFound'),
+            ...(rows.deletions !== undefined && { 410: of('Gone') }),
+            ...every.refusals,
+        },
     };
     const show = {
         ...common,
         operationId: `show${words}`,
         summary: `One of ${staticParts(path).at(-1)}`,
         parameters: [...ids, idParameter(idName)],
-        responses: { 200: { description: 'The row', content: { 'application/json': { schema: row } } }, ...NOT_SHOWN },
+        responses: {
+            200: { description: 'The row', headers: every.headers, content: { 'application/json': { schema: row } } },
+            404: of('NotFound'),
+            ...every.refusals,
+        },
     };
     return [
         [`${base}${path}`, { get: index }],
@@ -174,13 +231,14 @@ function resourcePaths(resource: Resource, name: string, base: string): [string,
     ];
 }
 
-function indexAnswer(row: Json): Json {
+function indexAnswer(row: Json, { headers }: EveryAnswer): Json {
     const text = { schema: { type: 'string' } };
     return {
         description: 'The rows',
         headers: {
             Link: { description: 'Where `limit` leaves rows behind: the next page, `rel="next"`', schema: { type: 'string' } },
             'X-Total-Count': { description: 'With `Prefer: count=exact`: how many rows fulfil the filters', schema: { type: 'integer' } },
+            ...headers,
         },
         content: {
             'application/json': { schema: { type: 'array', items: row } },

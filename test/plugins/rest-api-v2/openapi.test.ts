@@ -22,6 +22,10 @@ formats.default(ajv);
 
 type Json = Record<string, unknown>;
 
+interface Told {
+    readonly responses: Readonly<Record<string, { readonly headers?: Json }>>;
+}
+
 async function filled() {
     const store = memoryInventory();
     const services = [{ port: 443, proto: 'tcp', state: 'open', name: 'https', info: null }] as const;
@@ -57,12 +61,33 @@ async function documentOf({ get }: Awaited<ReturnType<typeof served>>): Promise<
 t.test('passes a public linter', async (t) => {
     const document = await documentOf(await whole());
     const config = await createConfig({ extends: ['recommended-strict'] });
-    const problems = await lintFromString({ source: JSON.stringify(document), config });
-    t.same(
-        problems.map(({ ruleId, message, location }) => `${ruleId}: ${message} (${location[0]?.pointer})`),
-        [],
-    );
+    for (const each of [document, await documentOf(await whole({ rateLimit: { requests: 9 } }))]) {
+        const problems = await lintFromString({ source: JSON.stringify(each), config });
+        t.same(
+            problems.map(({ ruleId, message, location }) => `${ruleId}: ${message} (${location[0]?.pointer})`),
+            [],
+        );
+    }
     t.match(document, { openapi: '3.1.0', webhooks: { test: {}, idr_investigation_created: {} } });
+});
+
+t.test('tells of HEAD, of what is too long, and of a limit where there is one', async (t) => {
+    for (const [options, limits] of [
+        [{}, undefined],
+        [{ rateLimit: { requests: 9 } }, { 429: { $ref: '#/components/responses/TooManyRequests' } }],
+    ] as const) {
+        const { info, paths } = (await documentOf(await whole(options))) as { info: Json; paths: Record<string, { get?: Told }> };
+        t.match(info.description, 'HEAD');
+        for (const [path, { get }] of Object.entries(paths).filter(([path]) => path.startsWith('/rest_api/v2/'))) {
+            t.match(get?.responses, { 431: { $ref: '#/components/responses/TooLong' }, ...limits }, path);
+            t.equal(get?.responses[429] !== undefined, limits !== undefined, path);
+            t.equal(
+                Object.keys(get?.responses[200]?.headers ?? {}).filter((name) => name.startsWith('RateLimit')).length,
+                limits ? 2 : 0,
+                path,
+            );
+        }
+    }
 });
 
 t.test('tells of every route, and of none that there is not', async (t) => {

@@ -11,9 +11,10 @@ import { served } from '../plugins/rest-api-v2/served.ts';
 import { testDatabase } from '../support/test-database.ts';
 import { randomRequest } from './paths.ts';
 
-/** Two for each seed; of databases a fifth. Many more where somebody asks for it: `FUZZ_REQUESTS=100000`. */
-const MEMORY_REQUESTS = Number(process.env.FUZZ_REQUESTS ?? 5_000);
-const DATABASE_REQUESTS = MEMORY_REQUESTS / 5;
+/** Two for each seed, and of each database a twentieth, which takes as long. More where somebody asks for them: `FUZZ_REQUESTS=1000000`. */
+const REQUESTS = Number(process.env.FUZZ_REQUESTS ?? 100_000);
+const DATABASE_REQUESTS = REQUESTS / 20;
+const MEMORY_REQUESTS = REQUESTS - 2 * DATABASE_REQUESTS;
 const FIRST_SEED = 1;
 /** Requests at once, so that a database is not waited for one by one. */
 const AT_ONCE = 8;

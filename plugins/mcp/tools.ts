@@ -39,10 +39,10 @@ export interface Sight {
 /** A page of rows. */
 export interface PageOfRows {
     readonly rows: readonly object[];
-    /** How many rows there are in all, whatever the page; null where the store does not count. */
+    /** How many rows there are in all, whatever the page; null where the store does not count, or not to the end. */
     readonly total: number | null;
-    /** Whether there are more than the `total`, which is as far as was counted. */
-    readonly more?: true;
+    /** As far as was counted, where there are more. */
+    readonly atLeast?: number;
     /** For the next page, null after the last. */
     readonly cursor: string | null;
 }
@@ -264,7 +264,8 @@ async function deliveryPage(deliveries: ReadDeliveries, { cursor: after, ...wher
     const found = await deliveries.list({ ...where, ...(after !== undefined && { after }), limit: PAGE + 1 } as object);
     const rows = found.slice(0, PAGE);
     const { count = null, more = false } = (await deliveries.count?.(where as object)) ?? {};
-    return { rows, total: count, ...(more && { more }), cursor: found.length > PAGE ? (rows.at(-1)?.id ?? null) : null };
+    const total = more && count !== null ? { total: null, atLeast: count } : { total: count };
+    return { rows, ...total, cursor: found.length > PAGE ? (rows.at(-1)?.id ?? null) : null };
 }
 
 /** Records and deliveries are in no workspace. */

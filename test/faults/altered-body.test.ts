@@ -25,6 +25,6 @@ t.test('a body that is no JSON any more is not sent: its delivery ends with the 
     t.strictSame(await deployment.states(), { delivered: 2, exhausted: 1 });
     const { history, attempts } = await process.deliveries.show(altered);
     t.equal(attempts, 1);
-    t.match(history, [{ outcome: { code: 'invalid_exporter', detail: 'The stored body of the event is not JSON' } }]);
+    t.match(history, [{ outcome: { code: 'invalid_message', detail: 'The stored body of the event is not JSON' } }]);
     t.equal(deployment.posts.length, 2);
 });

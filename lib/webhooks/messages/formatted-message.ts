@@ -57,12 +57,20 @@ export function messageMaker(choice: Pick<StoredExporter, 'format' | 'template'>
 /** Messages are kept as text. */
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
+/** An event of which nothing can be sent, whoever sends it. The fault is neither the receiver's nor that of this process. */
+export class UnmakeableMessage extends ScanwireError {
+    /** @param field What cannot be used of it: `format` or `body`. */
+    constructor(message: string, field: 'format' | 'body', cause?: unknown) {
+        super('INVALID_INPUT', message, { field, cause });
+    }
+}
+
 /** What goes out of an event. */
 export interface OutgoingBody extends Pick<FormattedMessage, 'contentType' | 'headers'> {
     readonly bytes: Uint8Array;
 }
 
-/** @throws ScanwireError `INVALID_INPUT` for a message that could not be made or a body that is no JSON, `UNSEALABLE`. */
+/** @throws UnmakeableMessage for a message that could not be made or a body that is no JSON; ScanwireError `UNSEALABLE`. */
 export function outgoingBody(
     event: Pick<StoredEvent, 'body'>,
     message: FormattedMessage | null,
@@ -74,7 +82,7 @@ export function outgoingBody(
         return { contentType: native.contentType, headers: [], bytes: Buffer.from(event.body) };
     }
     if (message.failure !== null) {
-        throw new ScanwireError('INVALID_INPUT', message.failure, { field: 'format' });
+        throw new UnmakeableMessage(message.failure, 'format');
     }
 
     const bytes = Buffer.from(message.body);
@@ -100,7 +108,7 @@ function assertJson(event: Pick<StoredEvent, 'body'>): void {
         JSON.parse(event.body);
         checkedEvents.add(event);
     } catch (cause) {
-        throw new ScanwireError('INVALID_INPUT', 'The stored body of the event is not JSON', { field: 'body', cause });
+        throw new UnmakeableMessage('The stored body of the event is not JSON', 'body', cause);
     }
 }
 

@@ -45,6 +45,7 @@ function stepFindings(attempt: Attempt | null, collector: string): readonly Find
 /** Outcomes that no step to the receiver has decided, since the cause is on this side, with the part that each belongs to. */
 const PARTS_OF_THIS_SIDE: Readonly<Partial<Record<OutcomeCode, FindingPart>>> = {
     invalid_exporter: 'settings',
+    invalid_message: 'settings',
     token_failed: 'access token',
     interrupted: 'answer',
 };

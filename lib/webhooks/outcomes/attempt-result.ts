@@ -2,6 +2,7 @@ import { byErrorCode, ConnectionFailure, connectionCode, isClientCertificateRefu
 import { ProxyFailure } from '../../egress/proxy.ts';
 import { CodedError, codeNote, errorCode, ScanwireError } from '../../errors.ts';
 import { AlteredText } from '../../keys/key-ring.ts';
+import { UnmakeableMessage } from '../messages/formatted-message.ts';
 import { type Exchange, isSuccess, ResponseTooLong } from '../sending/http-exchange.ts';
 import { AttemptFailure, type AttemptResult, type OutcomeCode } from './outcome.ts';
 
@@ -31,6 +32,10 @@ export function resultOfError(error: unknown): AttemptResult {
 function codeOfFailure(error: unknown): OutcomeCode {
     if (error instanceof AttemptFailure || error instanceof ConnectionFailure || error instanceof ProxyFailure) {
         return error.code;
+    }
+
+    if (error instanceof UnmakeableMessage) {
+        return 'invalid_message';
     }
 
     // A setting that breaks a rule is an error of the exporter, and so is a sealed text that was altered. Where another text cannot be unsealed, it

@@ -19,6 +19,10 @@ export const OUTCOME_WORDS: { readonly [Code in OutcomeCode]: OutcomeWords } = {
         "The exporter's URL, one of its headers or certificates cannot be used; it is not tried again before that is changed",
         "Correct the exporter's URL, additional headers or certificates",
     ),
+    invalid_message: words(
+        'The message of this one event could not be made in the format of the exporter, and nothing was sent; the detail says why. It is no failure of the exporter',
+        "Correct the exporter's template or format for later events: a replay sends what was made when the event was accepted",
+    ),
     address_blocked: words(
         'The host is, or resolves to, an address that may not be called; nothing was sent. An address in the URL stays blocked, a name is tried again',
         "Let the name resolve to public addresses only, or open the address in this deployment's egress rules",

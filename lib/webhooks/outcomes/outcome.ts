@@ -1,13 +1,15 @@
 import { CodedError } from '../../errors.ts';
 
 /**
- * What an attempt came to. `delivered` is any 2xx in time, `interrupted` (a fault) says nothing of the receiver; everything else is a failure.
+ * What an attempt came to. `delivered` is any 2xx in time; `interrupted` (a fault) and `invalid_message` say nothing of the receiver; everything else
+ * is a failure.
  * `outcome-words.ts` says what each one means.
  */
 export const OUTCOME_CODES = [
     'delivered',
     'interrupted',
     'invalid_exporter',
+    'invalid_message',
     'address_blocked',
     'dns_not_found',
     'dns_failed',

@@ -82,11 +82,12 @@ export function nextState({ outcome, url, schedule, attemptSinceReplay, singleAt
 /** Client errors that pass by themselves: 408 Request Timeout and 425 Too Early. */
 const PASSING: ReadonlySet<number | null> = new Set([408, 425]);
 
-/** How many further tries of its schedule a failure deserves; none where only a change of the exporter can help. */
+/** How many further tries of its schedule a failure deserves; none where only a change of the exporter can help, or nothing can. */
 function maxRetries({ code, status }: EndedAttempt['outcome'], url: string): number {
     switch (code) {
         case 'gone':
         case 'invalid_exporter':
+        case 'invalid_message':
             return 0;
         case 'address_blocked':
             return isNamed(url) ? Number.POSITIVE_INFINITY : 0;

@@ -5,7 +5,7 @@ import type { OutcomeCode } from '../outcomes/outcome.ts';
 export interface AttemptPace {
     /** Null when one for this exporter may begin now, as a test always may; else resolves when it may. */
     whenMayBegin(job: Pick<DeliveryJob, 'exporterId' | 'singleAttempt'>): Promise<void> | null;
-    /** Notes how an attempt for this exporter has ended. A fault tells nothing about the exporter. */
+    /** Notes how an attempt for this exporter has ended. A fault tells nothing about the exporter, nor does a message that could not be made. */
     ended(exporterId: string, code: OutcomeCode): void;
 }
 
@@ -52,7 +52,7 @@ export function attemptPace(): AttemptPace {
         },
 
         ended(exporterId, code) {
-            if (code === 'interrupted') {
+            if (code === 'interrupted' || code === 'invalid_message') {
                 return;
             }
             failing.delete(exporterId);

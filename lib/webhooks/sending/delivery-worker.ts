@@ -265,11 +265,11 @@ function endedUnscheduled({ detail, ...outcome }: Outcome): Pick<RecordedOutcome
 
 type Learned = Pick<RecordedOutcome, 'health' | 'pause' | 'stopReason'>;
 
-/** A test says nothing about the exporter's deliveries, and a fault nothing about the receiver. */
+/** A test says nothing about the exporter's deliveries, and what was not sent nothing about the receiver. */
 const NOTHING_LEARNED: Learned = { health: 'none', pause: null, stopReason: null };
 
 function whatWasLearned({ code, status, retryAfter }: Outcome): Learned {
-    if (code === 'interrupted') {
+    if (code === 'interrupted' || code === 'invalid_message') {
         return NOTHING_LEARNED;
     }
 

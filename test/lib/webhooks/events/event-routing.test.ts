@@ -241,8 +241,8 @@ t.test('ends the one delivery whose message cannot be made, with the reason', as
         (await Promise.all(accepted.deliveries.map((id) => deliveries.show(id)))).filter(({ finishedAt }) => finishedAt !== null);
     await until(async () => (await ended()).length === 3);
     const details = new Map((await ended()).map(({ exporterId, history }) => [exporterId, history.at(-1)?.outcome]));
-    t.match(details.get(broken), { code: 'invalid_exporter', detail: /not UTF-8/ });
-    t.match(details.get(endless), { code: 'invalid_exporter', detail: /at most 1048576 bytes/ });
+    t.match(details.get(broken), { code: 'invalid_message', detail: /not UTF-8/ });
+    t.match(details.get(endless), { code: 'invalid_message', detail: /at most 1048576 bytes/ });
     await t.rejects(exporters.preview(broken, KIND, BODY), { code: 'INVALID_INPUT', field: 'format' });
 });
 

@@ -181,6 +181,7 @@ t.test('blames what is no step of the way: settings that cannot be used, an acce
     for (const [code, progress, states] of [
         ['token_failed', newProgress(), 'access token wrong'],
         ['invalid_exporter', newProgress(), 'settings wrong'],
+        ['invalid_message', newProgress(), 'settings wrong'],
         ['invalid_exporter', far, 'resolve ok, connect ok, tls ok, certificate ok, settings wrong'],
         ['interrupted', newProgress(), 'answer wrong'],
     ] as const) {

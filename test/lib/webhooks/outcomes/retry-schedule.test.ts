@@ -47,6 +47,7 @@ t.test('gives a refused message fewer tries, unless the refusal passes by itself
 t.test('gives up what only a change of the exporter can help', async (t) => {
     t.equal(after('gone', 1, { status: 410 }), 'exhausted');
     t.equal(after('invalid_exporter', 1), 'exhausted');
+    t.equal(after('invalid_message', 1), 'exhausted');
     for (const url of ['http://10.0.0.1/', 'http://[fd00::1]/', 'nonsense']) {
         t.equal(after('address_blocked', 1, { url }), 'exhausted', url);
     }
@@ -60,7 +61,7 @@ t.test('uses up no try for a fault on this side, unless there is a single one', 
 });
 
 t.test('tries again on the schedule after everything else, a blocked name too', async (t) => {
-    const special = new Set<OutcomeCode>(['delivered', 'interrupted', 'gone', 'invalid_exporter', 'client_error']);
+    const special = new Set<OutcomeCode>(['delivered', 'interrupted', 'gone', 'invalid_exporter', 'invalid_message', 'client_error']);
     for (const code of OUTCOME_CODES.filter((code) => !special.has(code))) {
         t.equal(after(code, 9), 86400e3, code);
     }

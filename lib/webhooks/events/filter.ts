@@ -1,10 +1,12 @@
-import { type Block, isIn, parseAddress, parseBlock, unmapped } from '../../addresses.ts';
+import { type Block, parseBlock, unmapped } from '../../addresses.ts';
 import type { SchemaDescription } from '../../application-schema.ts';
 import { ScanwireError } from '../../errors.ts';
 import { isObject } from '../../schema-validation.ts';
 import { timestamp } from '../../timestamp.ts';
 import { describedBody } from './event-body.ts';
 import type { EventKind } from './event-kinds.ts';
+import { addressRange, type FoundValues, foundValues, type Range } from './found-values.ts';
+import { type TextSearch, textSearch } from './text-search.ts';
 
 /** What a condition may ask of a value. */
 export const FILTER_OPS = ['=', '≠', 'in', 'contains', 'starts-with', 'matches-cidr', '<', '≤', '>', '≥', 'exists'] as const;
@@ -36,13 +38,10 @@ const [MAX_DEPTH, MAX_CONDITIONS, MAX_SIZE] = [8, 100, 65_536];
 const [MAX_PATH, MAX_KEYS] = [256, 16];
 /** Characters of a value, and values of a list. */
 const [MAX_TEXT, MAX_LIST] = [1024, 1000];
-/**
- * Maximum number of address blocks of `matches-cidr`. It is lower than that of values, since an address is compared with the blocks one after the
- * other, while a value is looked up in a set.
- */
+/** Maximum number of address blocks of `matches-cidr`. */
 const MAX_BLOCKS = 100;
-/** How deep a path looks into lists within lists. */
-const MAX_NESTED = 8;
+
+type Test = (found: FoundValues) => boolean;
 
 /** What an operator takes, and what it makes of it. */
 interface Operator {
@@ -50,8 +49,8 @@ interface Operator {
     readonly accept: (value: unknown) => Condition['value'] | undefined;
     /** What {@link accept} takes, in words. */
     readonly rule: string;
-    /** Makes the test for a value that a path leads to. */
-    readonly test: (value: never) => (found: unknown) => boolean;
+    /** Makes the test of whether one of the values fits that a path leads to. */
+    readonly test: (value: never, search: TextSearch) => Test;
     /** Whether the condition asks for bodies without such a value. */
     readonly inverted?: (value: Condition['value']) => boolean;
 }
@@ -59,7 +58,7 @@ interface Operator {
 const equality: Operator = {
     accept: (value) => (isScalar(value) ? value : undefined),
     rule: `must be a text of at most ${MAX_TEXT} characters, a number, true, false or null`,
-    test: (value: Scalar) => (found) => found === value,
+    test: (value: Scalar) => (found) => found.has(value),
 };
 
 const part: Omit<Operator, 'test'> = {
@@ -75,27 +74,27 @@ const OPERATORS: Readonly<Record<FilterOp, Operator>> = {
         rule: `must be a list of 1 to ${MAX_LIST} texts, numbers, true, false or null`,
         test(value: readonly Scalar[]) {
             const wanted = new Set<unknown>(value);
-            return (found) => wanted.has(found);
+            return (found) => found.hasOneOf(wanted);
         },
     },
-    contains: { ...part, test: (value: string) => (found) => typeof found === 'string' && found.includes(value) },
-    'starts-with': { ...part, test: (value: string) => (found) => typeof found === 'string' && found.startsWith(value) },
+    contains: { ...part, test: (value: string, search) => (found) => search.isIn(value, found) },
+    'starts-with': { ...part, test: (value: string) => (found) => found.hasTextFrom(value) },
     'matches-cidr': {
         accept: (value) => (blocksOf(value) === undefined ? undefined : (value as Condition['value'])),
         rule: `must be an IPv4 or IPv6 block, address/bits, or a list of 1 to ${MAX_BLOCKS}`,
         test(value: string | readonly string[]) {
-            const blocks = blocksOf(value) ?? [];
-            return (found) => typeof found === 'string' && isInOne(found, blocks);
+            const ranges = (blocksOf(value) ?? []).map(addressRange);
+            return (found) => ranges.some((range) => found.hasAddressIn(range));
         },
     },
-    '<': ordered((order) => order < 0),
-    '≤': ordered((order) => order <= 0),
-    '>': ordered((order) => order > 0),
-    '≥': ordered((order) => order >= 0),
+    '<': ordered('least', (order) => order < 0),
+    '≤': ordered('least', (order) => order <= 0),
+    '>': ordered('greatest', (order) => order > 0),
+    '≥': ordered('greatest', (order) => order >= 0),
     exists: {
         accept: (value = true) => (typeof value === 'boolean' ? value : undefined),
         rule: 'must be true or false',
-        test: () => (found) => found !== null,
+        test: () => (found) => found.values.some((value) => value !== null),
         inverted: (value) => value === false,
     },
 };
@@ -108,23 +107,25 @@ const SPELLINGS: ReadonlyMap<unknown, FilterOp> = new Map([
     ['>=', '≥'],
 ]);
 
-/** An operator that compares numbers with numbers and times with times. Between a number and a time it never holds. */
-function ordered(holds: (order: number) => boolean): Operator {
+/**
+ * An operator that compares numbers with numbers and times with times. Between a number and a time it never holds.
+ *
+ * @param end Which of the values to ask: if it does not hold for that one, then for none.
+ */
+function ordered(end: keyof Range, holds: (order: number) => boolean): Operator {
     return {
         accept: (value) => (typeof value === 'string' ? timeOf(value) : isScalar(value) && typeof value === 'number' ? value : undefined),
         rule: 'must be a number or an ISO 8601 time with a zone',
         test(value: string | number) {
             if (typeof value === 'number') {
-                return (found) => typeof found === 'number' && holds(found - value);
+                return ({ numbers }) => holds(numbers[end] - value);
             }
 
             const instant = Date.parse(value);
-            return (found) => typeof found === 'string' && TIME.test(found) && holds(Date.parse(found) - instant);
+            return ({ times }) => holds(times[end] - instant);
         },
     };
 }
-
-const TIME = /^\d{4}-\d{2}-\d{2}T[\d:.]{5,18}(?:Z|[+-]\d{2}:?\d{2})$/i;
 
 function timeOf(text: string): string | undefined {
     const { error, value } = timestamp().validate(text);
@@ -143,12 +144,6 @@ function blocksOf(value: unknown): readonly Block[] | undefined {
     const blocks = texts.map((text) => (isText(text) ? parseBlock(text) : null)).filter((block) => block !== null);
     const areAll = blocks.length === texts.length && blocks.length <= MAX_BLOCKS;
     return areAll && blocks.every(([network]) => unmapped(network) === network) ? blocks : undefined;
-}
-
-function isInOne(text: string, blocks: readonly Block[]): boolean {
-    const parsed = parseAddress(text);
-    const address = parsed && unmapped(parsed);
-    return address !== null && blocks.some((block) => isIn(address, block));
 }
 
 /**
@@ -266,42 +261,40 @@ export type CompiledFilter = (body: unknown) => boolean;
 
 /** @param filter As {@link checkFilter} has given it. */
 export function compileFilter(filter: Filter): CompiledFilter {
+    return compilePart(filter, textSearch(soughtTexts(filter)));
+}
+
+/** What `contains` looks for in all of a filter. */
+function soughtTexts(filter: Filter): readonly string[] {
+    if ('op' in filter) {
+        return filter.op === 'contains' ? [filter.value as string] : [];
+    }
+
+    return ('not' in filter ? [filter.not] : 'all' in filter ? filter.all : filter.any).flatMap(soughtTexts);
+}
+
+/** @param search For the texts of the whole filter. */
+function compilePart(filter: Filter, search: TextSearch): CompiledFilter {
     if ('all' in filter) {
-        const parts = filter.all.map(compileFilter);
+        const parts = filter.all.map((part) => compilePart(part, search));
         return (body) => parts.every((holds) => holds(body));
     }
 
     if ('any' in filter) {
-        const parts = filter.any.map(compileFilter);
+        const parts = filter.any.map((part) => compilePart(part, search));
         return (body) => parts.some((holds) => holds(body));
     }
 
     if ('not' in filter) {
-        const holds = compileFilter(filter.not);
+        const holds = compilePart(filter.not, search);
         return (body) => !holds(body);
     }
 
-    const { test, inverted } = OPERATORS[filter.op];
-    const keys = filter.path.split('.');
-    const matches = test(filter.value as never);
-    const unwanted = inverted?.(filter.value) ?? false;
-    return (body) => anyAt(body, keys, 0, 0, matches) !== unwanted;
-}
-
-/** Whether anything that the keys lead to, from the given one on, is what is asked for. */
-function anyAt(value: unknown, keys: readonly string[], index: number, nested: number, matches: (found: unknown) => boolean): boolean {
-    if (Array.isArray(value)) {
-        return nested < MAX_NESTED && value.some((item) => anyAt(item, keys, index, nested + 1, matches));
-    }
-
-    const key = keys[index];
-    if (key === undefined) {
-        return value !== undefined && matches(value);
-    }
-
-    return typeof value === 'object' && value !== null && Object.hasOwn(value, key)
-        ? anyAt((value as Readonly<Record<string, unknown>>)[key], keys, index + 1, 0, matches)
-        : false;
+    const { path, op, value } = filter;
+    const { test, inverted } = OPERATORS[op];
+    const matches = test(value as never, search);
+    const unwanted = inverted?.(value) ?? false;
+    return (body) => matches(foundValues(body, path)) !== unwanted;
 }
 
 /** A condition that is why a body is not wanted. */
@@ -318,28 +311,27 @@ export interface FailedCondition {
 
 /** Every condition because of which a filter does not let a body pass; none when it lets the body pass. Values of the body are not part of the result. */
 export function failedConditions(filter: Filter, body: unknown): readonly FailedCondition[] {
-    return failuresOf(filter, body, 'filter', true);
-}
+    const search = textSearch(soughtTexts(filter));
 
-function failuresOf(filter: Filter, body: unknown, field: string, wanted: boolean): readonly FailedCondition[] {
-    const holds = compileFilter(filter)(body);
-    if (holds === wanted) {
-        return [];
+    function failuresOf(part: Filter, field: string, wanted: boolean): readonly FailedCondition[] {
+        const holds = compilePart(part, search)(body);
+        if (holds === wanted) {
+            return [];
+        }
+
+        if ('not' in part) {
+            return failuresOf(part.not, `${field}.not`, !wanted);
+        }
+
+        if ('all' in part || 'any' in part) {
+            const [word, parts] = 'all' in part ? ['all', part.all] : ['any', part.any];
+            return parts.flatMap((one, index) => failuresOf(one, `${field}.${word}[${index}]`, wanted));
+        }
+
+        const { path, op, value } = part;
+        const found = foundValues(body, path).values.length;
+        return [{ field, condition: `${path} ${op} ${JSON.stringify(value)}`, holds, found }];
     }
 
-    if ('not' in filter) {
-        return failuresOf(filter.not, body, `${field}.not`, !wanted);
-    }
-
-    if ('all' in filter || 'any' in filter) {
-        const [word, parts] = 'all' in filter ? ['all', filter.all] : ['any', filter.any];
-        return parts.flatMap((part, index) => failuresOf(part, body, `${field}.${word}[${index}]`, wanted));
-    }
-
-    let found = 0;
-    anyAt(body, filter.path.split('.'), 0, 0, () => {
-        found += 1;
-        return false;
-    });
-    return [{ field, condition: `${filter.path} ${filter.op} ${JSON.stringify(filter.value)}`, holds, found }];
+    return failuresOf(filter, 'filter', true);
 }

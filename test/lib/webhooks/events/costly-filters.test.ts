@@ -1,0 +1,100 @@
+import fc from 'fast-check';
+import Joi from 'joi';
+import t from 'tap';
+import type { EventKind } from '../../../../lib/webhooks/events/event-kinds.ts';
+import { checkFilter, compileFilter, failedConditions } from '../../../../lib/webhooks/events/filter.ts';
+
+const open: EventKind = { name: 'open', schema: Joi.object().unknown() };
+
+type MakeCondition = (index: number) => { readonly path: string; readonly op: string; readonly value?: unknown };
+
+/** A filter of as many conditions as one may have, none of which holds. */
+function many(condition: MakeCondition) {
+    return checkFilter({ any: Array.from({ length: 99 }, (_, index) => condition(index)) }, [open]);
+}
+
+const list = <Item>(length: number, item: (index: number) => Item): Item[] => Array.from({ length }, (_, index) => item(index));
+
+/** Microseconds of CPU: far more than it takes, and far less than if the body were gone through for each condition. */
+const MOST = 400_000;
+
+/** Conditions and bodies of about a MiB. */
+const COSTLY: readonly [name: string, MakeCondition, body: unknown][] = [
+    [
+        'texts that almost match at every place',
+        (index) => ({ path: 'text', op: 'contains', value: `${'a'.repeat(250 + index)}b${'a'.repeat(300)}` }),
+        { text: 'a'.repeat(1_000_000) },
+    ],
+    ['many texts', (index) => ({ path: 'text', op: 'contains', value: `-${index}` }), { text: list(120_000, (index) => `z${index}`) }],
+    [
+        'many addresses and blocks',
+        (index) => ({ path: 'hosts.ip', op: 'matches-cidr', value: list(35, (block) => `9.${index}.${block}.0/24`) }),
+        { hosts: list(40_000, (index) => ({ ip: `10.${index >> 8}.${index & 255}.7` })) },
+    ],
+    [
+        'many beginnings',
+        (index) => ({ path: 'text', op: 'starts-with', value: `z-${index}` }),
+        { text: list(100_000, (index) => `z${index}`) },
+    ],
+    ['many numbers', (index) => ({ path: 'count', op: '<', value: -index - 1 }), { count: list(500_000, (index) => index % 10) }],
+    ['many objects', (index) => ({ path: `hosts.key${index}`, op: 'exists' }), { hosts: list(130_000, () => ({ z: 1 })) }],
+];
+
+for (const [name, condition, body] of COSTLY) {
+    t.test(`what a filter costs does not grow with its conditions times the body: ${name}`, (t) => {
+        const filter = many(condition);
+        const holds = compileFilter(filter);
+        const begin = process.cpuUsage();
+        t.equal(holds(body), false);
+        t.equal(failedConditions(filter, body).length, 99);
+        const { user, system } = process.cpuUsage(begin);
+        t.ok(user + system < MOST, `${user + system} µs`);
+        t.end();
+    });
+}
+
+t.test('long texts contain the same as short ones', (t) => {
+    const text = (maxLength: number) => fc.string({ unit: fc.constantFrom('a', 'b', 'c'), minLength: 1, maxLength });
+    // More than is looked for one by one.
+    const filler = 'd'.repeat(1_000_000 / 21);
+    fc.assert(
+        fc.property(fc.array(text(8), { minLength: 1, maxLength: 30 }), fc.array(text(40), { maxLength: 10 }), (parts, texts) => {
+            const all = { any: [...parts, 'none of all the texts'].map((value) => ({ path: 'text', op: 'contains', value }) as const) };
+            const [body, long] = [{ text: texts }, { text: [...texts, filler] }];
+            const failed = failedConditions(all, long);
+            return (
+                JSON.stringify(failed.map(({ condition }) => condition)) ===
+                    JSON.stringify(failedConditions(all, body).map(({ condition }) => condition)) &&
+                parts.some((part) => texts.some((one) => one.includes(part))) === (failed.length === 0) &&
+                parts.every((value) => {
+                    const alone = { any: [...all.any.slice(-1), { path: 'text', op: 'contains', value } as const] };
+                    return compileFilter(alone)(long) === texts.some((one) => one.includes(value));
+                })
+            );
+        }),
+        { numRuns: 30 },
+    );
+    t.end();
+});
+
+t.test('blocks have their first and last address, and none beside them', (t) => {
+    const holds = (value: string, ip: string) => compileFilter(checkFilter({ path: 'ip', op: 'matches-cidr', value }, [open]))({ ip });
+    for (const [block, inside, outside] of [
+        ['10.0.0.5/31', ['10.0.0.4', '10.0.0.5', '::ffff:10.0.0.4'], ['10.0.0.3', '10.0.0.6', '::10.0.0.4']],
+        ['0.0.0.0/0', ['0.0.0.0', '255.255.255.255'], ['::', '::1']],
+        ['fd00::/15', ['fd00::', 'fd01:ffff:ffff:ffff:ffff:ffff:ffff:ffff'], ['fcff::1', 'fd02::']],
+        ['10.1.2.3', ['10.1.2.3'], ['10.1.2.2', '10.1.2.4', 'a'.repeat(100)]],
+    ] as const) {
+        t.strictSame(
+            inside.filter((ip) => !holds(block, ip)),
+            [],
+            block,
+        );
+        t.strictSame(
+            outside.filter((ip) => holds(block, ip)),
+            [],
+            block,
+        );
+    }
+    t.end();
+});

@@ -25,6 +25,14 @@ export interface FormattedMessage {
 /** The parts of the context that decide what formats make of events. */
 type Formatting = Pick<WebhooksContext, 'formats' | 'vendor' | 'maxBodyBytes'>;
 
+/**
+ * The longest message, in bytes, of a body of at most so many. An accepted body must not be too long for any format: `ocsf` names parts of it twice, and
+ * puts words of its own beside each of many small ones, which comes to a bit more than twice the body.
+ */
+function maxMessageBytes(maxBodyBytes: number): number {
+    return 3 * maxBodyBytes + 65_536;
+}
+
 /** Makes what is sent of an event, null for its own body. */
 export type MessageMaker = (event: FormatEvent) => FormattedMessage | null;
 
@@ -37,14 +45,15 @@ export function messageMaker(choice: Pick<StoredExporter, 'format' | 'template'>
         return () => null;
     }
 
-    const { formats, vendor, maxBodyBytes } = formatting;
+    const { formats, vendor } = formatting;
+    const maxBytes = maxMessageBytes(formatting.maxBodyBytes);
     let make: Formatter | undefined;
     return (event) => {
         try {
             make ??= formatterOf(formats, choice, vendor.name);
             const { contentType, headers, body } = make(event);
-            if (body.length > maxBodyBytes) {
-                throw new ScanwireError('MISCONFIGURED', `A message must be at most ${maxBodyBytes} bytes; this one has ${body.length}`);
+            if (body.length > maxBytes) {
+                throw new ScanwireError('MISCONFIGURED', `A message must be at most ${maxBytes} bytes; this one has ${body.length}`);
             }
             return { contentType, headers, body: decoder.decode(body), failure: null };
         } catch (error) {

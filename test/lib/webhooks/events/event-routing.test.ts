@@ -231,7 +231,7 @@ t.test('publishes many events, all of them or none', async (t) => {
 t.test('ends the one delivery whose message cannot be made, with the reason', async (t) => {
     const formats = [
         { name: 'broken', contentType: 'text/plain', make: () => ({ body: Buffer.from([0xff]) }) },
-        { name: 'endless', contentType: 'text/plain', make: () => ({ body: 'x'.repeat(2 ** 20 + 1) }) },
+        { name: 'endless', contentType: 'text/plain', make: () => ({ body: 'x'.repeat(3 * 2 ** 20 + 2 ** 16 + 1) }) },
     ];
     const { add, publish, deliveries, exporters } = await setting(t, memoryWebhooks(), formats);
     await add();
@@ -242,7 +242,7 @@ t.test('ends the one delivery whose message cannot be made, with the reason', as
     await until(async () => (await ended()).length === 3);
     const details = new Map((await ended()).map(({ exporterId, history }) => [exporterId, history.at(-1)?.outcome]));
     t.match(details.get(broken), { code: 'invalid_message', detail: /not UTF-8/ });
-    t.match(details.get(endless), { code: 'invalid_message', detail: /at most 1048576 bytes/ });
+    t.match(details.get(endless), { code: 'invalid_message', detail: /at most 3211264 bytes/ });
     await t.rejects(exporters.preview(broken, KIND, BODY), { code: 'INVALID_INPUT', field: 'format' });
 });
 

@@ -22,6 +22,12 @@ export const storeRefusals = {
         new ScanwireError('CONFLICT', 'Cannot change the URL of an exporter that has another URL by now'),
     eventExists: (cause?: unknown): ScanwireError =>
         new ScanwireError('CONFLICT', 'Cannot accept an event whose id was accepted before', { cause }),
+    messagesTooLong: (max: number, characters: number): ScanwireError =>
+        new ScanwireError(
+            'INVALID_INPUT',
+            `Messages of what is published at once, one for each exporter with a format, must have at most ${max} characters in all; these have ${characters}`,
+            { field: 'body' },
+        ),
     subscribersChanged: (): ScanwireError =>
         new ScanwireError('CONFLICT', 'Cannot accept an event for exporters that choose otherwise by now', { field: 'revision' }),
     keyTaken: (): ScanwireError =>

@@ -92,7 +92,7 @@ interface AcceptedDelivery {
 }
 
 /**
- * Stores events with their deliveries.
+ * Stores events with their deliveries. What is too long for a statement is refused before one is sent.
  *
  * @param alone Whether the statement has a transaction to itself, which an error may end.
  */
@@ -107,6 +107,11 @@ export async function accept(
     }
     if (newEvents.some(({ recipients }) => 'exporterId' in recipients && !isUuid(recipients.exporterId))) {
         throw storeRefusals.unknownExporter();
+    }
+
+    const characters = charactersOf(newEvents);
+    if (characters > MAX_CHARACTERS) {
+        throw storeRefusals.messagesTooLong(MAX_CHARACTERS, characters);
     }
 
     const { beginWithin = null, window = null, breakerAfter = null } = handOut ?? {};
@@ -130,6 +135,23 @@ export async function accept(
         handedOut: deliveries.filter(({ token }) => token !== null).map(handedOutAtOnce),
         leftFor: deliveries.filter(({ token }) => token === null).flatMap(({ exporterId }) => exporterId ?? []),
     }));
+}
+
+/**
+ * Maximum number of characters of bodies and messages in a statement. It has the message of each exporter, also where several have the same. As JSON a
+ * text may become twice as long, and JavaScript has no texts of more than 2^29 characters.
+ */
+const MAX_CHARACTERS = 200_000_000;
+
+function charactersOf(newEvents: readonly NewEvent[]): number {
+    let characters = 0;
+    for (const { event, recipients } of newEvents) {
+        characters += event.body.length;
+        for (const { message } of subscribersOf(recipients)) {
+            characters += message?.body.length ?? 0;
+        }
+    }
+    return characters;
 }
 
 /** Chooses the statement that does the least work. */

@@ -59,7 +59,10 @@ export class FoundValues {
 
     /** Whether one is the text of an IP address in the range. */
     hasAddressIn({ first, last }: AddressRange): boolean {
-        this.#addresses ??= this.texts.flatMap((text) => addressOf(text) ?? []).sort();
+        this.#addresses ??= this.texts
+            .map(addressOf)
+            .filter((address) => address !== '')
+            .sort();
         const found = firstFrom(this.#addresses, first);
         return found !== undefined && found <= last;
     }
@@ -89,7 +92,7 @@ export class FoundValues {
 
     /** What a key of the objects leads to. */
     below(key: string): FoundValues {
-        this.#objects ??= this.values.filter(hasKeys);
+        this.#objects ??= this.values.filter(isAnObject);
         if (this.#objects.length > FEW) {
             this.#byKey ??= valuesByKey(this.#objects);
             return new FoundValues(withoutLists(this.#byKey.get(key) ?? []));
@@ -100,8 +103,8 @@ export class FoundValues {
     }
 }
 
-function hasKeys(value: unknown): value is object {
-    return typeof value === 'object' && value !== null && Object.keys(value).length > 0;
+function isAnObject(value: unknown): value is object {
+    return typeof value === 'object' && value !== null;
 }
 
 function valuesByKey(objects: readonly object[]): ReadonlyMap<string, readonly unknown[]> {
@@ -151,7 +154,11 @@ function rangeOf<Value>(values: Iterable<Value>, numberOf: (value: Value) => num
 
 /** The bytes of an address as text, behind one that tells its family: the texts of a block of addresses follow each other in the order of `<`. */
 function sortable(bytes: readonly number[]): string {
-    return String.fromCharCode(bytes.length, ...bytes);
+    let text = String.fromCharCode(bytes.length);
+    for (const byte of bytes) {
+        text += String.fromCharCode(byte);
+    }
+    return text;
 }
 
 /** The addresses of a block. */
@@ -167,9 +174,10 @@ export function addressRange([network, bits]: Block): AddressRange {
 /** Characters of the longest text of an address: IPv6 that ends as IPv4. */
 const LONGEST_ADDRESS = 45;
 
-function addressOf(text: string): string | null {
+/** As {@link sortable} writes it; empty for a text that is no address. */
+function addressOf(text: string): string {
     const address = text.length > LONGEST_ADDRESS ? null : parseAddress(text);
-    return address && sortable(unmapped(address).toByteArray());
+    return address === null ? '' : sortable(unmapped(address).toByteArray());
 }
 
 /** The first of sorted texts that is not before this one; undefined when all are. */

@@ -135,13 +135,8 @@ export function claimingSession(
         reporting = setTimeout(() => {
             reporting = undefined;
             // Where attempts are short, the one for which this was set has ended, and nothing is to be reported.
-            if (reservations.nextReport() === 0) {
-                sendHeartbeat();
-            } else {
-                reportInTime();
-            }
-        }, wait + REPORTED_TOGETHER);
-        reporting.unref();
+            reservations.nextReport() === 0 ? sendHeartbeat() : reportInTime();
+        }, wait + REPORTED_TOGETHER).unref();
     }
 
     return {

@@ -3,7 +3,9 @@ import { type Block, parseAddress, unmapped } from '../../addresses.ts';
 /** How deep a path looks into lists within lists. */
 const MAX_NESTED = 8;
 /** Up to so many objects are asked for each key; of more, all keys are read at once. */
-const FEW = 256;
+const FEW_OBJECTS = 256;
+/** So many values are compared one by one; of more, a set or a sorted list is made. */
+const FEW_VALUES = 16;
 const TIME = /^\d{4}-\d{2}-\d{2}T[\d:.]{5,18}(?:Z|[+-]\d{2}:?\d{2})$/i;
 
 /** The least and the greatest of some numbers; of none, what no number is: infinite the other way. */
@@ -41,6 +43,10 @@ export class FoundValues {
 
     /** Whether the value is among them. */
     has(value: unknown): boolean {
+        if (this.values.length <= FEW_VALUES) {
+            return this.values.includes(value);
+        }
+
         this.#distinct ??= new Set(this.values);
         return this.#distinct.has(value);
     }
@@ -53,6 +59,10 @@ export class FoundValues {
 
     /** Whether one is a text that starts so. */
     hasTextFrom(start: string): boolean {
+        if (this.texts.length <= FEW_VALUES) {
+            return this.texts.some((text) => text.startsWith(start));
+        }
+
         this.#sortedTexts ??= this.texts.toSorted();
         return firstFrom(this.#sortedTexts, start)?.startsWith(start) ?? false;
     }
@@ -69,7 +79,7 @@ export class FoundValues {
 
     /** Each text once. */
     get texts(): readonly string[] {
-        this.#texts ??= [...new Set(this.values.filter((value) => typeof value === 'string'))];
+        this.#texts ??= distinct(this.values.filter((value) => typeof value === 'string'));
         return this.#texts;
     }
 
@@ -93,7 +103,7 @@ export class FoundValues {
     /** What a key of the objects leads to. */
     below(key: string): FoundValues {
         this.#objects ??= this.values.filter(isAnObject);
-        if (this.#objects.length > FEW) {
+        if (this.#objects.length > FEW_OBJECTS) {
             this.#byKey ??= valuesByKey(this.#objects);
             return new FoundValues(withoutLists(this.#byKey.get(key) ?? []));
         }

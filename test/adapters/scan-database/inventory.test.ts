@@ -74,6 +74,7 @@ t.test('over a pool of the application', async (t) => {
     t.test('keeps an unknown arch beside it, and fills what is null', async (t) => {
         t.match(await inventory.hosts.get([1], 1), { arch: 'Unknown', detected_arch: 'riscv64', state: 'down', history_count: 0 });
         t.match(await inventory.hosts.get([1], 2), { arch: null, detected_arch: null, state: 'alive', mac: '', info: null });
+        t.match(await inventory.vulns.get([1, 1, 2], 2), { info: null, vuln_detail_count: 0, vuln_attempt_count: 0 });
     });
 
     t.test('gives note data as an object', async (t) => {

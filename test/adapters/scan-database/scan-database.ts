@@ -1,7 +1,10 @@
 import pg from 'pg';
 import { testDatabase } from '../../support/test-database.ts';
 
-/** The tables as the framework makes them, in the columns that matter here; ids of 64 bits, as a migrated database may have. */
+/**
+ * The tables as `spec/dummy/db/structure.sql` of rapid7/metasploit_data_models had them before services and vulns got their `resource`, but that times of workspaces may be
+ * null, as in older ones; notes have ids of 64 bits, as a migrated database may. `npm run interop` reads one that the file itself has made.
+ */
 const SCHEMA = `
     create table workspaces (id serial primary key, name varchar, created_at timestamp, updated_at timestamp, boundary varchar(4096),
         description varchar(4096), owner_id integer, limit_to_network boolean not null default false, import_fingerprint boolean default false);
@@ -39,7 +42,8 @@ function rows(hosts: number): string {
         (1, 1, 1, 'a', '{"z":1,"a":{"b":[]}}'), (2, 1, null, 'b', 'BAh7BjoKb3V0cHV0SSIHb2sGOgZFVA=='),
         (3, 1, null, 'c', E'--- \\n:os: Linux\\n'), (4, 1, null, null, null), (5, 1, null, 'd', '[1]'), (6, 1, null, 'e', '7');
     insert into notes (id, workspace_id, ntype) values (7, 2, 'of the workspace');
-    insert into vulns (id, host_id, service_id, name) values (1, 1, 1, 'CVE-2014-0160'), (2, 1, 2, 'x'), (3, 1, null, 'of the host');
+    insert into vulns (id, host_id, service_id, name) values (1, 1, 1, 'CVE-2014-0160'), (3, 1, null, 'of the host');
+    insert into vulns (id, host_id, service_id, name, vuln_detail_count, vuln_attempt_count) values (2, 1, 2, 'x', null, null);
     insert into sessions (id, host_id, "desc", opened_at, datastore) values (1, 1, 'shell', '2022-06-01 12:00:00.250', 'BAh7AA==');`;
 }
 

@@ -117,6 +117,10 @@ function isAnObject(value: unknown): value is object {
     return typeof value === 'object' && value !== null;
 }
 
+function distinct(texts: readonly string[]): readonly string[] {
+    return texts.length < 2 ? texts : [...new Set(texts)];
+}
+
 function valuesByKey(objects: readonly object[]): ReadonlyMap<string, readonly unknown[]> {
     const byKey = new Map<string, unknown[]>();
     for (const object of objects) {

@@ -13,6 +13,12 @@ export interface WithinBoundary {
     letsIn(host: HostInput): boolean;
     /** What was left out, as `refused`. */
     refused(): ImportedCounts;
+    /**
+     * To be asked before anything of it is stored, since reading takes time.
+     *
+     * @throws ScanwireError `CONFLICT` where the workspace has another boundary by now.
+     */
+    refuseOther(workspace: Workspace): void;
 }
 
 /**
@@ -22,7 +28,8 @@ export interface WithinBoundary {
  * @throws ScanwireError `CONFLICT` where the boundary cannot be understood: nobody could say what is inside.
  */
 export function withinBoundary(workspace: Workspace | undefined): WithinBoundary {
-    const ranges = workspace?.limit_to_network === true ? boundaryRanges(workspace.boundary ?? '') : [];
+    const limit = limitOf(workspace);
+    const ranges = boundaryRanges(limit);
     const isInside = inRanges(ranges);
     const counts = { hosts: 0, services: 0, notes: 0, vulns: 0 };
     return {
@@ -39,7 +46,20 @@ export function withinBoundary(workspace: Workspace | undefined): WithinBoundary
         },
 
         refused: () => eachCount((name) => importCounts({ refused: counts[name] })),
+
+        refuseOther(current) {
+            if (limitOf(current) !== limit) {
+                throw new ScanwireError('CONFLICT', 'The boundary of the workspace changed while the hosts were read', {
+                    field: 'boundary',
+                });
+            }
+        },
     };
+}
+
+/** Empty where there is no limit. */
+function limitOf(workspace: Workspace | undefined): string {
+    return workspace?.limit_to_network === true ? (workspace.boundary ?? '') : '';
 }
 
 /** Longest boundary, in characters. */

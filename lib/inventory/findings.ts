@@ -24,9 +24,9 @@ export interface Findings {
 }
 
 /** So many notes, and so many vulnerabilities, one host may have in an import. */
-const MAX_FINDINGS = 16_384;
+export const MAX_FINDINGS = 16_384;
 /** So many of them may have service and type, or name, in common: each is found by counting through them. */
-const MAX_ALIKE = 1_000;
+export const MAX_ALIKE = 1_000;
 /** Longest name of a vulnerability, in UTF-16 code units. */
 export const MAX_NAME = 255;
 /** Of the data of a note; as deep as a scan may be. */

@@ -4,7 +4,8 @@ export const VERDICTS = ['new', 'changed', 'unchanged', 'gone', 'refused'] as co
 /**
  * How many hosts, services, notes or vulnerabilities came to what: `new` were not there before; of those that were, `gone` are hosts that are `down` now, services
  * that are `closed`, and what an import that replaces has removed; `changed` differ otherwise from what the workspace held, and `unchanged` differ in nothing and were not written; `refused`
- * were left out, since their host is outside of the boundary of the workspace. What a source names twice is counted twice, the second time against what the first has made of it.
+ * were left out, since their host is outside of the boundary of the workspace, or has too many that are called the same. A host that a source names
+ * several times is counted once, by what all of it says together, but each time where it is refused.
  */
 export type ImportCounts = Readonly<Record<(typeof VERDICTS)[number], number>>;
 

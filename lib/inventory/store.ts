@@ -154,7 +154,7 @@ export interface InventoryWriter {
     /**
      * Stores all hosts in the workspace of that name (made when missing), or, when anything fails, the iteration of `hosts`
      * included, none of them. A host whose address the workspace already holds is updated with the fields that are there;
-     * a service is found by its port and protocol. Counters are kept right in the same transaction. What is said of a host or a
+     * a service is found by its port and protocol. What is named several times is stored as all that is said of it together. Counters are kept right in the same transaction. What is said of a host or a
      * service and is so already writes nothing and moves no `updated_at`; a service, a note or a vulnerability more moves that of its host too.
      */
     importHosts(workspaceName: string, hosts: AsyncIterable<HostInput>, options?: ImportOptions): Promise<ImportSummary>;
@@ -165,7 +165,10 @@ export interface InventoryWriter {
     /** Whether `importHosts` knows `dryRun`. It is asked for it by no others. */
     readonly dryRuns?: true;
 
-    /** Whether `importHosts` leaves out, as `refused`, the hosts that are outside of the boundary of a workspace with `limit_to_network`. */
+    /**
+     * Whether `importHosts` leaves out, as `refused`, the hosts that are outside of the boundary of a workspace with `limit_to_network`. Of one that
+     * is set while the hosts are read, too, unless the import is refused as a `CONFLICT`.
+     */
     readonly keepsBoundaries?: true;
 
     /** Whether `importHosts` stores notes and vulnerabilities. Without it they are left out. */

@@ -58,6 +58,23 @@ const unlimitedLaws: Laws<InventoryFixture> = {
 
         assert.deepEqual(hosts, { ...NONE, new: 2 });
     },
+
+    async 'lets nothing in from outside of a boundary that is set while the hosts are read'({ store }) {
+        const update = present(store.updateWorkspace);
+        const { id } = await store.ensureWorkspace('default');
+        async function* source(): AsyncIterable<HostInput> {
+            yield other;
+            await update('default', { boundary: '198.51.100.0/24', limit_to_network: true });
+            yield known;
+        }
+        const refused = await store.importHosts('default', source()).then(
+            ({ hosts }) => hosts.refused,
+            ({ code }) => code,
+        );
+
+        assert.ok(refused === 2 || refused === 'CONFLICT', `${refused}`);
+        assert.deepEqual(await rows(store.hosts, [id]), []);
+    },
 };
 
 /** Laws of an `InventoryWriter` that keeps within boundaries. */

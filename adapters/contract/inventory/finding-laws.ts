@@ -100,7 +100,7 @@ const findingLaws: Laws<InventoryFixture> = {
         await nextMillisecond();
         const { hosts, notes, vulns } = await store.importHosts('default', each([noted, noted]));
         assert.deepEqual(await seen(store, workspace.id), before);
-        assert.deepEqual([hosts.unchanged, notes, vulns], [2, { ...NONE, unchanged: 4 }, { ...NONE, unchanged: 4 }]);
+        assert.deepEqual([hosts.unchanged, notes, vulns], [1, { ...NONE, unchanged: 2 }, { ...NONE, unchanged: 2 }]);
 
         await store.importHosts('default', each([{ ...noted, notes: [...present(noted.notes), { ntype: 'more', data: {} }] }]));
         const after = await seen(store, workspace.id);
@@ -122,12 +122,12 @@ const findingLaws: Laws<InventoryFixture> = {
         const { hosts, notes, vulns } = await store.importHosts('default', each([other, other]));
         const after = await seen(store, workspace.id);
 
-        assert.deepEqual(notes, { ...NONE, changed: 1, unchanged: 3 });
+        assert.deepEqual(notes, { ...NONE, changed: 1, unchanged: 1 });
         assert.deepEqual(
             [hosts, vulns],
             [
-                { ...NONE, unchanged: 2 },
-                { ...NONE, changed: 1, unchanged: 3 },
+                { ...NONE, unchanged: 1 },
+                { ...NONE, changed: 1, unchanged: 1 },
             ],
         );
         const [firstNote, firstVuln] = [present(after.notes[0]), present(after.vulns[0])];
@@ -159,8 +159,8 @@ const findingLaws: Laws<InventoryFixture> = {
         );
         const { hosts, notes, vulns } = await seen(store, workspace.id);
 
-        assert.deepEqual(summary.notes, { ...NONE, new: 2, changed: 2, unchanged: 4 });
-        assert.deepEqual(summary.vulns, { ...NONE, new: 1, changed: 1, unchanged: 2 });
+        assert.deepEqual(summary.notes, { ...NONE, new: 2, changed: 2, unchanged: 2 });
+        assert.deepEqual(summary.vulns, { ...NONE, new: 1, changed: 1, unchanged: 1 });
         assert.deepEqual(
             notes.filter(({ ntype }) => ntype === null).map(({ data: { text } }) => text),
             ['a', 'B', 'c'],
@@ -170,6 +170,49 @@ const findingLaws: Laws<InventoryFixture> = {
             ['{"text":"a"}', '{"text":"B"}', '{"text":"c"}'],
         );
         assertFields(hosts[0], { note_count: 6, vuln_count: 3 });
+    },
+
+    async 'keeps the notes and vulnerabilities of all that names an address, and what is said again once'({ store }) {
+        const ports = { port: https.port, proto: https.proto };
+        const told = (text: string): HostInput => ({
+            ...{ address: fullHost.address, services: [dns, https] },
+            notes: [
+                { ...version, data: { text } },
+                { ...ports, ntype: 'same', data: { a: 1, b: 2 } },
+                { ...version, data: { text } },
+            ],
+            vulns: [{ ...whole, info: text }, vuln],
+        });
+        const input = [told('a'), told('b'), ...manyHosts(400), told('c'), told('a')];
+        const first = await store.importHosts('default', each(input));
+        const before = await seen(store, first.workspace.id);
+        await nextMillisecond();
+        const second = await store.importHosts('default', each(input));
+
+        assert.deepEqual(
+            [first.notes, first.vulns],
+            [
+                { ...NONE, new: 7 },
+                { ...NONE, new: 4 },
+            ],
+        );
+        assert.deepEqual(
+            before.notes.filter(({ ntype }) => ntype === version.ntype).map(({ data: { text } }) => text),
+            ['a', 'a', 'b', 'b', 'c', 'c'],
+        );
+        assert.deepEqual(
+            before.vulns.filter(({ name }) => name === whole.name).map(({ info }) => info),
+            ['a', 'b', 'c'],
+        );
+        assertFields(before.hosts[0], { note_count: 7, vuln_count: 4, service_count: 2 });
+        assert.deepEqual(
+            [second.notes, second.vulns],
+            [
+                { ...NONE, unchanged: 7 },
+                { ...NONE, unchanged: 4 },
+            ],
+        );
+        assert.deepEqual(await seen(store, first.workspace.id), before);
     },
 
     async 'leaves the notes of others alone'({ store, add }) {

@@ -5,8 +5,10 @@ import { inClosedPorts } from '../../../lib/inventory/closed-ports.ts';
 import { type Findings, indexedAmongAlike } from '../../../lib/inventory/findings.ts';
 import { type Host, type HostInput, hostFields, newHost, type ServiceInput } from '../../../lib/inventory/host.ts';
 import { addCounts, type ImportCounts, importCounts, withRefused } from '../../../lib/inventory/import-counts.ts';
+import { merging } from '../../../lib/inventory/mentions.ts';
 import type { Workspace } from '../../../lib/inventory/resources.ts';
 import type { ImportSummary, InventoryWriter } from '../../../lib/inventory/store.ts';
+import { processWarning } from '../../../lib/process-warning.ts';
 import type { Endpoint } from '../../../lib/records/endpoints.ts';
 import {
     count,
@@ -122,7 +124,7 @@ export function inventoryImport(tables: InventoryTables, clock: Clock): Inventor
             return storeWorkspace(name);
         },
 
-        async importHosts(workspaceName, inputs, { replace = false, dryRun = false } = {}) {
+        async importHosts(workspaceName, inputs, { replace = false, dryRun = false, onWarning = processWarning } = {}) {
             const complete: HostInput[] = [];
             for await (const input of inputs) {
                 complete.push(input);
@@ -132,13 +134,15 @@ export function inventoryImport(tables: InventoryTables, clock: Clock): Inventor
             const restore = dryRun ? saveTables(tables) : () => {};
             const within = withinBoundary(workspaces.find(ROOT, workspaceName));
             const workspace = storeWorkspace(workspaceName);
-            const inside = complete.filter(within.letsIn);
+            const mentions = merging();
+            const inside = byAddress(complete.filter(within.letsIn)).map(mentions.merged);
             const imported = inside.map((input) => ({ address: input.address, ...importHost(workspace.id, input) }));
             const changed = new Set(imported.flatMap(({ address, host }) => (host === 'unchanged' ? [] : address)));
             const named = { notes: imported.flatMap(({ notes }) => notes), vulns: imported.flatMap(({ vulns }) => vulns) };
             const gone = replace ? removeUnnamed(tables, workspace.id, { inputs: inside, changed, named, at: clock() }) : NOTHING_GONE;
             restore();
-            return { workspace, ...withRefused(countsOf(imported, gone), within.refused()) };
+            mentions.warn(onWarning);
+            return { workspace, ...withRefused(withRefused(countsOf(imported, gone), within.refused()), mentions.refused()) };
         },
 
         addEndpoints(workspaceName, endpoints) {
@@ -149,6 +153,16 @@ export function inventoryImport(tables: InventoryTables, clock: Clock): Inventor
             }
         },
     };
+}
+
+/** What is said of each address. */
+function byAddress(inputs: readonly HostInput[]): readonly (readonly HostInput[])[] {
+    const mentions = new Map<string, HostInput[]>();
+    for (const input of inputs) {
+        const before = mentions.get(input.address);
+        before === undefined ? mentions.set(input.address, [input]) : before.push(input);
+    }
+    return [...mentions.values()];
 }
 
 /** The services that are open and were seen closed with others. */

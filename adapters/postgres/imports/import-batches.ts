@@ -1,12 +1,12 @@
-import { mergedRanges } from '../../../lib/inventory/closed-ports.ts';
-import type { HostInput } from '../../../lib/inventory/host.ts';
+import { mergedRanges, type PortRange } from '../../../lib/inventory/closed-ports.ts';
+import type { NoteInput, VulnInput } from '../../../lib/inventory/findings.ts';
+import type { HostInput, ServiceInput } from '../../../lib/inventory/host.ts';
 import type { Executor } from '../../../lib/transaction.ts';
 import { MOST } from './crowded-hosts.ts';
-import { type HostPiece, inPieces, weightOf } from './host-pieces.ts';
+import { type HostPiece, inPieces } from './host-pieces.ts';
 
 /** So many make a short transaction also on the embedded database, where everybody waits for it. */
-const HOSTS_PER_BATCH = 150;
-const SERVICES_PER_BATCH = 500;
+export const SERVICES_PER_BATCH = 500;
 
 /** A batch that was read aside. */
 export interface ReadBatch {
@@ -20,26 +20,18 @@ export interface ReadBatch {
     readonly hasFindings: boolean;
 }
 
-/** Sets the hosts of an import aside in the database, in batches, before any is imported. */
-export async function readAside(pool: Executor, importId: string, hosts: AsyncIterable<HostInput>): Promise<readonly ReadBatch[]> {
-    const batches: ReadBatch[] = [];
-    let seq = 0;
-    for await (const batch of inBatches(hosts)) {
-        const pieces = inPieces(batch, SERVICES_PER_BATCH);
-        const first = seq;
-        let hasFindings = false;
-        for (const piece of pieces) {
-            const findings = findingsAside(piece);
-            const sql = `insert into scanwire.import_batches (import_id, seq, created_at, hosts, findings)
-                values ($1, $2, scanwire.now(), $3, $4)`;
-            await pool.query(sql, [importId, seq, JSON.stringify(piece.map(aside)), findings && JSON.stringify(findings)]);
-            seq += 1;
-            hasFindings ||= findings !== null;
-        }
-        batches.push({ seq: first, pieces: pieces.length, size: batch.length, hasFindings });
+/** Sets a batch aside in the database, from that number on. */
+export async function setAside(pool: Executor, importId: string, seq: number, hosts: readonly HostInput[]): Promise<ReadBatch> {
+    const pieces = inPieces(hosts, SERVICES_PER_BATCH);
+    let hasFindings = false;
+    for (const [index, piece] of pieces.entries()) {
+        const findings = findingsAside(piece);
+        const sql = `insert into scanwire.import_batches (import_id, seq, created_at, hosts, findings)
+            values ($1, $2, scanwire.now(), $3, $4)`;
+        await pool.query(sql, [importId, seq + index, JSON.stringify(piece.map(aside)), findings && JSON.stringify(findings)]);
+        hasFindings ||= findings !== null;
     }
-
-    return batches;
+    return { seq, pieces: pieces.length, size: hosts.length, hasFindings };
 }
 
 /**
@@ -68,30 +60,64 @@ function findingsAside(hosts: readonly HostPiece[]): object | null {
     return notes.length + vulns.length === 0 ? null : { notes, vulns };
 }
 
-/** No address is twice in a batch, since one statement stores each host once. */
-async function* inBatches(hosts: AsyncIterable<HostInput>): AsyncGenerator<readonly HostInput[]> {
-    let batch = new Map<string, HostInput>();
-    let services = 0;
-    for await (const host of hosts) {
-        const weight = weightOf(host);
-        if (batch.size > 0 && weight > SERVICES_PER_BATCH) {
-            yield [...batch.values()];
-            batch = new Map();
-            services = 0;
-        }
-        if (batch.size >= HOSTS_PER_BATCH || services >= SERVICES_PER_BATCH || batch.has(host.address)) {
-            yield [...batch.values()];
-            batch = new Map();
-            services = 0;
-        }
+/** A host as {@link aside} has made it. */
+type AsideHost = Omit<HostInput, 'closed_ports' | 'notes' | 'vulns'> & { readonly closed?: Readonly<Record<string, string>> };
 
-        batch.set(host.address, host);
-        services += weight;
-    }
+/** A finding as {@link findingsAside} has made it. */
+interface AsideFinding {
+    readonly at: number;
+    readonly place: number;
+    readonly port?: number;
+    readonly proto?: ServiceInput['proto'];
+    readonly key: string | null;
+    readonly fields: object;
+}
 
-    if (batch.size > 0) {
-        yield [...batch.values()];
+interface AsideRow {
+    readonly hosts: readonly AsideHost[];
+    readonly findings: { readonly notes: readonly AsideFinding[]; readonly vulns: readonly AsideFinding[] } | null;
+}
+
+/** The hosts of a batch as they were given, which is aside no more. */
+export async function takeBack(pool: Executor, importId: string, { seq, pieces }: ReadBatch): Promise<readonly HostInput[]> {
+    const which = 'import_id = $1 and seq >= $2 and seq < $3';
+    const values = [importId, seq, seq + pieces];
+    const { rows } = await pool.query<AsideRow>(`select hosts, findings from scanwire.import_batches where ${which} order by seq`, values);
+    await pool.query(`delete from scanwire.import_batches where ${which}`, values);
+    const [first = [], ...others] = rows.map(givenBy);
+    // Others are parts of one host.
+    return first.map((host) => ({
+        ...host,
+        services: [host, ...others.flat()].flatMap(({ services = [] }) => services),
+        notes: [host, ...others.flat()].flatMap(({ notes = [] }) => notes),
+        vulns: [host, ...others.flat()].flatMap(({ vulns = [] }) => vulns),
+    }));
+}
+
+function givenBy({ hosts, findings }: AsideRow): readonly HostInput[] {
+    const notes = hosts.map((): NoteInput[] => []);
+    const vulns = hosts.map((): VulnInput[] => []);
+    for (const { at, place: _place, key: ntype, fields, ...service } of findings?.notes ?? []) {
+        notes[at - 1]?.push({ ...service, ntype, ...fields } as NoteInput);
     }
+    for (const { at, place: _place, key: name, fields, ...service } of findings?.vulns ?? []) {
+        vulns[at - 1]?.push({ ...service, name, ...fields } as VulnInput);
+    }
+    return hosts.map(({ closed, ...host }, index) => {
+        const ranges = Object.entries(closed ?? {}).map(([proto, bounds]) => [proto, rangesOf(bounds)]);
+        return {
+            ...host,
+            notes: notes[index] ?? [],
+            vulns: vulns[index] ?? [],
+            ...(closed !== undefined && { closed_ports: Object.fromEntries(ranges) }),
+        };
+    });
+}
+
+/** The ranges whose bounds {@link aside} has written. */
+function rangesOf(bounds: string): readonly PortRange[] {
+    const numbers: readonly number[] = JSON.parse(`[${bounds.slice(1, -1)}]`);
+    return numbers.flatMap((first, index) => (index % 2 === 0 ? [[first, (numbers[index + 1] ?? 0) - 1] as const] : []));
 }
 
 /** Batches of imports that were cut off (older than a day) go with them, a few at a time. The outcome of the import does not depend on this. */

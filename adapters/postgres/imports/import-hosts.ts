@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { ScanwireError } from '../../../lib/errors.ts';
-import { withinBoundary } from '../../../lib/inventory/boundary.ts';
+import { type WithinBoundary, withinBoundary } from '../../../lib/inventory/boundary.ts';
 import type { HostInput } from '../../../lib/inventory/host.ts';
 import { withRefused } from '../../../lib/inventory/import-counts.ts';
+import { merging } from '../../../lib/inventory/mentions.ts';
 import type { ImportOptions, ImportProgress, ImportSummary } from '../../../lib/inventory/store.ts';
 import { type OnWarning, processWarning } from '../../../lib/process-warning.ts';
 import type { Executor } from '../../../lib/transaction.ts';
@@ -11,9 +12,10 @@ import { sqlState } from '../database-errors.ts';
 import { forgetDeletions } from '../inventory/tombstones.ts';
 import { findWorkspace, inTurn, readWorkspace } from '../inventory/workspaces.ts';
 import type { StoreClock } from '../store-clock.ts';
-import { type ReadBatch, readAside, removeAside } from './import-batches.ts';
+import { type ReadBatch, removeAside } from './import-batches.ts';
 import { type Lease, lease, release } from './import-lease.ts';
 import { paceOf } from './import-slices.ts';
+import { readAside } from './read-aside.ts';
 import { markUnnamed } from './remove-unnamed.ts';
 import { addStaged, NOTHING_STAGED, type StagedBatch, stageBatch } from './stage-batch.ts';
 import { applyStaged, discardStaged, isShown, show } from './staged-changes.ts';
@@ -24,7 +26,8 @@ import { applyStaged, discardStaged, isShown, show } from './staged-changes.ts';
  * fails then is reported, and what is left to do the next writer of the workspace does. Where the connection is lost while it is shown and
  * the database cannot be asked again, it rejects although it may be shown; to import the same again does no harm.
  *
- * @throws ScanwireError `INVALID_INPUT` when the database refuses a value; whatever the iteration throws.
+ * @throws ScanwireError `INVALID_INPUT` when the database refuses a value, `CONFLICT` when the workspace was given another boundary meanwhile;
+ *     whatever the iteration throws.
  */
 export async function importHosts(
     pool: PoolLike,
@@ -42,9 +45,12 @@ export async function importHosts(
     const importId = randomUUID();
     try {
         const within = withinBoundary(await findWorkspace(database, workspaceName));
-        const batches = await readAside(database, importId, filtered(hosts, within.letsIn));
-        const imported = await takeOver(pool, { importId, name: workspaceName, batches, clock, onProgress, onWarning, replace, dryRun });
-        const summary = { ...imported, ...withRefused(imported, within.refused()) };
+        const mentions = merging();
+        const batches = await readAside(database, importId, filtered(hosts, within.letsIn), mentions);
+        const work = { importId, name: workspaceName, within, batches, clock, onProgress, onWarning, replace, dryRun };
+        const imported = await takeOver(pool, work);
+        const summary = { ...imported, ...withRefused(withRefused(imported, within.refused()), mentions.refused()) };
+        mentions.warn(onWarning);
         if (batches.length > 1 && !dryRun) {
             await learnSizes(
                 database,
@@ -66,6 +72,7 @@ export async function importHosts(
 interface Work {
     readonly importId: string;
     readonly name: string;
+    readonly within: WithinBoundary;
     readonly batches: readonly ReadBatch[];
     readonly clock: StoreClock;
     readonly onProgress: (progress: ImportProgress) => void;
@@ -87,7 +94,9 @@ async function takeOver(pool: PoolLike, work: Work): Promise<Required<ImportSumm
     const { generation, workspace, at, ...held } = await inTurn(pool, { name, clock }, async (client, workspaceId) => {
         const own = { workspaceId, importId };
         const generation = await lease(client, own);
-        return { ...own, generation, workspace: await readWorkspace(client, workspaceId), at: await clock(client) };
+        const workspace = await readWorkspace(client, workspaceId);
+        work.within.refuseOther(workspace);
+        return { ...own, generation, workspace, at: await clock(client) };
     });
     const { aside, before, named: _named, ...counts } = await stageAll(pool, held, work, { generation, at });
     if (work.dryRun) {

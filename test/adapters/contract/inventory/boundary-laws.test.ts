@@ -1,7 +1,9 @@
 import t from 'tap';
 import { inventoryContract } from '../../../../adapters/contract/index.ts';
 import { boundaryGroups } from '../../../../adapters/contract/inventory/boundary-laws.ts';
+import { each } from '../../../../adapters/contract/inventory/fixture.ts';
 import type { MemoryInventory } from '../../../../adapters/memory/index.ts';
+import type { HostInput } from '../../../../lib/inventory/host.ts';
 import { lawOf, mapValues, proveLaws } from '../laws.ts';
 import { inventoryFixture, type Mutation } from './fixture.ts';
 
@@ -27,6 +29,16 @@ const MUTANTS: Readonly<Record<string, Mutation<MemoryInventory>>> = {
     'imports nothing where the boundary is none': boundless,
     'leaves nothing out where a workspace is not limited to its boundary': (store) => ({
         updateWorkspace: (name, changes) => store.updateWorkspace(name, { ...changes, limit_to_network: true }),
+    }),
+    'lets nothing in from outside of a boundary that is set while the hosts are read': (store) => ({
+        async importHosts(name, hosts, options) {
+            const read: HostInput[] = [];
+            for await (const host of hosts) {
+                read.push(host);
+            }
+            await store.updateWorkspace(name, { limit_to_network: false });
+            return store.importHosts(name, each(read), options);
+        },
     }),
 };
 

@@ -54,6 +54,7 @@ const MUTANTS: Readonly<Record<string, Mutation<MemoryInventory>>> = {
         ...host,
         vulns: [...new Map(vulns.map((vuln) => [vuln.name, vuln])).values()],
     })),
+    'keeps the notes and vulnerabilities of all that names an address, and what is said again once': oneByOne,
     'leaves the notes of others alone': (store) => {
         let imports = 0;
         return {

@@ -78,6 +78,7 @@ const MUTANTS: Readonly<Record<string, Mutation<MemoryInventory>>> = {
         let seen = 0;
         return inputs(store, (host) => ({ ...host, address: seen++ === 0 ? host.address : '192.0.2.8' }));
     },
+    'judges an address that is named twice by what all say together, so that the same again writes nothing': oneByOne,
     'takes the same address in two workspaces for two hosts': (store) => ({
         importHosts: async (name, hosts) => ({
             ...(await store.importHosts('one', hosts)),

@@ -34,6 +34,7 @@ const serviceSchema: Joi.ObjectSchema<ServiceInput> = Joi.object({
         .default('open'),
     name: text().empty(null),
     info: nullableText(),
+    guessed_name: storableText(),
 });
 
 const SCHEMAS: Readonly<Record<HostFieldKind, () => Joi.Schema>> = {

@@ -93,7 +93,11 @@ export const HOST_FALLBACKS: Readonly<Record<'name' | 'state', (host: Readonly<R
 };
 
 /** A service found on a host, as an import gives it. Without name and info, one that is known keeps its own. */
-export type ServiceInput = Pick<Service, 'port' | 'proto' | 'state'> & Partial<Pick<Service, 'name' | 'info'>>;
+export type ServiceInput = Pick<Service, 'port' | 'proto' | 'state'> &
+    Partial<Pick<Service, 'name' | 'info'>> & {
+        /** What it may be, by its port alone: its name where no other is given or known. */
+        readonly guessed_name?: string;
+    };
 
 /**
  * A host as an import gives it: normalised, with the fields that the source knows. A field that is absent leaves what the

@@ -75,8 +75,9 @@ function serviceElement(name: string, info: string | null): string {
         name: inTls ? name.slice(IN_TLS.length) : name,
         product: info ?? undefined,
         tunnel: inTls ? 'ssl' : undefined,
-        method: 'table',
-        conf: 3,
+        // What an inventory knows is no guess by the port, which readers would leave out.
+        method: 'probed',
+        conf: 10,
     });
 }
 

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { type HostInput, newHost } from '../../../lib/inventory/host.ts';
+import { type HostInput, newHost, type ServiceInput } from '../../../lib/inventory/host.ts';
 import { importCounts } from '../../../lib/inventory/import-counts.ts';
 import type { Service } from '../../../lib/inventory/resources.ts';
 import type { InventoryWriter } from '../../../lib/inventory/store.ts';
@@ -287,6 +287,29 @@ const serviceLaws: Laws<InventoryFixture> = {
                 { port: 22, state: 'open', name: '', info: null },
             ],
         );
+    },
+
+    async 'takes a guessed name for a service of which none is known, and for no other'({ store }) {
+        const { host, workspace } = await oneHost(store, { ...fullHost, services: [dns, { ...https, name: '', info: null }] });
+        const guessed = (port: number): ServiceInput => ({ port, proto: 'tcp', state: 'open', guessed_name: `guess ${port}` });
+        const told = { ...fullHost, services: [guessed(dns.port), guessed(https.port), guessed(22)] };
+        const { services } = await store.importHosts('default', each<HostInput>([told]));
+        const again = await store.importHosts('default', each<HostInput>([told]));
+        await store.importHosts('default', each<HostInput>([{ ...fullHost, services: [{ ...guessed(22), name: 'ssh', info: 'x' }] }]));
+        await store.importHosts('default', each<HostInput>([told]));
+
+        assert.deepEqual(services, { ...NONE, new: 1, changed: 1, unchanged: 1 });
+        assert.deepEqual(again.services, { ...NONE, unchanged: 3 });
+        const found = await rows(present(store.services), [workspace.id, host.id]);
+        assert.deepEqual(
+            found.map(({ name, info }) => [name, info]),
+            [
+                [dns.name, dns.info],
+                ['guess 443', null],
+                ['ssh', 'x'],
+            ],
+        );
+        assert.ok(found.every((service) => !('guessed_name' in service)));
     },
 
     async 'leaves a service that is so already as it is, and spends no id on it'({ store }) {

@@ -58,8 +58,11 @@ function rowWriter(tables: InventoryTables, clock: Clock) {
         }
     }
 
-    function importService(host_id: number, input: ServiceInput): Verdict {
-        const verdict = verdictOn(services.find(host_id, serviceKey(input)), input, 'closed');
+    function importService(host_id: number, { guessed_name, ...given }: ServiceInput): Verdict {
+        const known = services.find(host_id, serviceKey(given));
+        const isNamed = given.name !== undefined || (known?.name ?? '') !== '';
+        const input = isNamed || guessed_name === undefined ? given : { ...given, name: guessed_name };
+        const verdict = verdictOn(known, input, 'closed');
         if (verdict !== 'unchanged') {
             storeService(host_id, input);
         }

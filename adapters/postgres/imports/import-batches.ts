@@ -156,7 +156,7 @@ export const INPUT: string = `input as materialized (
  * join the planner may read the list for each service.
  */
 function closedServices(lists: string, condition: string): string {
-    return `select false as told, false as named, services.port, services.proto, 'closed' as state, null as name, null as info, 0::bigint as index
+    return `select false as told, false as named, services.port, services.proto, 'closed' as state, null as name, null as info, null as guessed_name, 0::bigint as index
         from (select proto, bounds::integer[] as bounds from json_each_text(input.host -> 'closed') as element (proto, bounds) ${lists} offset 0) closed
         cross join lateral (
             select port, proto from scanwire.services
@@ -167,11 +167,13 @@ function closedServices(lists: string, condition: string): string {
 /** Whether a host had so many services before that those of them that are closed with others take slices of their own. The generation of the import is `$5`. */
 const IS_CROWDED = `exists (select from scanwire.services crowd where crowd.host_id = input.host_id and crowd.generation < $5 offset ${MOST})`;
 
-/** The services that `input` gives, one by one (`told`), perhaps with name and info (`named`), and those that it says are closed with others. */
+/** The services that `input` gives, one by one (`told`), perhaps with name and info (`named`) or a name that is guessed, and those that it says are closed with others. */
 export const GIVEN_SERVICES: string = `(
     select true as told, element.name is not null as named, element.*
-    from rows from (json_to_recordset(coalesce(input.host -> 'services', '[]')) as (port integer, proto text, state text, name text, info text))
-        with ordinality as element (port, proto, state, name, info, index)
+    from rows from (
+        json_to_recordset(coalesce(input.host -> 'services', '[]'))
+            as (port integer, proto text, state text, name text, info text, guessed_name text)
+    ) with ordinality as element (port, proto, state, name, info, guessed_name, index)
     union all
     ${closedServices(`where not ${IS_CROWDED}`, 'true')}
 ) element`;

@@ -18,7 +18,8 @@ export const SHOWN_SERVICE: string = `(
 /** Whether one is new, or shown otherwise. */
 export const SERVICE_DIFFERS: string = `known.id is null
     or given.state is distinct from known.state
-    or named and (given.name, given.info) is distinct from (known.name, known.info)`;
+    or named and (given.name, given.info) is distinct from (known.name, known.info)
+    or not named and known.name = '' and coalesce(given.guessed_name, '') <> ''`;
 
 /** The last of several services of one port is the one that counts. @param services Those that are given, as `element`. */
 function staging(services: string): string {
@@ -29,7 +30,7 @@ function staging(services: string): string {
     order by host_id, port, proto, element.index desc
 ), judged as materialized (
     select host_id, host_generation, host_updated_at, port, proto, given.state, host_index, index, known.id as service_id, known.generation,
-        case when named then given.name else coalesce(known.name, '') end as name,
+        case when named then given.name else coalesce(nullif(known.name, ''), given.guessed_name, '') end as name,
         case when named then given.info else known.info end as info, ${verdict({
             isNew: 'known.id is null',
             differs: SERVICE_DIFFERS,

@@ -96,11 +96,14 @@ function servicesOf(items: readonly Item[]): readonly object[] {
     const services = new Map<string, object>();
     for (const item of items) {
         const { port, proto } = portOf(item);
-        const name = (item.attributes.svc_name ?? '').replace(/\?$/, '');
-        const isNamed = name !== '' && name !== 'unknown';
+        const { svc_name: name = '' } = item.attributes;
+        const isGuess = name.endsWith('?');
+        const isNamed = name !== '' && name !== 'unknown' && !isGuess;
         const key = `${port}/${proto}`;
-        if (port !== undefined && (isNamed || !services.has(key))) {
-            services.set(key, { port, proto, state: 'open', ...(isNamed && { name }) });
+        const known = services.get(key);
+        if (port !== undefined && (isNamed || known === undefined || (isGuess && !('name' in known)))) {
+            const told = { ...(isNamed && { name }), ...(isGuess && { guessed_name: name.slice(0, -1) }) };
+            services.set(key, { port, proto, state: 'open', ...told });
         }
     }
     return [...services.values()];

@@ -20,6 +20,7 @@ interface Port {
     /** Both or none: where the scan only says that the port is there, a service keeps those that it has. */
     name?: string;
     info?: string | null;
+    guessed_name?: string;
 }
 
 /** The ports that a scan went through, by protocol. */
@@ -219,12 +220,18 @@ function isKnownProtocol(protocol: string): protocol is ServiceInput['proto'] {
     return protocol === 'tcp' || protocol === 'udp';
 }
 
-/** Only masscan writes banners, each in a host of its own, with bytes as `\\x0d`. */
+/**
+ * Only masscan writes banners, each in a host of its own, with bytes as `\\x0d`. What nmap takes from its table of ports was said by no service:
+ * that is all a scan without `-sV` has.
+ */
 function serviceOf(attributes: Attributes): object {
-    const { name, banner } = attributes;
-    return banner === undefined
-        ? { name: serviceName(attributes), info: serviceInfo(attributes) }
-        : bannerService(name, withoutByteEscapes(banner, BYTES));
+    const { name, banner, method } = attributes;
+    if (banner !== undefined) {
+        return bannerService(name, withoutByteEscapes(banner, BYTES));
+    }
+
+    const [called, info] = [serviceName(attributes), serviceInfo(attributes)];
+    return method === 'table' && info === null ? { guessed_name: called } : { name: called, info };
 }
 
 const BYTES = /(?:\\x[0-9a-f]{2})+/g;

@@ -115,6 +115,13 @@ const MUTANTS: Readonly<Record<string, Mutation<MemoryInventory>>> = {
     'spends no id on what is there': (store) => burning(store, 'hosts'),
     'keeps name and info of a service that is told without them': (store) =>
         inputs(store, (host) => ({ ...host, services: (host.services ?? []).map((service) => ({ name: '', info: null, ...service })) })),
+    'takes a guessed name for a service of which none is known, and for no other': (store) =>
+        inputs(store, (host) => ({
+            ...host,
+            services: (host.services ?? []).map(({ guessed_name, ...service }) =>
+                guessed_name === undefined ? service : { name: guessed_name, info: null, ...service },
+            ),
+        })),
     'leaves a service that is so already as it is, and spends no id on it': (store) => burning(store, 'services'),
     'makes the workspace of an empty import': (store) => ({
         async importHosts(name, hosts) {

@@ -3,6 +3,7 @@ import { readFile } from 'node:fs/promises';
 import fc from 'fast-check';
 import t from 'tap';
 import { ScanwireError } from '../../../../lib/errors.ts';
+import type { HostInput } from '../../../../lib/inventory/host.ts';
 import { readXmlScan as readNmap } from '../../../../lib/inventory/scan-files/read-xml.ts';
 import { collect } from '../../../support/collect.ts';
 import { bytes, refusal } from './scan-source.ts';
@@ -25,11 +26,27 @@ t.test('reads hosts, names, systems and services of a real scan', async (t) => {
     t.match(hosts[0], { name: 'localhost', state: 'alive' });
     t.match(hosts[1], { state: 'alive', os_name: 'Linux', os_flavor: '5.X' });
     t.match(hosts[1]?.services, [
-        { port: 22, proto: 'tcp', state: 'closed', name: 'ssh', info: null },
+        { port: 22, proto: 'tcp', state: 'closed', guessed_name: 'ssh' },
         { port: 80, proto: 'tcp', state: 'open', name: 'http', info: 'nginx 1.22.1' },
         { port: 443, proto: 'tcp', state: 'open', name: 'ssl/http', info: 'nginx 1.22.1' },
     ]);
     t.match(hosts[2]?.services?.at(-1), { port: 6379, name: 'redis', info: 'Redis key-value store 7.0.15' });
+});
+
+t.test('takes what is only in the table of ports for a guess', async (t) => {
+    const services = [
+        '<service name="http" method="table" conf="3"/>',
+        '<service name="http" method="probed" conf="10"/>',
+        '<service name="http" product="nginx" method="table" conf="3"/>',
+        '<service name="http"/>',
+    ];
+    const [host] = await hostsOf(
+        `<host>${UP}${ADDRESS}<ports>${services.map((inner, index) => port(inner, index + 1)).join('')}</ports></host>`,
+    );
+    t.strictSame(
+        (host as HostInput).services?.map(({ port: _port, proto: _proto, state: _state, ...told }) => told),
+        [{ guessed_name: 'http' }, { name: 'http', info: null }, { name: 'http', info: 'nginx' }, { name: 'http', info: null }],
+    );
 });
 
 t.test('reads UDP, IPv6 and ping scans', async (t) => {
@@ -330,6 +347,17 @@ t.test('makes notes of what scripts say of ports and of the host', async (t) => 
         { ntype: 'nmap.nse.clock-skew', data: { output: '1s\n2s' } },
     ]);
     t.notOk('vulns' in (host as object));
+});
+
+t.test('reads over what scripts say of no host, and makes no vulnerability of text alone', async (t) => {
+    const vulnerable = script('ssl-poodle', '', '&#xa;  VULNERABLE:&#xa;  State: VULNERABLE&#xa;  IDs:  CVE:CVE-2014-3566');
+    const hosts = await hostsOf(
+        `<prescript>${script('broadcast-ping')}</prescript>`,
+        `<host>${UP}${ADDRESS}<ports>${port(vulnerable)}</ports></host>`,
+        `<postscript>${script('ssh-hostkey')}</postscript>`,
+    );
+    const [host] = hosts as HostInput[];
+    t.same([hosts.length, host?.notes?.map(({ ntype }) => ntype), host?.vulns], [1, ['nmap.nse.ssl-poodle'], undefined]);
 });
 
 t.test('makes vulnerabilities of what vulners and the scripts of the vulns library report', async (t) => {

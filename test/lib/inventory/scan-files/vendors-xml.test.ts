@@ -161,6 +161,17 @@ t.test('reads a report of Nessus: what is informational as notes', async (t) => 
     t.strictSame(printer, { address: '192.0.2.26', state: 'alive', name: 'PRINTER' });
 });
 
+t.test('takes a name of Nessus that ends with ? for a guess', async (t) => {
+    const items = ['unknown', 'smtp?', 'unknown', 'www', 'http?'].map(
+        (name, index) => `<ReportItem port="${index < 3 ? 25 : 80}" svc_name="${name}" protocol="tcp" severity="0" pluginID="1"/>`,
+    );
+    const [host] = await collect(readScan(bytes(nessus(items.join('')))));
+    t.strictSame(host?.services, [
+        { port: 25, proto: 'tcp', state: 'open', guessed_name: 'smtp' },
+        { port: 80, proto: 'tcp', state: 'open', name: 'www', info: null },
+    ]);
+});
+
 t.test('reads the id of a host in Nexpose', async (t) => {
     for (const [element, expected] of [
         ['<nexpose-data-asset-id>4711</nexpose-data-asset-id>', { address: '192.0.2.1', nexpose_data_asset_id: 4711 }],

@@ -3,7 +3,7 @@ import Joi from 'joi';
 import { addressKey, hostKey } from '../../lib/addresses.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { ScanwireError } from '../../lib/errors.ts';
-import { endpointsOf } from '../../lib/records/endpoints.ts';
+import { endpointsOf, withRefused } from '../../lib/records/endpoints.ts';
 import { type HttpsRecord, stringifyRecord } from '../../lib/records/record.ts';
 import type { AddedRecord, RecordFilter, RecordStore, StoredRecord } from '../../lib/records/store.ts';
 import { checked, clockSchema, objectWith } from '../../lib/schema-validation.ts';
@@ -65,7 +65,8 @@ export function memoryRecords(options: MemoryRecordsOptions = {}): RecordStore {
             const added = newRecords.map((record) => addRecord(record, at));
             if (enrich !== undefined && records.length > 0) {
                 const isNew = added.map((one) => one.isNew);
-                inventory?.addEndpoints(enrich.workspace, endpointsOf(records, isNew));
+                const leftOut = inventory?.addEndpoints(enrich.workspace, endpointsOf(records, isNew));
+                return withRefused(added, records, (address) => leftOut?.has(address) === true);
             }
 
             return added;

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { addressKey, hostKey } from '../../lib/addresses.ts';
 import { withinBoundary } from '../../lib/inventory/boundary.ts';
-import { type Endpoint, endpointsOf } from '../../lib/records/endpoints.ts';
+import { type Endpoint, endpointsOf, withRefused } from '../../lib/records/endpoints.ts';
 import { type HttpsRecord, stringifyRecord } from '../../lib/records/record.ts';
 import type { AddedRecord, Enrichment, RecordQuery, RecordStore, StoredRecord } from '../../lib/records/store.ts';
 import type { Executor } from '../../lib/transaction.ts';
@@ -61,9 +61,10 @@ export function postgresRecords(options: PostgresStoresOptions): RecordStore {
             const within = withinBoundary(await readWorkspace(client, workspaceId));
             const added = await insertRecords(client, records, at);
             const isNew = added.map((one) => one.isNew);
-            const endpoints = endpointsOf(records, isNew).filter(({ address }) => within.letsIn({ address }));
+            const isLeftOut = (address: string): boolean => !within.letsIn({ address });
+            const endpoints = endpointsOf(records, isNew).filter(({ address }) => !isLeftOut(address));
             await enrichInventory(client, workspaceId, endpoints, at);
-            return added;
+            return withRefused(added, records, isLeftOut);
         });
     }
 

@@ -1,5 +1,6 @@
 import { addressKey, IP_PATTERN } from '../addresses.ts';
 import type { HttpsRecord } from './record.ts';
+import type { AddedRecord } from './store.ts';
 
 /** What the records of one address and port say about an inventory. */
 export interface Endpoint {
@@ -10,6 +11,15 @@ export interface Endpoint {
     readonly name: string | null;
     /** Whether one of its records is new. */
     readonly isNew: boolean;
+}
+
+/** What became of records, those of them told as refused whose address is one that the inventory has left out. */
+export function withRefused(
+    added: readonly AddedRecord[],
+    records: readonly HttpsRecord[],
+    isLeftOut: (address: string) => boolean,
+): readonly AddedRecord[] {
+    return added.map((one, index) => (isLeftOut(addressKey(records[index]?.ip ?? '')) ? { ...one, refused: true } : one));
 }
 
 /**

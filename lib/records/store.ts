@@ -16,6 +16,8 @@ export interface AddedRecord {
     readonly id: number;
     /** False when the same record was there before, or earlier among those added with it. */
     readonly isNew: boolean;
+    /** The inventory that it was to enrich took nothing of it: its address is outside of the boundary of the workspace. */
+    readonly refused?: true;
 }
 
 /** Puts what records show into an inventory. */
@@ -61,7 +63,7 @@ export interface RecordStore {
      * Enriching makes, in the same transaction, a host for the `ip` and an open service `https` for the `port` of every record,
      * where the workspace has none. A new record also marks a host that was there as updated, and a service that was there as open
      * and `https`; what else is known of them stays. So a batch that is sent again changes nothing. Where the workspace has
-     * `limit_to_network`, records of addresses outside of its boundary are stored and leave the inventory alone.
+     * `limit_to_network`, records of addresses outside of its boundary are stored and leave the inventory alone, as `refused`.
      *
      * @throws ScanwireError `MISCONFIGURED` for an enrichment of a store that does not enrich; `CONFLICT` where the boundary of the workspace
      *     cannot be understood.

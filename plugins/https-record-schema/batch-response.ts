@@ -77,6 +77,7 @@ async function send(
     const all = results === 'all';
     let unreported = 0;
     let added = 0;
+    let refused = 0;
     for await (const batch of batches) {
         closed.throwIfAborted();
         const bad = batch.filter((result) => !result.ok);
@@ -84,10 +85,12 @@ async function send(
         const sent = reported.length === 0 || (await answer.write(reported.map(resultLine).join('')));
         unreported += (all ? 0 : bad.length - reported.length) + (sent ? 0 : reported.length);
         added += batch.filter((result) => 'isNew' in result && result.isNew).length;
+        refused += batch.filter((result) => 'refused' in result && result.refused).length;
     }
 
     const { records, good, bad, ...others } = lines.totals;
-    await answer.end(lineOf({ complete: true, ok: bad === 0, records, good, ...(stored && { new: added }), bad, ...others, unreported }));
+    const counts = { ...(stored && { new: added }), ...(refused > 0 && { refused }) };
+    await answer.end(lineOf({ complete: true, ok: bad === 0, records, good, ...counts, bad, ...others, unreported }));
 }
 
 function resultLine(result: Result): string {
@@ -97,7 +100,8 @@ function resultLine(result: Result): string {
     }
 
     const mends = result.mends.length > 0 && { mends: result.mends };
-    return lineOf({ line, byteOffset, ok: true, ...('id' in result && { id: result.id, new: result.isNew }), ...mends });
+    const stored = 'id' in result && { id: result.id, new: result.isNew, ...(result.refused && { refused: true }) };
+    return lineOf({ line, byteOffset, ok: true, ...stored, ...mends });
 }
 
 function lineOf(value: object): string {

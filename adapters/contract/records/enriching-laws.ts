@@ -137,6 +137,19 @@ export const boundedLaws: Laws<Required<RecordStoreFixture>> = {
             [outside, inside],
         );
     },
+
+    async 'says of which records the inventory took nothing'(fixture) {
+        const { store } = fixture;
+        const added = await store.add([outside], { enrich });
+        await limit(fixture);
+        const limited = await store.add([outside, inside, record({ ip: '2001:DB8::7' })], { enrich });
+        const stored = await store.add([outside]);
+
+        assert.deepEqual(
+            [added, limited, stored].map((some) => some.map(({ refused }) => refused)),
+            [[undefined], [true, undefined, true], [undefined]],
+        );
+    },
 };
 
 /** What a store does that enriches none. */

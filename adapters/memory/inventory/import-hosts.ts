@@ -29,8 +29,12 @@ export interface InventoryImport
     extends Required<
         Omit<InventoryWriter, 'expireHosts' | 'removeHosts' | 'removeWorkspace' | 'moveHosts' | 'updateWorkspace' | 'renameWorkspace'>
     > {
-    /** Puts endpoints into the workspace of that name as `RecordStore.add` says, and fails as it does; at once, so that `memoryRecords` need not wait. */
-    addEndpoints(workspaceName: string, endpoints: readonly Endpoint[]): void;
+    /**
+     * Puts endpoints into the workspace of that name as `RecordStore.add` says, and fails as it does; at once, so that `memoryRecords` need not wait.
+     *
+     * @returns The addresses that it has left out.
+     */
+    addEndpoints(workspaceName: string, endpoints: readonly Endpoint[]): ReadonlySet<string>;
 }
 
 /** Stores rows one by one. */
@@ -151,9 +155,12 @@ export function inventoryImport(tables: InventoryTables, clock: Clock): Inventor
         addEndpoints(workspaceName, endpoints) {
             const within = withinBoundary(workspaces.find(ROOT, workspaceName));
             const { id } = storeWorkspace(workspaceName);
-            for (const endpoint of endpoints.filter(({ address }) => within.letsIn({ address }))) {
-                storeEndpoint(id, endpoint);
+            const leftOut = new Set<string>();
+            for (const endpoint of endpoints) {
+                const { address } = endpoint;
+                within.letsIn({ address }) ? storeEndpoint(id, endpoint) : leftOut.add(address);
             }
+            return leftOut;
         },
     };
 }

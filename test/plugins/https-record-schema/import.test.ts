@@ -5,6 +5,7 @@ import { setImmediate } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
 import t from 'tap';
 import { until } from '../../../adapters/contract/assertions.ts';
+import { memoryInventory } from '../../../adapters/memory/inventory/inventory.ts';
 import { memoryRecords } from '../../../adapters/memory/records.ts';
 import { ScanwireError } from '../../../lib/errors.ts';
 import type { RecordStore } from '../../../lib/records/index.ts';
@@ -55,6 +56,24 @@ t.test('says of every line what became of it when asked', async (t) => {
         { complete: true, good: 2, new: 1, bad: 1, unreported: 0 },
     ]);
     t.equal(told.length, 4);
+});
+
+t.test('says what the inventory took nothing of, and counts it', async (t) => {
+    const inventory = memoryInventory();
+    await inventory.updateWorkspace('default', { boundary: '198.51.100.0/24', limit_to_network: true });
+    const server = await started(t, { records: memoryRecords({ inventory }), enrich: { workspace: 'default' } });
+    const lines = linesOf([record(), record({ ip: '198.51.100.7' }), record({ port: 8443 })]);
+
+    t.strictSame(
+        (await imported(server, lines, '?results=all')).map(({ id, refused }) => [id, refused]),
+        [
+            [1, true],
+            [2, undefined],
+            [3, true],
+            [undefined, 2],
+        ],
+    );
+    t.notOk('refused' in ((await imported(server, linesOf([record({ ip: '198.51.100.7' })]))).at(-1) ?? {}));
 });
 
 t.test('describes so many bad lines and counts the others', async (t) => {

@@ -48,6 +48,11 @@ const MUTANTS: Readonly<Record<string, Mutation>> = {
     },
     'makes no host outside of the boundary of a workspace': unlimited,
     'changes no host outside of the boundary of a workspace': unlimited,
+    'says of which records the inventory took nothing': (store) => ({
+        async add(records, options) {
+            return (await store.add(records, options)).map(({ id, isNew }) => ({ id, isNew }));
+        },
+    }),
     'stores the record of a host outside of the boundary': (store) => ({
         async add(records, options) {
             const added = await store.add(

@@ -33,7 +33,7 @@ function systemAt(index: number): System {
 
 /** A host as a scan finds it, in what both JSON lines and the XML of nmap can say. */
 export interface ScannedHost extends System {
-    readonly services: readonly Required<ServiceInput>[];
+    readonly services: readonly Required<Omit<ServiceInput, 'guessed_name'>>[];
 }
 
 /** Name, product and version of what is open. */
@@ -45,7 +45,7 @@ const OPEN: Readonly<Record<number, readonly [name: string, product: string, ver
 };
 
 /** Its four services, in the order of their ports. */
-const SERVICES: readonly Required<ServiceInput>[] = Object.entries(OPEN).map(([port, [name, ...info]]) => ({
+const SERVICES: readonly Required<Omit<ServiceInput, 'guessed_name'>>[] = Object.entries(OPEN).map(([port, [name, ...info]]) => ({
     port: Number(port),
     proto: 'tcp',
     state: 'open',

@@ -6,7 +6,7 @@ import type { HostInput, ServiceInput } from './host.ts';
 import { eachCount, type ImportedCounts, importCounts } from './import-counts.ts';
 
 /** A host that a source names several times, as all of it says together. */
-export interface MergedMentions {
+interface MergedMentions {
     readonly host: HostInput;
     /** Notes and vulnerabilities that were too many for one host. */
     readonly leftOut: { readonly notes: number; readonly vulns: number };
@@ -16,7 +16,7 @@ export interface MergedMentions {
  * What mentions of one address say together. Of a field, and of a service, the last one that says it counts; notes and vulnerabilities of all are
  * kept, those that are told again once. None is made of one that all of them tell only to those who know it.
  */
-export function mergedMentions(mentions: readonly HostInput[]): MergedMentions {
+function mergedMentions(mentions: readonly HostInput[]): MergedMentions {
     const fields: Partial<HostInput> & { address: string } = Object.assign({ address: '' }, ...mentions);
     const { services: _services, closed_ports: _closed, if_known: _known, notes: _notes, vulns: _vulns, ...own } = fields;
     const services = mergedServices(mentions);

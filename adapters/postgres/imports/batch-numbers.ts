@@ -56,7 +56,7 @@ export function batchNumbers(): BatchNumbers {
     };
 }
 
-/** Of a hash that nobody can aim at: who writes a file of hosts chooses the addresses. */
-function hashOf(text: string): number {
-    return createHash('sha256').update(text).digest().readUIntBE(0, 6);
+/** Of a hash that nobody can aim at: who writes a file of hosts chooses the addresses. Where there is none, the database refuses the host. */
+function hashOf(address: string | undefined): number {
+    return createHash('sha256').update(`${address}`).digest().readUIntBE(0, 6);
 }

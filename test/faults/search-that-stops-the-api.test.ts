@@ -9,8 +9,8 @@ const HOSTS = 30_000;
 
 type Row = { readonly id: number };
 
-/** As many as pieces of at most twice the length of those before make of {@link HOSTS}, the first of 8,000. */
-const LEAST_ANSWERS = 3;
+/** Between two statements for each of as many pieces as {@link HOSTS} make, of at most twice the length of those before, the first of 1,000. */
+const LEAST_ANSWERS = 9;
 
 /** Hosts of two workspaces in turn, the second half of which has been changed in the opposite order, with a service each. */
 const FILL = `

@@ -1,4 +1,4 @@
-import t from 'tap';
+import t, { type Test } from 'tap';
 import { until } from '../../../adapters/contract/assertions.ts';
 import { type EmbeddedDatabase, openEmbeddedDatabase, openMemoryDatabase } from '../../../adapters/pglite/index.ts';
 import { maintain } from '../../../adapters/pglite/maintenance.ts';
@@ -106,6 +106,53 @@ t.test('vacuums nothing while something is at work, and what it owes afterwards'
     t.equal(count('checkpoint'), 2, 'nothing is owed any more');
 });
 
+t.test('vacuums a table of which a twentieth is dead, and one of less when nobody waits', async (t) => {
+    const { database, statements, round } = await underWatch(t);
+    await database.query('create table busy (n integer)');
+    await database.query('insert into busy select generate_series(1, 20000)');
+    const vacuumed = (): boolean => statements.includes('vacuum public.busy');
+
+    await database.query('delete from busy where n <= 800');
+    await round({ asked: 1_000 });
+    t.notOk(vacuumed());
+
+    await database.query('delete from busy where n <= 2000');
+    await round({ asked: 1_000 });
+    t.ok(vacuumed());
+
+    await database.query('delete from busy where n <= 2800');
+    await round({ asked: 1_000 });
+    t.notOk(vacuumed());
+
+    await round({ asked: 0 });
+    t.ok(vacuumed());
+});
+
+t.test('analyses a table when a tenth of its rows has changed, a large one by fewer of its rows', async (t) => {
+    const { database, statements, round } = await underWatch(t);
+    await database.query('create table small (n integer); create table large (n integer, filler text)');
+    await database.query('insert into small select generate_series(1, 10000)');
+    await database.query(`insert into large select n, repeat('x', 500) from generate_series(1, 20000) as n`);
+    const analyses = (): string[] => statements.filter((text) => /(^|; )analyze /.test(text)).sort();
+
+    await round({ asked: 1_000 });
+    const both = ['analyze public.small', 'set local default_statistics_target = 5; analyze public.large'];
+    t.same(analyses(), both);
+    t.same((await database.query('show default_statistics_target')).rows, [{ default_statistics_target: '10' }], 'as it is for others');
+    const { rows } = await database.query(
+        `select array_length(histogram_bounds, 1) as bounds from pg_stats where tablename in ('small', 'large') and attname = 'n' order by tablename`,
+    );
+    t.same(rows, [{ bounds: 6 }, { bounds: 11 }]);
+
+    await database.query('update small set n = n where n <= 900; update large set n = n where n <= 1900');
+    await round({ asked: 1_000 });
+    t.same(analyses(), []);
+
+    await database.query('update small set n = n where n <= 101; update large set n = n where n <= 101');
+    await round({ asked: 1_000 });
+    t.same(analyses(), both);
+});
+
 t.test('lets no round begin while it is paused', async (t) => {
     const database = await openMemoryDatabase();
     t.teardown(() => database.end());
@@ -137,6 +184,48 @@ t.test('lets no round begin while it is paused', async (t) => {
     await end();
     t.equal(rounds, before + 1, 'and then one looks what was written');
 });
+
+/** A database whose clearing up goes by rounds, with the statements of the last one. */
+async function underWatch(t: Test) {
+    const database = await openMemoryDatabase();
+    const statements: string[] = [];
+    let tick = (): void => {};
+    let requests = 0;
+    const { end } = await maintain({
+        database: {
+            async query(text: string, values?: unknown[]) {
+                const result = await database.query(text, values);
+                statements.push(text);
+                return result;
+            },
+        } as Pick<EmbeddedDatabase, 'query'>,
+        requests: () => requests,
+        ticker(task) {
+            tick = task;
+            return () => {};
+        },
+    });
+    t.teardown(async () => {
+        await end();
+        await database.end();
+    });
+
+    return {
+        database,
+        statements,
+
+        /** What is done when 72 MB were written and so much was asked since the last. */
+        async round({ asked }: { asked: number }): Promise<void> {
+            for (let written = 0; written < 72; written += 9) {
+                await database.query(`select pg_logical_emit_message(false, 'written', repeat('x', 9437184))`);
+            }
+            statements.length = 0;
+            requests += asked;
+            tick();
+            await until(() => statements.includes('checkpoint'));
+        },
+    };
+}
 
 async function deadRows(database: EmbeddedDatabase): Promise<number> {
     await database.query('select pg_stat_force_next_flush()');

@@ -2,7 +2,10 @@
 const MAX_LENGTH = 100;
 
 /** What JavaScript takes for a zone: a name behind a number, or a signed number behind a time of day. */
-const ZONE = /\d.*(?<![a-z])(?:z|utc?|gmt|[ecmp][sd]t)(?![a-z])|:\d.*[+-]\d/is;
+const ZONES = [
+    { behind: /\d/, zone: /(?<![a-z])(?:z|utc?|gmt|[ecmp][sd]t)(?![a-z])/i },
+    { behind: /:\d/, zone: /[+-]\d/ },
+] as const;
 const COMMENT = /\([^()]*\)/g;
 
 /**
@@ -16,7 +19,14 @@ export function writtenTime(text: string): Date | null {
 
     const plain = text.replace(COMMENT, ' ').trim();
     // ISO 8601 has the letter alone, and the other forms may need the space.
-    const zoned = ZONE.test(plain) ? [plain] : [`${plain}Z`, `${plain} UTC`];
+    const zoned = hasZone(plain) ? [plain] : [`${plain}Z`, `${plain} UTC`];
     const time = zoned.map((written) => Date.parse(written)).find((parsed) => !Number.isNaN(parsed));
     return time === undefined ? null : new Date(time);
+}
+
+function hasZone(text: string): boolean {
+    return ZONES.some(({ behind, zone }) => {
+        const at = text.search(behind);
+        return at !== -1 && zone.test(text.slice(at));
+    });
 }

@@ -1,3 +1,4 @@
+import { isIPv4 } from 'node:net';
 import { type Block, parseAddress, unmapped } from '../../addresses.ts';
 
 /** How deep a path looks into lists within lists. */
@@ -34,7 +35,6 @@ export class FoundValues {
     #addresses: readonly string[] | undefined;
     #numbers: Range | undefined;
     #times: Range | undefined;
-    #objects: readonly object[] | undefined;
     #byKey: ReadonlyMap<string, readonly unknown[]> | undefined;
 
     constructor(values: readonly unknown[]) {
@@ -77,9 +77,9 @@ export class FoundValues {
         return found !== undefined && found <= last;
     }
 
-    /** Each text once. */
+    /** Each text once where there are many. */
     get texts(): readonly string[] {
-        this.#texts ??= distinct(this.values.filter((value) => typeof value === 'string'));
+        this.#texts ??= textsAmong(this.values);
         return this.#texts;
     }
 
@@ -102,23 +102,25 @@ export class FoundValues {
 
     /** What a key of the objects leads to. */
     below(key: string): FoundValues {
-        this.#objects ??= this.values.filter(isAnObject);
-        if (this.#objects.length > FEW_OBJECTS) {
-            this.#byKey ??= valuesByKey(this.#objects);
-            return new FoundValues(withoutLists(this.#byKey.get(key) ?? []));
+        const found: unknown[] = [];
+        if (this.values.length > FEW_OBJECTS) {
+            this.#byKey ??= valuesByKey(this.values.filter(isAnObject));
+            for (const value of this.#byKey.get(key) ?? []) {
+                addWithoutLists(value, found);
+            }
+        } else {
+            for (const value of this.values) {
+                if (isAnObject(value) && Object.hasOwn(value, key)) {
+                    addWithoutLists((value as Readonly<Record<string, unknown>>)[key], found);
+                }
+            }
         }
-
-        const having = this.#objects.filter((object) => Object.hasOwn(object, key));
-        return new FoundValues(withoutLists(having.map((object) => (object as Readonly<Record<string, unknown>>)[key])));
+        return new FoundValues(found);
     }
 }
 
 function isAnObject(value: unknown): value is object {
     return typeof value === 'object' && value !== null;
-}
-
-function distinct(texts: readonly string[]): readonly string[] {
-    return texts.length < 2 ? texts : [...new Set(texts)];
 }
 
 function valuesByKey(objects: readonly object[]): ReadonlyMap<string, readonly unknown[]> {
@@ -133,25 +135,17 @@ function valuesByKey(objects: readonly object[]): ReadonlyMap<string, readonly u
     return byKey;
 }
 
-function withoutLists(values: readonly unknown[]): readonly unknown[] {
-    const result: unknown[] = [];
-
-    function add(value: unknown, nested: number): void {
-        if (!Array.isArray(value)) {
-            if (value !== undefined) {
-                result.push(value);
-            }
-        } else if (nested < MAX_NESTED) {
-            for (const item of value) {
-                add(item, nested + 1);
-            }
+/** Adds a value, or the items of a list, those of lists in it too. */
+function addWithoutLists(value: unknown, found: unknown[], nested = 0): void {
+    if (!Array.isArray(value)) {
+        if (value !== undefined) {
+            found.push(value);
+        }
+    } else if (nested < MAX_NESTED) {
+        for (const item of value) {
+            addWithoutLists(item, found, nested + 1);
         }
     }
-
-    for (const value of values) {
-        add(value, 0);
-    }
-    return result;
 }
 
 function rangeOf<Value>(values: Iterable<Value>, numberOf: (value: Value) => number): Range {
@@ -190,8 +184,17 @@ const LONGEST_ADDRESS = 45;
 
 /** As {@link sortable} writes it; empty for a text that is no address. */
 function addressOf(text: string): string {
+    if (isIPv4(text)) {
+        return sortable(text.split('.').map(Number));
+    }
+
     const address = text.length > LONGEST_ADDRESS ? null : parseAddress(text);
     return address === null ? '' : sortable(unmapped(address).toByteArray());
+}
+
+function textsAmong(values: readonly unknown[]): readonly string[] {
+    const texts = values.filter((value) => typeof value === 'string');
+    return texts.length > FEW_VALUES ? [...new Set(texts)] : texts;
 }
 
 /** The first of sorted texts that is not before this one; undefined when all are. */
@@ -228,8 +231,14 @@ function foundIn(body: unknown, path: string, byPath: Map<string, FoundValues>):
     }
 
     const dot = path.lastIndexOf('.');
-    const above = dot === -1 ? new FoundValues(withoutLists([body])) : foundIn(body, path.slice(0, dot), byPath);
+    const above = dot === -1 ? wholeOf(body) : foundIn(body, path.slice(0, dot), byPath);
     const values = above.below(path.slice(dot + 1));
     byPath.set(path, values);
     return values;
+}
+
+function wholeOf(body: unknown): FoundValues {
+    const found: unknown[] = [];
+    addWithoutLists(body, found);
+    return new FoundValues(found);
 }

@@ -17,7 +17,11 @@ interface MergedMentions {
  * kept, those that are told again once. None is made of one that all of them tell only to those who know it.
  */
 function mergedMentions(mentions: readonly HostInput[]): MergedMentions {
-    const fields: Partial<HostInput> & { address: string } = Object.assign({ address: '' }, ...mentions);
+    const fields: HostInput = { address: '' };
+    for (const mention of mentions) {
+        Object.assign(fields, mention);
+    }
+
     const { services: _services, closed_ports: _closed, if_known: _known, notes: _notes, vulns: _vulns, ...own } = fields;
     const services = mergedServices(mentions);
     const closed = mergedClosedPorts(mentions);

@@ -48,9 +48,10 @@ export function batchNumbers(): BatchNumbers {
                 grow();
             }
 
-            const place = placeOf(hashOf(address));
+            const key = hashOf(address);
+            const place = placeOf(key);
             count += numbers[place] === 0 ? 1 : 0;
-            keys[place] = hashOf(address);
+            keys[place] = key;
             numbers[place] = number + 1;
         },
     };

@@ -22,6 +22,11 @@ t.test('takes of fields what is said last', async (t) => {
     });
 });
 
+t.test('takes as many mentions as a source has', async (t) => {
+    const mentions = Array.from({ length: 300_000 }, (_, index): HostInput => ({ address, name: `name ${index}` }));
+    t.same(merging().merged(mentions), { address, name: 'name 299999' });
+});
+
 t.test('makes no host only where none of the mentions would make one', async (t) => {
     const down = { state: 'down', if_known: true } as const;
     t.same(merged(down, down), { address, state: 'down', if_known: true });

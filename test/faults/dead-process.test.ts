@@ -3,18 +3,11 @@ import { once } from 'node:events';
 import t, { type Test } from 'tap';
 import { ownIdentity } from '../../lib/process-identity.ts';
 import type { Session } from '../../lib/webhooks/dispatching/worker-session.ts';
-import { simulatedDeployment } from '../support/simulated-deployment.ts';
+import { fullWindow, simulatedDeployment } from '../support/simulated-deployment.ts';
 
-/** A process whose 50 attempts are in flight, all that the window holds; what another one sends is answered. */
 async function busy(t: Test) {
     const deployment = simulatedDeployment(t);
-    const first = await deployment.start('first');
-    await deployment.exporter(first);
-    deployment.receive = ({ by }) => ({ result: 204, after: by === 'first' ? 8_000 : 50 });
-    await deployment.publish(first, 60);
-    await deployment.advance(1_000);
-    t.strictSame(await deployment.states(), { pending: 10, sending: 50 });
-    return { deployment, first };
+    return { deployment, first: await fullWindow(t, deployment) };
 }
 
 t.test('a process that dies gives its claims back within 10 s', async (t) => {

@@ -1,6 +1,6 @@
 import t, { type Test } from 'tap';
 import type { Session } from '../../lib/webhooks/dispatching/worker-session.ts';
-import { type SimulatedDeployment, type SimulatedProcess, simulatedDeployment } from '../support/simulated-deployment.ts';
+import { fullWindow, type SimulatedDeployment, type SimulatedProcess, simulatedDeployment } from '../support/simulated-deployment.ts';
 
 /** A deployment each process of which runs on a machine of its own, as a container does: another PID namespace. */
 function onMachines(t: Test): SimulatedDeployment {
@@ -15,16 +15,9 @@ function onMachines(t: Test): SimulatedDeployment {
     return deployment;
 }
 
-/** A process of this name whose 50 attempts are in flight, all that the window holds; what another one sends is answered. */
 async function busy(t: Test, processName: string | null) {
     const deployment = onMachines(t);
-    const first = await deployment.start('first', { processName });
-    await deployment.exporter(first);
-    deployment.receive = ({ by }) => ({ result: 204, after: by === 'first' ? 8_000 : 50 });
-    await deployment.publish(first, 60);
-    await deployment.advance(1_000);
-    t.strictSame(await deployment.states(), { pending: 10, sending: 50 });
-    return { deployment, first };
+    return { deployment, first: await fullWindow(t, deployment, { processName }) };
 }
 
 const replaced = ({ errors }: SimulatedProcess): readonly Error[] => errors.filter(({ message }) => message.includes('processName'));

@@ -143,6 +143,17 @@ export function simulatedDeployment(t: Test, given?: SimulatedStores): Simulated
     return self;
 }
 
+/** A process `first` whose 50 attempts are in flight, all that the window holds; what another one sends is answered. */
+export async function fullWindow(t: Test, deployment: SimulatedDeployment, options?: Partial<WebhooksOptions>): Promise<SimulatedProcess> {
+    const first = await deployment.start('first', options);
+    await deployment.exporter(first);
+    deployment.receive = ({ by }) => ({ result: 204, after: by === 'first' ? 8_000 : 50 });
+    await deployment.publish(first, 60);
+    await deployment.advance(1_000);
+    t.strictSame(await deployment.states(), { pending: 10, sending: 50 });
+    return first;
+}
+
 /** The store's time when time begins. */
 export const START: number = Date.parse('2026-11-21T00:00:00Z');
 const NEVER = new Promise<never>(() => undefined);

@@ -34,7 +34,7 @@ const COMMANDS: readonly Entry[] = [
     },
     {
         usage: 'worker',
-        description: 'send for collectors; needs DATABASE_URL and REDIS_URL',
+        description: 'send for collectors; needs DATABASE_URL, and REDIS_URL if the queue is on Redis',
         load: () => {
             for (const flag of MODEST) {
                 setFlagsFromString(flag);

@@ -36,13 +36,15 @@ t.test('leads from an existing server to a verified delivery', async (t) => {
         const seconds = (performance.now() - beganAt) / 1000;
         t.ok(seconds <= 90, `${seconds.toFixed(1)} s from the tarball to the first 200`);
         t.match([answer.status, await answer.json()], [200, [{ address: '192.0.2.10', name: 'web-1', service_count: 1 }]]);
-        const refused = await fetch(new URL('/findings', url), {
-            method: 'POST',
-            headers: { 'content-type': 'application/json', connection: 'close' },
-            body: '{"title":""}',
-        });
-        const answered = { message: /title is not allowed to be empty/, code: 'INVALID_INPUT', field: 'title' };
-        t.match([refused.status, await refused.json()], [400, answered]);
+        const headers = { 'content-type': 'application/json', connection: 'close' };
+        for (const [body, message] of [
+            ['{"title":""}', /title is not allowed to be empty/],
+            ['{}', /title is required/],
+            [undefined, /title is required/],
+        ] as const) {
+            const refused = await fetch(new URL('/findings', url), { method: 'POST', headers, ...(body !== undefined && { body }) });
+            t.match([refused.status, await refused.json()], [400, { message, code: 'INVALID_INPUT', field: 'title' }]);
+        }
     };
     t.strictSame((await printedBy(project, 'server.js', { use })).slice(1), DELIVERED);
 });

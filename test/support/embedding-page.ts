@@ -18,7 +18,7 @@ export function pastedPage(): ReadonlyMap<string, string> {
 const ANNOTATIONS: readonly (readonly [string, string])[] = [
     ['function* found()', "function* found(): AsyncGenerator<import('scanwire/inventory').HostInput>"],
     ['addFinding(title)', 'addFinding(title: string)'],
-    ['addFinding(payload.title)', 'addFinding((payload as { title: string }).title)'],
+    ['addFinding(payload?.title)', "addFinding((payload as { title?: string } | null)?.title ?? '')"],
     ['let secret;', 'let secret: string;'],
     ['console.log(error.message)', 'console.log((error as Error).message)'],
     ['receiver.address().port', "(receiver.address() as import('node:net').AddressInfo).port"],

@@ -21,6 +21,14 @@ export function whileOpen({ raw }: Request): { readonly signal: AbortSignal; don
     return { signal: controller.signal, done: () => void raw.res.removeListener('close', leave) };
 }
 
+/**
+ * Whether the client sees that an answer was cut. Below HTTP/1.1 an answer ends where its connection does, so that lines and CSV that broke off look complete: only what
+ * has an end of its own, as JSON and XML have, may stream then.
+ */
+export function seesCuts({ raw }: Request): boolean {
+    return raw.req.httpVersion >= '1.1';
+}
+
 /** Tells the server that the answer to a request broke off, unless it was the client who left. */
 export function streamCut(request: Request, plugin: string): () => void {
     return () => {

@@ -19,7 +19,7 @@ import { STATUS } from '../errors.ts';
 import { begunInTime, noteArrival } from '../in-time.ts';
 import { logFailure, logWarning } from '../log-and-events.ts';
 import { isPacked, printableAnswer, UNPACKED_ONLY, unsniffed } from '../route-parts.ts';
-import { streamCut, untilClosed, withFirst } from '../streamed-answers.ts';
+import { seesCuts, streamCut, untilClosed, withFirst } from '../streamed-answers.ts';
 import { performerOf } from './handlers.ts';
 import { errorSchema, schemas } from './operation-schemas.ts';
 import { type Endpoint, endpoints, type OperationName, PROGRESS_TYPE } from './operations.ts';
@@ -144,9 +144,15 @@ function handlerOf(name: OperationName, settings: Settings): Lifecycle.Method {
     };
 }
 
+const CUT_UNSEEN = `Over HTTP/1.0 a file that was cut would look complete: ask for it by HTTP/1.1 (nginx needs "proxy_http_version 1.1;" for that)`;
+
 /** To be saved, never shown: what scans bring may be written by an attacker, and the pages of the server have its cookies. */
 async function download(handler: Handler, input: object, request: Request, h: ResponseToolkit): Promise<ResponseObject> {
     const { type, text } = (await handler({ ...input, signal: untilClosed(request) })) as Export;
+    if (!type.includes('xml') && !seesCuts(request)) {
+        return refused(request, 505, { code: 'INVALID_INPUT', message: CUT_UNSEEN });
+    }
+
     const { all } = await begunInTime(request, () => withFirst(text, { cut: streamCut(request, 'admin-console') }));
     return h
         .response(Readable.from(all, { objectMode: false }))

@@ -9,7 +9,7 @@ import { timestamp } from '../../lib/timestamp.ts';
 import { orUnavailable } from '../errors.ts';
 import { begunInTime, inTime, noteArrival } from '../in-time.ts';
 import { pathId, queryOf } from '../route-parts.ts';
-import { streamCut, withFirst } from '../streamed-answers.ts';
+import { seesCuts, streamCut, withFirst } from '../streamed-answers.ts';
 import { acceptsLines, RECORDS_FAILED } from './batch-request.ts';
 import { LINES_TYPE } from './batch-response.ts';
 import type { Access, Settings } from './options.ts';
@@ -47,7 +47,7 @@ async function show(request: Request, store: RecordStore): Promise<StoredRecord>
 
 async function index(request: Request, h: ResponseToolkit, store: RecordStore): Promise<ResponseObject> {
     const query = queryOf(request, listQuerySchema);
-    const lines = acceptsLines(request);
+    const lines = acceptsLines(request) && seesCuts(request);
     const texts = () => {
         const pieces = lines ? linesText(listRecords(store, recordQuery(query))) : pageText(request, store, query);
         return withFirst(pieces, { cut: streamCut(request, 'https-record-schema') });

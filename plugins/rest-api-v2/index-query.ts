@@ -12,6 +12,7 @@ import { checked } from '../../lib/schema-validation.ts';
 import { timestamp } from '../../lib/timestamp.ts';
 import { orBadRequest } from '../errors.ts';
 import { pathId } from '../route-parts.ts';
+import { seesCuts } from '../streamed-answers.ts';
 import type { AskedDeletions } from './deleted-rows.ts';
 import type { ResourceRow } from './options.ts';
 import type { Format, RowForm, RowForms } from './row-forms.ts';
@@ -233,14 +234,14 @@ const NAMED: readonly (readonly [type: string, format: Format])[] = [
 
 /**
  * The format that is liked best, of JSON by the most specific of the ranges that it is in. Of formats that are liked alike one that is named is meant, and JSON where it is.
- * JSON is it too where nothing else is named. To a client below HTTP/1.1 an answer ends where its connection does: only JSON tells one that was cut from one that is complete.
+ * JSON is it too where nothing else is named, and for who would not see that the others were cut.
  */
-function formatOf({ headers, raw }: Request): Format {
-    if (raw.req.httpVersion < '1.1') {
+function formatOf(request: Request): Format {
+    if (!seesCuts(request)) {
         return 'json';
     }
 
-    const wanted = new Map(qualitiesOf(headers.accept));
+    const wanted = new Map(qualitiesOf(request.headers.accept));
     const json = wanted.get('application/json');
     let best: { readonly format: Format; readonly quality: number } = {
         format: 'json',

@@ -1,5 +1,7 @@
 import { once } from 'node:events';
 import { type IncomingMessage, request } from 'node:http';
+import net from 'node:net';
+import { text } from 'node:stream/consumers';
 import { server as hapiServer, type Server } from '@hapi/hapi';
 import t, { type Test } from 'tap';
 import { each } from '../../../adapters/contract/inventory/fixture.ts';
@@ -44,6 +46,22 @@ t.test('answers with a file of the type of its format, to be saved', async (t) =
         t.equal(statusCode, 200);
         t.match(headers, { 'content-type': type, 'content-disposition': 'attachment', 'x-content-type-options': 'nosniff' });
         t.ok(payload.startsWith(first), payload.slice(0, 100));
+    }
+});
+
+t.test('refuses over HTTP/1.0, where one that was cut would look complete, all files but XML, which then does not parse', async (t) => {
+    const { server } = await served(t);
+    for (const [format, status] of [
+        ['jsonl', 505],
+        ['csv', 505],
+        ['nmap-xml', 200],
+    ] as const) {
+        const socket = net.connect(Number(server.info.port), '127.0.0.1');
+        socket.write(`GET ${PATH}${format} HTTP/1.0\r\n\r\n`);
+        const answered = await text(socket);
+        t.match(answered, `HTTP/1.1 ${status}`, format);
+        t.equal(answered.includes('proxy_http_version 1.1;'), status === 505, format);
+        t.equal(answered.includes('192.0.2.1'), status === 200, format);
     }
 });
 

@@ -1,4 +1,6 @@
 import http from 'node:http';
+import net from 'node:net';
+import { text } from 'node:stream/consumers';
 import * as Boom from '@hapi/boom';
 import Hapi, { type Server } from '@hapi/hapi';
 import t, { type Test } from 'tap';
@@ -128,6 +130,14 @@ t.test('gives all that is found to those who accept JSON lines', async (t) => {
     t.match(JSON.parse(lines[249] ?? ''), { id: 250, record: { path: '/249' } });
     t.equal((await server.inject({ url: `${RECORDS}?limit=20`, headers })).payload.trim().split('\n').length, 20);
     t.equal((await server.inject({ url: `${RECORDS}?after=250`, headers })).payload, '');
+});
+
+t.test('gives pages over HTTP/1.0, where lines that were cut would look complete', async (t) => {
+    const { info } = await started(t, { records: memoryRecords() });
+    const socket = net.connect(Number(info.port), '127.0.0.1');
+    socket.write(`GET ${RECORDS} HTTP/1.0\r\naccept: application/x-ndjson\r\n\r\n`);
+    const [, body] = (await text(socket)).split('\r\n\r\n');
+    t.equal(body, '{"records":[],"next":null}');
 });
 
 t.test('answers 503 when the store fails, and breaks the connection when it fails later', async (t) => {

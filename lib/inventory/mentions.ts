@@ -1,5 +1,5 @@
 import type { OnWarning } from '../process-warning.ts';
-import { type ClosedPorts, inClosedPorts, mergedRanges } from './closed-ports.ts';
+import { type ClosedPorts, MAX_PORT, mergedRanges } from './closed-ports.ts';
 import { PROTOCOLS } from './fields.ts';
 import { MAX_ALIKE, MAX_FINDINGS, type NoteInput, type VulnInput } from './findings.ts';
 import type { HostInput, ServiceInput } from './host.ts';
@@ -48,21 +48,68 @@ function mergedMentions(mentions: readonly HostInput[]): MergedMentions {
 
 /** A service that was told, and is among the closed ports of a later mention which does not tell it, is closed. */
 function mergedServices(mentions: readonly HostInput[]): readonly ServiceInput[] {
-    const merged = new Map<string, ServiceInput>();
-    for (const { services = [], closed_ports } of mentions) {
-        if (closed_ports !== undefined) {
-            const wereClosed = inClosedPorts([closed_ports]);
-            for (const [key, service] of merged) {
-                merged.set(key, wereClosed(service) ? { ...service, state: 'closed' } : service);
-            }
-        }
-
+    const merged = new Map<string, { readonly service: ServiceInput; readonly told: number }>();
+    for (const [told, { services = [] }] of mentions.entries()) {
         for (const service of services) {
             const key = `${service.port}/${service.proto}`;
-            merged.set(key, { ...merged.get(key), ...service });
+            merged.set(key, { service: { ...merged.get(key)?.service, ...service }, told });
         }
     }
-    return [...merged.values()];
+
+    const closed = lastClosed(
+        [...merged.values()].map(({ service }) => service),
+        mentions,
+    );
+    return [...merged.values()].map(({ service, told }) =>
+        (closed.get(service) ?? -1) > told ? { ...service, state: 'closed' } : service,
+    );
+}
+
+/** The last mention that has each service among its closed ports, by its index. From the last one on, so that each is found once, however many have it. */
+function lastClosed(services: readonly ServiceInput[], mentions: readonly HostInput[]): ReadonlyMap<ServiceInput, number> {
+    const found = new Map<ServiceInput, number>();
+    for (const proto of PROTOCOLS) {
+        const sorted = services.filter((service) => service.proto === proto).toSorted((one, other) => one.port - other.port);
+        const { unfound, find } = notFound(sorted.length);
+        for (let index = mentions.length - 1; index >= 0; index -= 1) {
+            for (const [first, last] of mentions[index]?.closed_ports?.[proto] ?? []) {
+                for (let at = unfound(firstFrom(sorted, first)); (sorted[at]?.port ?? MAX_PORT + 1) <= last; at = unfound(at)) {
+                    found.set(sorted[at] as ServiceInput, index);
+                    find(at);
+                }
+            }
+        }
+    }
+    return found;
+}
+
+/** Which of so many places are not found yet: the next one from a place on, or their number. What lies between is passed over ever more quickly. */
+function notFound(count: number) {
+    const next = Uint32Array.from({ length: count + 1 }, (_, index) => index);
+    const after = (place: number): number => next[place] as number;
+    return {
+        unfound(from: number): number {
+            let place = from;
+            while (after(place) !== place) {
+                next[place] = after(after(place));
+                place = after(place);
+            }
+            return place;
+        },
+        find(place: number): void {
+            next[place] = place + 1;
+        },
+    };
+}
+
+/** The index of the first service of that port or a higher one. */
+function firstFrom(sorted: readonly ServiceInput[], port: number): number {
+    let [low, high] = [0, sorted.length];
+    while (low < high) {
+        const middle = (low + high) >>> 1;
+        [low, high] = (sorted[middle] as ServiceInput).port < port ? [middle + 1, high] : [low, middle];
+    }
+    return low;
 }
 
 function mergedClosedPorts(mentions: readonly HostInput[]): ClosedPorts {

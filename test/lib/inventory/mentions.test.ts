@@ -1,3 +1,5 @@
+import assert from 'node:assert';
+import fc from 'fast-check';
 import t from 'tap';
 import { MAX_ALIKE } from '../../../lib/inventory/findings.ts';
 import type { HostInput, ServiceInput } from '../../../lib/inventory/host.ts';
@@ -25,6 +27,42 @@ t.test('takes of fields what is said last', async (t) => {
 t.test('takes as many mentions as a source has', async (t) => {
     const mentions = Array.from({ length: 300_000 }, (_, index): HostInput => ({ address, name: `name ${index}` }));
     t.same(merging().merged(mentions), { address, name: 'name 299999' });
+});
+
+t.test('closes services in no more time than their number and that of the mentions need', async (t) => {
+    const services = Array.from({ length: 20_000 }, (_, index) => open(index + 1));
+    const closing = Array.from({ length: 20_000 }, (): Omit<HostInput, 'address'> => ({ closed_ports: { tcp: [[1, 65_535]] } }));
+    const before = process.cpuUsage();
+    const host = merged({ services }, ...closing, { services: [open(7)] });
+    const { user } = process.cpuUsage(before);
+    t.equal(host.services?.filter(({ state }) => state === 'closed').length, 19_999);
+    t.ok(user < 1_000_000, `${user} µs`);
+});
+
+t.test('closes what the naive reading closes', async () => {
+    const mention = fc.record({
+        services: fc.array(
+            fc.record({ port: fc.integer({ min: 1, max: 6 }), proto: fc.constantFrom('tcp', 'udp'), state: fc.constant('open') }),
+        ),
+        closed_ports: fc.dictionary(
+            fc.constantFrom('tcp', 'udp'),
+            fc.array(fc.tuple(fc.integer({ min: 1, max: 6 }), fc.nat({ max: 2 })).map(([first, more]) => [first, first + more])),
+        ),
+    });
+    fc.assert(
+        fc.property(fc.array(mention as fc.Arbitrary<Omit<HostInput, 'address'>>, { minLength: 2, maxLength: 6 }), (mentions) => {
+            const { services = [] } = merged(...mentions);
+            for (const { port, proto, state } of services) {
+                const told = mentions.findLastIndex((one) =>
+                    one.services?.some((service) => service.port === port && service.proto === proto),
+                );
+                const isClosed = mentions
+                    .slice(told + 1)
+                    .some((one) => one.closed_ports?.[proto]?.some(([first, last]) => first <= port && port <= last));
+                assert.strictEqual(state, isClosed ? 'closed' : 'open');
+            }
+        }),
+    );
 });
 
 t.test('makes no host only where none of the mentions would make one', async (t) => {

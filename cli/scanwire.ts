@@ -120,6 +120,9 @@ for (const name of [
     }
 }
 
+/** Date filters of templates read hours by the zone of the process, and are an hour off around those that its daylight saving leaves out or repeats. */
+process.env.TZ = 'UTC';
+
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
     // Whoever read our output has had enough, for example `head`: no reason for an error.
     if (error.code === 'EPIPE') {

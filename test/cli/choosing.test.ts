@@ -81,7 +81,11 @@ t.test('takes a template, the secret of a format and a rate, and looks at the re
     shared ??= served();
     const data = await shared;
     const folder = t.testdir({
-        template: JSON.stringify({ text: '{{ kind }}: {{ body.title }}' }),
+        template: JSON.stringify({
+            text: '{{ kind }}: {{ body.title }}',
+            // Such an hour there is not in the zone of the server.
+            at: '{{ "2026-03-08T02:30:00Z" | date: "%H:%M" }}',
+        }),
         secret: '0123456789abcdef0123456789abcdef\n',
     });
     const create = ['exporters', 'create', '--url', `http://${RECEIVER}/in`];
@@ -90,7 +94,7 @@ t.test('takes a template, the secret of a format and a rate, and looks at the re
     t.match(await json(data, 'exporters', 'show', one.id), { format: 'template', template: { text: String }, rate: 5 });
     const question = ['--kind', KIND, '--body', BODY];
     const { body } = await json<{ body: string }>(data, 'exporters', 'preview', one.id, ...question);
-    t.same(JSON.parse(body), { text: `${KIND}: Harvested credentials used from two countries` });
+    t.same(JSON.parse(body), { text: `${KIND}: Harvested credentials used from two countries`, at: '02:30' });
     t.match(await json(data, 'exporters', 'update', one.id, '--no-rate'), { rate: null });
 
     const other = await json<{ id: string }>(data, ...create, '--format', 'pagerduty', '--format-secret-file', join(folder, 'secret'));
@@ -184,7 +188,7 @@ t.test('sends once more what failed, and what was held while its receiver had st
 async function served(receiver: string = RECEIVER): Promise<string> {
     const data = await usedDataOf(t);
     const args = ['serve', '--data', data, '--port', '0', '--vendor', 'Acme', '--json'];
-    const server = startScanwire(args, { env: { SCANWIRE_EGRESS_ALLOW: receiver } });
+    const server = startScanwire(args, { env: { SCANWIRE_EGRESS_ALLOW: receiver, TZ: 'America/New_York' } });
     t.teardown(() => server.kill('SIGKILL'));
     await nextJson(server, linesOf(server));
     return data;

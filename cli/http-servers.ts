@@ -95,6 +95,7 @@ export async function restServer(
                 auth: 'token',
                 license: license.source,
                 records: stores.records,
+                ...streams,
                 ...(enrich !== undefined && { enrich: { workspace: enrich } }),
             },
         },

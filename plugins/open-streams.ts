@@ -1,8 +1,9 @@
-/** How many answers without an end known before are sent at once, by all plugins that read one store. */
+/** How many answers without an end known before are sent at once, by all plugins that read one source. */
 import Boom from '@hapi/boom';
 import type { Request } from '@hapi/hapi';
 import Joi from 'joi';
 import { ReaderWatch } from '../lib/protect/reader-watch.ts';
+import { sourceOf } from '../lib/store-source.ts';
 import { retryLater } from './errors.ts';
 
 /** Each holds some MiB, and together they take what one takes of the database and of this process. */
@@ -36,7 +37,7 @@ interface Stream {
     readonly hasPlace: boolean;
 }
 
-/** The indexes that are being read from one store, whole or as pages, and what looks after them. */
+/** The indexes that are being read from one source, whole or as pages, and what looks after them. */
 interface Reading {
     // No Map: one that requests go into and out of all the time is made anew every few of them, and V8 lets each that it was hold on to the next
     // and to its requests, so that none of them goes before all of the heap is looked at.
@@ -49,14 +50,15 @@ interface Reading {
 const readings = new WeakMap<object, Reading>();
 
 /**
- * The indexes that are read from a store, counted together whatever plugin or server sends them.
+ * The indexes that are read from a store, or from another one over the same pool, counted together whatever plugin or server sends them.
  *
  * @param max How many there may be for another one to begin here.
  * @param now Milliseconds since any moment.
  */
 export function streamsOf(store: object, max: number, now: () => number = () => performance.now()): Streams {
-    const reading = readings.get(store) ?? { open: [], places: 0, timer: undefined };
-    readings.set(store, reading);
+    const source = sourceOf(store);
+    const reading = readings.get(source) ?? { open: [], places: 0, timer: undefined };
+    readings.set(source, reading);
     const { open } = reading;
 
     function look(): void {

@@ -7,6 +7,7 @@ import { endpointsOf, withRefused } from '../../lib/records/endpoints.ts';
 import { type HttpsRecord, stringifyRecord } from '../../lib/records/record.ts';
 import type { AddedRecord, RecordFilter, RecordStore, StoredRecord } from '../../lib/records/store.ts';
 import { checked, clockSchema, objectWith } from '../../lib/schema-validation.ts';
+import { readingFrom, sourceOf } from '../../lib/store-source.ts';
 import type { InventoryImport } from './inventory/import-hosts.ts';
 
 /** How a store of records in memory is made. */
@@ -46,7 +47,7 @@ export function memoryRecords(options: MemoryRecordsOptions = {}): RecordStore {
         return { id, isNew: true };
     }
 
-    return {
+    const store: RecordStore = {
         enriches: inventory !== undefined,
 
         async add(records, { enrich } = {}) {
@@ -94,6 +95,7 @@ export function memoryRecords(options: MemoryRecordsOptions = {}): RecordStore {
             return rows.filter(matching(filter)).length;
         },
     };
+    return inventory === undefined ? store : readingFrom(sourceOf(inventory), store);
 }
 
 function notBefore(last: Date | undefined, now: Date): Date {

@@ -4,6 +4,7 @@ import { withinBoundary } from '../../lib/inventory/boundary.ts';
 import { type Endpoint, endpointsOf, withRefused } from '../../lib/records/endpoints.ts';
 import { type HttpsRecord, stringifyRecord } from '../../lib/records/record.ts';
 import type { AddedRecord, Enrichment, RecordQuery, RecordStore, StoredRecord } from '../../lib/records/store.ts';
+import { readingFrom } from '../../lib/store-source.ts';
 import type { Executor } from '../../lib/transaction.ts';
 import {
     assertStoreOptions,
@@ -68,7 +69,7 @@ export function postgresRecords(options: PostgresStoresOptions): RecordStore {
         });
     }
 
-    return {
+    return readingFrom(pool, {
         enriches: true,
 
         async add(records, { enrich } = {}) {
@@ -105,7 +106,7 @@ export function postgresRecords(options: PostgresStoresOptions): RecordStore {
             const { rows } = await searching.query<{ count: string }>(sql, values);
             return Number(rows[0]?.count ?? 0);
         },
-    };
+    });
 }
 
 /** How others ended is theirs to know. */

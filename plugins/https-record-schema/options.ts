@@ -6,6 +6,7 @@ import type { Enrichment, RecordStore } from '../../lib/records/index.ts';
 import { MAX_LINE_BYTES, MAX_LINE_LIMIT } from '../../lib/records/record.ts';
 import { inBytes, nameSchema, objectWith, ROUTE_PATH, withAbilities } from '../../lib/schema-validation.ts';
 import { authSchema, type InstanceOptions, instanceSchema } from '../instance.ts';
+import { maxStreamsSchema } from '../open-streams.ts';
 
 /** Options of the plugin. */
 export interface HttpsRecordSchemaOptions extends InstanceOptions {
@@ -30,9 +31,11 @@ export interface HttpsRecordSchemaOptions extends InstanceOptions {
     readonly records?: RecordStore | undefined;
     /** Puts stored records into the inventory: hosts and services of the workspace, `default` by default. Not done by default. */
     readonly enrich?: { readonly workspace?: string | undefined } | undefined;
+    /** Lists of records that are sent at once, those of other plugins over the same pool counted, pages not. Default 32. */
+    readonly maxStreams?: number | undefined;
 }
 
-type Defaulted = 'path' | 'maxBytes' | 'maxDecodedBytes' | 'maxLineBytes' | 'maxReported';
+type Defaulted = 'path' | 'maxBytes' | 'maxDecodedBytes' | 'maxLineBytes' | 'maxReported' | 'maxStreams';
 
 /** The options with their defaults. */
 export type Settings = Pick<HttpsRecordSchemaOptions, 'auth' | 'license' | 'records' | 'instance'> & {
@@ -61,6 +64,7 @@ export const optionsSchema: Joi.ObjectSchema<Settings> = Joi.object<Settings, tr
     maxReported: Joi.number().integer().min(1).default(1000),
     records: withAbilities(objectWith<RecordStore>('add', 'get', 'list'), 'count'),
     enrich: Joi.object({ workspace: nameSchema.trim().default(DEFAULT_WORKSPACE) }).custom(enrichable),
+    maxStreams: maxStreamsSchema,
     instance: instanceSchema,
 });
 

@@ -8,6 +8,7 @@ import { listRecords } from '../../lib/records/store.ts';
 import { timestamp } from '../../lib/timestamp.ts';
 import { orUnavailable } from '../errors.ts';
 import { begunInTime, inTime, noteArrival } from '../in-time.ts';
+import { type Streams, streamsOf } from '../open-streams.ts';
 import { pathId, queryOf } from '../route-parts.ts';
 import { seesCuts, streamCut, withFirst } from '../streamed-answers.ts';
 import { acceptsLines, RECORDS_FAILED } from './batch-request.ts';
@@ -15,16 +16,19 @@ import { LINES_TYPE } from './batch-response.ts';
 import type { Access, Settings } from './options.ts';
 
 const DEFAULT_LIMIT = 100;
+/** What is longer is no page: it takes as long as a list of all. */
+const LONGEST_PAGE = 1000;
 
 /** Shows what is stored: one record, a page of them, or all to whoever accepts JSON lines. */
-export function recordRoutes({ path }: Settings, store: RecordStore, whoever: Access): ServerRoute[] {
+export function recordRoutes({ path, maxStreams }: Settings, store: RecordStore, whoever: Access): ServerRoute[] {
+    const streams = streamsOf(store, maxStreams);
     const access: Access = { ...whoever, ext: { ...whoever.ext, onPreAuth: { method: noteArrival } } };
     return [
         {
             method: 'GET',
             path: `${path}/records`,
             options: { ...access, description: 'Stored HTTPS scan records by address, host and time of import' },
-            handler: (request, h) => index(request, h, store),
+            handler: (request, h) => index(request, h, store, streams),
         },
         {
             method: 'GET',
@@ -45,9 +49,14 @@ async function show(request: Request, store: RecordStore): Promise<StoredRecord>
     return stored;
 }
 
-async function index(request: Request, h: ResponseToolkit, store: RecordStore): Promise<ResponseObject> {
+async function index(request: Request, h: ResponseToolkit, store: RecordStore, streams: Streams): Promise<ResponseObject> {
     const query = queryOf(request, listQuerySchema);
     const lines = acceptsLines(request) && seesCuts(request);
+    const { limit = lines ? Number.POSITIVE_INFINITY : DEFAULT_LIMIT } = query;
+    if (request.method !== 'head') {
+        streams[limit > LONGEST_PAGE ? 'begin' : 'watch'](request);
+    }
+
     const texts = () => {
         const pieces = lines ? linesText(listRecords(store, recordQuery(query))) : pageText(request, store, query);
         return withFirst(pieces, { cut: streamCut(request, 'https-record-schema') });

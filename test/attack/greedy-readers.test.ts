@@ -1,14 +1,21 @@
-import { once } from 'node:events';
+import { EventEmitter, once } from 'node:events';
 import http, { type IncomingMessage } from 'node:http';
+import { Socket } from 'node:net';
 import { server as hapiServer, type Request } from '@hapi/hapi';
+import pg from 'pg';
 import t, { type Test } from 'tap';
 import { until } from '../../adapters/contract/assertions.ts';
 import { memoryInventory } from '../../adapters/memory/inventory/inventory.ts';
+import { memoryRecords } from '../../adapters/memory/records.ts';
+import { postgresStores } from '../../adapters/postgres/index.ts';
 import type { Host, HostInput } from '../../lib/inventory/host.ts';
 import type { InventoryStore } from '../../lib/inventory/store.ts';
 import { alwaysLicensed } from '../../lib/license/license-source.ts';
+import type { RecordStore } from '../../lib/records/store.ts';
+import { plugin as httpsRecordSchema } from '../../plugins/https-record-schema/index.ts';
 import { plugin as metasploitData, type WholeInventory } from '../../plugins/metasploit-data/index.ts';
 import { streamsOf } from '../../plugins/open-streams.ts';
+import { record } from '../plugins/https-record-schema/record-server.ts';
 import { type Served, served } from '../plugins/rest-api-v2/served.ts';
 
 async function* oneHost(): AsyncGenerator<HostInput> {
@@ -110,6 +117,69 @@ t.test('counts the lists for clients of the framework with them', async (t) => {
     first.destroy();
     const few = { ...call, payload: { ...payload, params: [{ limit: 3 }] } };
     await until(async () => JSON.parse((await server.inject(few)).payload).result?.hosts.length === 3);
+});
+
+/** The same of records over that inventory. */
+async function endlessRecords(inventory: InventoryStore): Promise<RecordStore> {
+    const store = memoryRecords({ inventory: inventory as ReturnType<typeof memoryInventory> });
+    await store.add([record()]);
+    const stored = await store.list({ limit: 1 });
+    return {
+        ...store,
+        async list({ after = 0, limit }) {
+            await new Promise((resolve) => setImmediate(resolve));
+            return Array.from({ length: limit }, (_, index) => ({ ...(stored[0] as (typeof stored)[0]), id: after + index + 1 }));
+        },
+    };
+}
+
+const RECORDS = '/https-record-schema/records';
+const LINES = { accept: 'application/x-ndjson' };
+
+t.test('counts lists of records with them, and pages of records no more than others', async (t) => {
+    const store = await endless();
+    const running = await served({ store, maxStreams: 2 });
+    const { server } = running;
+    const options = { records: await endlessRecords(store), auth: false as const, maxStreams: 2 };
+    await server.register({ plugin: httpsRecordSchema, options });
+    await server.start();
+    t.teardown(() => server.stop({ timeout: 100 }));
+    const records = (query = '', headers: object = LINES) => server.inject({ url: RECORDS + query, headers: { ...headers } });
+    const listing = await reading(t, { ...running, headers: { ...LINES } as Served['headers'] }, RECORDS);
+    const longPage = await reading(t, running, `${RECORDS}?limit=1000000`);
+    t.same([listing.statusCode, longPage.statusCode], [200, 200]);
+
+    const full = {
+        statusCode: 503,
+        headers: { 'retry-after': 5 },
+        result: { message: 'Too many indexes are being read; try again later' },
+    };
+    t.match(await records(), full);
+    t.match(await records('?limit=1001', {}), full, 'a page that is longer than those of others');
+    t.equal((await running.get('/workspaces/1/hosts')).status, 503, 'in either direction');
+    for (const [query, headers] of [
+        ['', {}],
+        ['?limit=1000', {}],
+        ['?limit=20', LINES],
+        ['/1', {}],
+    ] as const) {
+        t.equal((await records(query, headers)).statusCode, 200, `${query} is a page or a row`);
+    }
+    t.equal((await server.inject({ method: 'HEAD', url: RECORDS, headers: LINES })).statusCode, 200);
+
+    listing.destroy();
+    longPage.destroy();
+    await until(async () => (await running.get('/workspaces')).status === 200);
+});
+
+t.test('counts what stores over one pool list together, and over another pool apart', (t) => {
+    const [one, other] = [new pg.Pool(), new pg.Pool()].map((pool) => postgresStores({ pool }));
+    const request = { raw: { req: { socket: new Socket() }, res: new EventEmitter() } } as unknown as Request;
+    streamsOf(one?.records as object, 1).begin(request);
+    t.throws(() => streamsOf(one?.inventory as object, 1).begin(request), /Too many indexes/);
+    t.doesNotThrow(() => streamsOf(other?.inventory as object, 1).begin(request));
+    request.raw.res.emit('close');
+    t.end();
 });
 
 t.test('gives no place to who has left before', (t) => {

@@ -255,6 +255,7 @@ const RECORDS = tableOf(
         ['records', /must have the function add/, { records: {} }],
         ['records', /must have a function count, or none/, { records: { ...memoryRecords(), count: 0 } }],
         ['enrich', /needs records, a store that can enrich an inventory/, { enrich: {} }],
+        ['maxStreams', /must be greater than or equal to 1/, { maxStreams: 0 }],
         ['enrich', /needs records, a store that can enrich an inventory/, { enrich: {}, records: memoryRecords() }],
         [
             'enrich.workspace',

@@ -14,6 +14,7 @@ import {
 } from '../../../lib/inventory/resources.ts';
 import { FILTERS, SEARCHED } from '../../../lib/inventory/selection.ts';
 import type { InventoryStore, InventoryWriter } from '../../../lib/inventory/store.ts';
+import { readingFrom } from '../../../lib/store-source.ts';
 import {
     assertStoreOptions,
     IMPATIENT,
@@ -178,7 +179,7 @@ export function postgresInventory(options: PostgresInventoryOptions): Required<I
     const searching = patiently(pool, IMPATIENT_ON_SERVER, { prepare });
     const readers = readersOf(database, patiently(pool, IMPATIENT, { through: copying }), searching, { inRanges: pool.embedded === true });
 
-    return {
+    return readingFrom(pool, {
         workspaces: collection<Workspace>(readers, {
             buried: 'workspaces',
             select: WORKSPACE_COLUMNS,
@@ -233,5 +234,5 @@ export function postgresInventory(options: PostgresInventoryOptions): Required<I
         dryRuns: true,
         keepsBoundaries: true,
         importHosts: (workspaceName, hosts, options) => importHosts(pool, workspaceName, hosts, { ...options, clock }),
-    };
+    });
 }

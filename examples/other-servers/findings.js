@@ -7,8 +7,9 @@ export const TABLE = 'create table if not exists finding (id uuid primary key, t
 export async function addFinding(pool, publish, title) {
     const finding = { id: randomUUID(), foundAt: new Date() };
     return await transaction(pool, async (client) => {
-        await client.query('insert into finding values ($1, $2, $3)', [finding.id, title, finding.foundAt]);
+        // First, so that a title that is none is refused by a message that says so.
         await publish('idr_investigation_created', investigation(finding, title), { tx: client });
+        await client.query('insert into finding values ($1, $2, $3)', [finding.id, title, finding.foundAt]);
         return { id: finding.id };
     });
 }

@@ -1,15 +1,9 @@
 import { randomBytes, randomUUID } from 'node:crypto';
-import { once } from 'node:events';
 import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
-import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { Server as HapiServer, type Server } from '@hapi/hapi';
-import { Module } from '@nestjs/common';
-import { NestFactory } from '@nestjs/core';
 import { drizzle } from 'drizzle-orm/node-postgres';
 import { pgTable, serial, text } from 'drizzle-orm/pg-core';
-import express from 'express';
-import fastify from 'fastify';
 import Joi from 'joi';
 import knex from 'knex';
 import { Kysely, PostgresDialect } from 'kysely';
@@ -252,45 +246,6 @@ t.test('scan-database', async (t) => {
     await close();
 });
 
-t.test('other-servers', async (t) => {
-    const own = new pg.Pool({ connectionString: url });
-    const page = await runPage('other-servers/scanwire.js', { given: { pool: own, sealingKey: randomBytes(32) } });
-    const isRefused = async (t: Test, port: number): Promise<void> => {
-        const answer = await fetch(`http://127.0.0.1:${port}/scan/rest_api/v2/workspaces`, { headers: { connection: 'close' } });
-        t.equal(answer.status, 403, 'the REST API answers, and wants a key');
-    };
-
-    const app = express();
-    await runPage('other-servers/express.js', { given: { app, express } });
-    const listening = app.listen(0, '127.0.0.1');
-    await once(listening, 'listening');
-    await isRefused(t, (listening.address() as AddressInfo).port);
-    listening.close();
-
-    const fast = fastify();
-    await runPage('other-servers/fastify.js', { given: { app: fast } });
-    await fast.listen({ host: '127.0.0.1', port: 0 });
-    await isRefused(t, (fast.server.address() as AddressInfo).port);
-    await fast.close();
-
-    const { EXPORTER } = await runPage('other-servers/exporter-provider.js');
-    const AppModule = class {};
-    Module({ providers: [EXPORTER] })(AppModule);
-    const nest = await runPage('other-servers/nest.js', {
-        given: { AppModule, NestFactory },
-        with: { 'listen(3000)': 'listen(0)' },
-        gives: ['app'],
-    });
-    await isRefused(t, nest.app.getHttpServer().address().port);
-    t.equal(nest.app.get('exporter').publish, page.exporter.publish);
-    await nest.app.close();
-    await t.rejects(page.queue.add([]), 'it is closed with the server');
-
-    // The page ends with how everything stops.
-    await runPage('other-servers/http.js', { given: { answer: () => {}, pool: own }, gives: ['server'] });
-    t.equal(own.ended, true);
-});
-
 t.test('webhook-exporter', async (t) => {
     const folder = t.testdir({});
     const pair = await certificate();
@@ -334,7 +289,7 @@ t.test('webhook-exporter', async (t) => {
 });
 
 /** What the other files here and those of `test/interop/` run. */
-const ELSEWHERE = /^(?:README|admin-console|embedding|receivers|records)\/|\.test\.js$/;
+const ELSEWHERE = /^(?:README|admin-console|embedding|express|fastify|node-http|receivers|records)\/|\.test\.js$/;
 
 t.test('no page is left out', (t) => {
     t.strictSame(

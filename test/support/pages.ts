@@ -3,13 +3,17 @@ import { basename, dirname, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { run as runProgram } from './packed.ts';
 
-/** Of every page the files that it is pasted into, by `page/file.js`: a block whose first line names a file, and those after it, go into that file. */
-export function pastedPages(): ReadonlyMap<string, string> {
+/**
+ * Of every page the files that its blocks of a language are pasted into, by `page/file.js`: a block whose first line names a file, and those after it, go
+ * into that file.
+ */
+export function pastedPages(language: 'js' | 'ts' = 'js'): ReadonlyMap<string, string> {
+    const blocks = { js: /^```js\n(.*?)^```$/gms, ts: /^```ts\n(.*?)^```$/gms }[language];
     const files = new Map<string, string>();
     for (const page of ['README.md', ...readdirSync('docs').map((name) => `docs/${name}`)].filter((name) => name.endsWith('.md'))) {
-        let file = 'page.js';
-        for (const [, block = ''] of readFileSync(page, 'utf8').matchAll(/^```js\n(.*?)^```$/gms)) {
-            file = /^\/\/ (\S+\.js)\n/.exec(block)?.[1] ?? file;
+        let file = `page.${language}`;
+        for (const [, block = ''] of readFileSync(page, 'utf8').matchAll(blocks)) {
+            file = /^\/\/ (\S+\.[jt]s)\n/.exec(block)?.[1] ?? file;
             const name = `${basename(page, '.md')}/${file}`;
             files.set(name, `${files.get(name) ?? ''}${block}\n`);
         }

@@ -72,6 +72,31 @@ t.test('keeps a key as digest and sealed text only', async (t) => {
     t.notOk('sealed' in ((await keys.list())[0] ?? {}), 'lists show nothing sealed');
 });
 
+t.test('asks the store for digests, so that no store compares keys', async (t) => {
+    const store = memoryApiKeys();
+    const asked: unknown[] = [];
+    const { keys } = setUp({
+        acceptForeignKeys: true,
+        store: {
+            ...store,
+            async findByDigest(digest) {
+                asked.push(digest);
+                return await store.findByDigest(digest);
+            },
+        },
+    });
+    const { key } = await keys.create('one');
+    const sent = [key, newApiKey(), 'from elsewhere', 'short'];
+    for (const one of sent) {
+        await keys.verify(one);
+    }
+
+    t.strictSame(
+        asked,
+        sent.filter(looksLikeForeignKey).map((one) => createHash('sha256').update(one).digest('hex')),
+    );
+});
+
 t.test('reveals a key, also one that was revoked', async (t) => {
     const { keys } = setUp();
     const made = await keys.create('one');

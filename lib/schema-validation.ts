@@ -133,8 +133,8 @@ export const nameSchema: Joi.StringSchema = Joi.string()
     .pattern(/^[^\p{Cc}\p{Cs}]*$/u)
     .message('{{#label}} must not contain control characters');
 
-// PostgreSQL stores no NUL, and a lone surrogate has no UTF-8.
-const STORABLE = /^[^\0\p{Cs}]*$/u;
+/** The pattern of {@link storableText}: PostgreSQL stores no NUL, and a lone surrogate has no UTF-8. */
+export const STORABLE: RegExp = /^[^\0\p{Cs}]*$/u;
 
 /** A text that every database keeps as it is. */
 export const storableText = (): Joi.StringSchema =>

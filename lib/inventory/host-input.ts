@@ -1,7 +1,8 @@
 import Joi from 'joi';
 import { canonicalAddress } from '../addresses.ts';
+import { compiled, type QuickCheck, UNSURE } from '../compiled-schema.ts';
 import { ScanwireError } from '../errors.ts';
-import { checked, storableText } from '../schema-validation.ts';
+import { checked, STORABLE, storableText } from '../schema-validation.ts';
 import { checkedClosedPorts } from './closed-ports.ts';
 import { PROTOCOLS, SERVICE_STATES } from './fields.ts';
 import { checkedFindings, findingSchemas } from './findings.ts';
@@ -75,13 +76,22 @@ const TEXT_FIELDS = Object.keys(byHostField({ text: (field) => field })) as read
  * @throws ScanwireError `INVALID_INPUT` naming the first field that is unknown or breaks a rule.
  */
 export function normaliseHost(input: unknown): HostInput {
-    const host = withoutNullTexts(checked(hostInputSchema, input));
+    const host = withoutNullTexts(checkedHost(input));
     refuseRepeatedServices(host.services ?? []);
     const { address, scope } = canonicalAddress(host.address);
     const closed = host.closed_ports === undefined ? {} : { closed_ports: checkedClosedPorts(host.closed_ports) };
     const services = host.services === undefined ? {} : { services: host.services.map(withBoth) };
     const findings = checkedFindings({ ...host, ...services });
     return { ...host, ...normaliseArch(host), ...services, ...findings, address, ...(scope !== null && { scope }), ...closed };
+}
+
+/** Made by the first host: to compile a schema takes longer than to check some hosts by it. */
+let quickCheck: QuickCheck | null = null;
+
+function checkedHost(input: unknown): HostInput {
+    quickCheck ??= compiled(hostInputSchema.describe(), [STORABLE]);
+    const host = quickCheck(input);
+    return host === UNSURE ? checked(hostInputSchema, input) : (host as HostInput);
 }
 
 /** The schema lets null pass as text, against the type. */

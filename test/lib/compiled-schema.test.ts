@@ -1,3 +1,4 @@
+import fc from 'fast-check';
 import Joi from 'joi';
 import t from 'tap';
 import { compiled, UNSURE } from '../../lib/compiled-schema.ts';
@@ -63,15 +64,22 @@ for (const [name, value] of Object.entries(UNCERTAIN)) {
 
 t.test('compiles nothing that it does not know', async (t) => {
     const unknown = [
-        Joi.number(),
-        Joi.string().valid('a'),
+        Joi.binary(),
+        Joi.number().multiple(2),
+        Joi.number().max(Joi.ref('other')),
+        Joi.array().max(Joi.ref('other')),
+        Joi.string().valid('a').insensitive(),
         Joi.string().lowercase(),
-        Joi.string().max(3),
+        Joi.string().min(3),
         Joi.string().pattern(/a/),
         Joi.string().pattern(LETTERS, { invert: true }),
+        Joi.string().empty(Joi.string().pattern(LETTERS)),
+        Joi.string().prefs({ convert: false }),
         Joi.object({ a: Joi.string() }).unknown(),
         Joi.object({ a: Joi.string(), b: Joi.string() }).and('a', 'b'),
-        Joi.array(),
+        Joi.object({ a: Joi.object().default({ b: 1 }) }),
+        Joi.object({ a: Joi.string().default(() => 'b') }),
+        Joi.array().min(1),
         Joi.array().items(Joi.string(), Joi.object()),
     ];
     for (const schema of unknown) {
@@ -96,4 +104,84 @@ t.test('makes of an investigation what its schema makes of it', async (t) => {
     const early = { ...body, timestamp: '2026-11-21T10:30:00+01:00' };
     t.equal(eventBody(investigationCreated, early), eventBody(bySchema, early));
     t.throws(() => eventBody(investigationCreated, { ...body, title: '' }), { code: 'INVALID_INPUT', field: 'title' });
+});
+
+const fields = Joi.object({
+    id: Joi.any().strip(),
+    port: Joi.number().integer().min(0).max(9).required(),
+    other: Joi.number().integer().allow(null).invalid(7),
+    proto: Joi.string().valid('tcp', 'udp').default('tcp'),
+    key: Joi.string().max(3).allow(null).default(null),
+    name: Joi.string().pattern(LETTERS).allow('').max(3).messages({ 'string.max': 'too long' }).empty(Joi.valid('', null)),
+    flag: Joi.boolean().allow(null),
+    time: Joi.date().iso().allow(null),
+    data: Joi.object(),
+    list: Joi.array().max(2),
+    named: Joi.array()
+        .items(Joi.object({ name: Joi.string().required().empty(null) }))
+        .max(2),
+}).label('fields');
+const checkFields = compiled(fields.describe(), [LETTERS]);
+
+t.test('leaves out, fills in and takes for absent what the schema does', async (t) => {
+    const given = {
+        id: {},
+        port: 1,
+        other: null,
+        name: '',
+        flag: false,
+        time: null,
+        data: { a: 1 },
+        list: [null, {}],
+        named: [{ name: 'a' }],
+    };
+    const taken = {
+        port: 1,
+        other: null,
+        proto: 'tcp',
+        key: null,
+        flag: false,
+        time: null,
+        data: { a: 1 },
+        list: [null, {}],
+        named: [{ name: 'a' }],
+    };
+    t.strictSame(checkFields(given), taken);
+    t.equal(JSON.stringify(checkFields(given)), JSON.stringify(taken));
+    t.strictSame(checkFields({ port: 9, proto: 'udp', key: 'abc', name: 'abc' }), { port: 9, proto: 'udp', key: 'abc', name: 'abc' });
+});
+
+t.test('makes of any value what its schema makes of it, or is not sure', async (t) => {
+    const values = [0, -0, 1, 7, 9, 10, 1.5, -1, 2 ** 53, Number.NaN, '', 'a', 'abc', 'abcd', '1', 'tcp', 'TCP', ' a', null, undefined];
+    const more = [
+        true,
+        'true',
+        [],
+        [undefined],
+        [1, 2],
+        [1, 2, 3],
+        [{ name: 'a' }],
+        [{ name: null }],
+        {},
+        { a: 1 },
+        new Date(0),
+        '2026-01-01',
+    ];
+    const field = fc.constantFrom<unknown>(...values, ...more);
+    const keys = ['id', 'port', 'other', 'proto', 'key', 'name', 'flag', 'time', 'data', 'list', 'named', 'unknown'];
+    let sure = 0;
+    fc.assert(
+        fc.property(
+            fc.constantFrom(0, 1, 9),
+            fc.dictionary(fc.constantFrom(...keys), field, { maxKeys: 4, noNullPrototype: true }),
+            (port, given) => {
+                const value = { port, ...given };
+                const [checked, { value: bySchema, error }] = [checkFields(value), fields.validate(value)];
+                sure += Number(checked !== UNSURE);
+                return checked === UNSURE || (error === undefined && t.strictSame(checked, bySchema));
+            },
+        ),
+        { numRuns: 2000 },
+    );
+    t.ok(sure > 100, `${sure} of 2000`);
 });

@@ -12,7 +12,9 @@ const WAITING = 20_000;
 
 /**
  * Sets the hosts of an import aside in the database, in batches, before any is imported. What is said of an address that comes again is merged
- * with what was said before, so that none is in two batches.
+ * with what was said before, so that none is in two batches. While the database has a batch to store, the next one is read.
+ *
+ * @throws Whatever the iteration throws, once the database is done; what the database throws at once, however long the iteration takes.
  */
 export async function readAside(
     pool: Executor,
@@ -21,24 +23,50 @@ export async function readAside(
     { merged }: Pick<Merging, 'merged'>,
 ): Promise<readonly ReadBatch[]> {
     const batches = asideBatches(pool, importId, merged);
+    const reading = partsOf(hosts, batches.has);
+    let storing = Promise.resolve();
+    try {
+        for (;;) {
+            const [part] = await Promise.all([reading.next(), storing]);
+            if (part.done === true) {
+                return batches.inOrder();
+            }
+
+            const { mentions, again } = part.value;
+            storing = again ? batches.mergeInto(mentions) : batches.store(mentions);
+        }
+    } finally {
+        await storing.catch(() => {});
+        // Not waited for: a source that says nothing more would be waited for without an end.
+        reading.return().catch(() => {});
+    }
+}
+
+/** What is said of addresses that are not aside yet, or `again` of some that are: so much that it is time to store it. */
+interface Part {
+    readonly mentions: Mentions;
+    readonly again: boolean;
+}
+
+/** @param isAside Whether an address was in a part before. */
+async function* partsOf(hosts: AsyncIterable<HostInput>, isAside: (address: string) => boolean): AsyncGenerator<Part, void, undefined> {
     let current = mentionsOf([]);
     let waiting = mentionsOf([]);
     for await (const host of hosts) {
         if (isFull(current, host)) {
-            await batches.store(current);
+            yield { mentions: current, again: false };
             current = mentionsOf([]);
         }
 
-        add(batches.has(host.address) ? waiting : current, host);
+        add(isAside(host.address) ? waiting : current, host);
         if (waiting.weight > WAITING) {
-            await batches.mergeInto(waiting);
+            yield { mentions: waiting, again: true };
             waiting = mentionsOf([]);
         }
     }
 
-    await batches.store(current);
-    await batches.mergeInto(waiting);
-    return batches.inOrder();
+    yield { mentions: current, again: false };
+    yield { mentions: waiting, again: true };
 }
 
 /** The batches that are aside. */
@@ -54,12 +82,16 @@ function asideBatches(pool: Executor, importId: string, merged: Merging['merged'
             return [];
         }
 
+        // Before anything is waited for: what is said of these addresses from now on is said again.
+        const number = batches.push([]) - 1;
+        for (const address of byAddress.keys()) {
+            numbers.set(address, number);
+        }
+
         const batch = await setAside(pool, importId, seq, [...byAddress.values()].map(merged));
         seq += batch.pieces;
-        for (const address of byAddress.keys()) {
-            numbers.set(address, batches.length);
-        }
-        return [batches.push(batch) - 1];
+        batches[number] = batch;
+        return [number];
     }
 
     async function mergeIntoOne(number: number, later: readonly HostInput[]): Promise<void> {

@@ -1,12 +1,15 @@
 import { randomUUID } from 'node:crypto';
+import { EventEmitter, once } from 'node:events';
 import t from 'tap';
-import { takeBack } from '../../../../adapters/postgres/imports/import-batches.ts';
+import { removeAside, takeBack } from '../../../../adapters/postgres/imports/import-batches.ts';
 import { readAside } from '../../../../adapters/postgres/imports/read-aside.ts';
-import { postgresInventory } from '../../../../adapters/postgres/index.ts';
+import { type PoolLike, postgresInventory } from '../../../../adapters/postgres/index.ts';
 import type { HostInput, ServiceInput } from '../../../../lib/inventory/host.ts';
 import { importCounts } from '../../../../lib/inventory/import-counts.ts';
 import { merging } from '../../../../lib/inventory/mentions.ts';
+import type { Executor } from '../../../../lib/transaction.ts';
 import { databases, startAfresh } from '../databases.ts';
+import { failingOnceAt } from '../failing-pools.ts';
 import { all, each, manyHosts } from './imported.ts';
 
 const open = (port: number): ServiceInput => ({ port, proto: 'tcp', state: 'open' });
@@ -19,6 +22,19 @@ function crowded(host: HostInput, ports: readonly number[], text: string): HostI
         notes: ports.map((port) => ({ ...{ port, proto: 'tcp' }, ntype: 'a', data: { text } })),
         vulns: ports.map((port) => ({ ...{ port, proto: 'tcp' }, name: 'v', info: text, exploited_at: new Date(0) })),
         closed_ports: { udp: [[1, 9]] },
+    };
+}
+
+/** A pool that tells of each batch when its insert begins, and when it has ended. */
+function telling(pool: PoolLike, tell: (event: 'begins' | 'ends') => unknown): Executor {
+    return {
+        async query<Row>(sql: string, values?: unknown[]) {
+            const isInsert = sql.startsWith('insert into scanwire.import_batches');
+            await (isInsert && tell('begins'));
+            const result = await pool.query<Row>(sql, values);
+            await (isInsert && tell('ends'));
+            return result;
+        },
     };
 }
 
@@ -52,6 +68,88 @@ for (const { name, openMigrated } of databases) {
             t.same([second?.services, second?.notes, second?.vulns], [[], [], []]);
             t.equal(found.filter(({ comments }) => comments === '11').length, again.length);
             t.same((await pool.query('select from scanwire.import_batches')).rowCount, 0);
+        });
+
+        t.test('is read while the batch before is stored, of which there is never more than one', async (t) => {
+            const events: string[] = [];
+            const source = async function* (): AsyncGenerator<HostInput> {
+                for (const host of manyHosts(450)) {
+                    events.push('read');
+                    yield host;
+                }
+            };
+            const importId = randomUUID();
+            const told = telling(pool, (event) => events.push(event));
+            await readAside(told, importId, source(), merging());
+            await removeAside(pool, importId);
+            const first = events.indexOf('begins');
+            t.equal(events.slice(first, events.indexOf('ends')).filter((event) => event === 'read').length, 150);
+            const inserts = events.filter((event) => event !== 'read');
+            t.same(inserts, ['begins', 'ends', 'begins', 'ends', 'begins', 'ends']);
+        });
+
+        t.test('takes what is said again of a host whose batch is being stored for later', async (t) => {
+            const [first = { address: '' }, ...others] = manyHosts(151);
+            const events = new EventEmitter();
+            const read = once(events, 'read');
+            const source = async function* (): AsyncGenerator<HostInput> {
+                yield* [first, ...others, { ...first, comments: 'again' }];
+                events.emit('read');
+            };
+            const importId = randomUUID();
+            const held = telling(pool, (event) => (event === 'ends' ? read : []));
+            const batches = await readAside(held, importId, source(), merging());
+            const found: HostInput[] = [];
+            for (const batch of batches) {
+                found.push(...(await takeBack(pool, importId, batch)));
+            }
+
+            t.same(
+                found.map(({ address }) => address),
+                [first, ...others].map(({ address }) => address),
+            );
+            t.match(found[0], { ...first, comments: 'again' });
+        });
+
+        t.test('ends with the insert that is under way when the source fails', async (t) => {
+            const events = new EventEmitter();
+            const fails = once(events, 'fails');
+            const source = async function* (): AsyncGenerator<HostInput> {
+                yield* manyHosts(151);
+                events.emit('fails');
+                throw new Error('the source broke');
+            };
+            const told: string[] = [];
+            const held = telling(pool, (event) => {
+                told.push(event);
+                return event === 'begins' ? fails : [];
+            });
+            const importId = randomUUID();
+            await t.rejects(readAside(held, importId, source(), merging()), { message: 'the source broke' });
+            t.same(told, ['begins', 'ends']);
+            await removeAside(pool, importId);
+
+            await t.rejects(postgresInventory({ pool }).importHosts('default', source()), { message: 'the source broke' });
+            t.same((await pool.query('select from scanwire.import_batches')).rowCount, 0);
+        });
+
+        t.test('fails with the database at once, also where the source says nothing more', async (t) => {
+            const events = new EventEmitter();
+            const [speaks, ended] = [once(events, 'speaks'), once(events, 'ended')];
+            const source = async function* (): AsyncGenerator<HostInput> {
+                try {
+                    yield* manyHosts(151);
+                    await speaks;
+                    yield { address: '192.0.2.7' };
+                } finally {
+                    events.emit('ended');
+                }
+            };
+            const failing = failingOnceAt(pool, /^insert into scanwire.import_batches/);
+            await t.rejects(postgresInventory({ pool: failing }).importHosts('default', source()), { message: 'failed' });
+            t.same((await pool.query('select from scanwire.import_batches')).rowCount, 0);
+            events.emit('speaks');
+            await ended;
         });
 
         t.test('is merged with a host that is read aside in parts', async (t) => {

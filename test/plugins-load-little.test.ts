@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { pathToFileURL } from 'node:url';
 import t from 'tap';
 
-const HEAVY = ['bullmq', 'ioredis', 'pg', '@electric-sql/pglite', 'undici', 'sax'];
+const HEAVY = ['bullmq', 'ioredis', 'pg', '@electric-sql/pglite', 'undici', 'saxes'];
 
 /** The scripts that a process which imports these modules has parsed, as its own debugger sees them. */
 function loadedScripts(...modules: readonly string[]): readonly string[] {

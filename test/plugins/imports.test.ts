@@ -27,8 +27,8 @@ for (const [name, expected] of [
     ['token-auth', ['@hapi/boom', 'joi']],
     // rate-limiter-flexible comes with an option that asks for it.
     ['rest-api-v2', ['@hapi/boom', 'ipaddr.js', 'joi', 'rate-limiter-flexible']],
-    // sax comes with the first import of a scan, liquidjs with the pages.
-    ['admin-console', ['@hapi/boom', 'ipaddr.js', 'joi', 'liquidjs', 'sax']],
+    // saxes comes with the first import of a scan, liquidjs with the pages.
+    ['admin-console', ['@hapi/boom', 'ipaddr.js', 'joi', 'liquidjs', 'saxes']],
 ] as const) {
     t.test(`${name} loads no queue, no database driver and no HTTP client`, async (t) => {
         const packages = await packagesOf(new URL(`../../plugins/${name}/index.js`, import.meta.url));

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 
 /** In which batch an address is. */
 export interface BatchNumbers {
@@ -59,5 +59,5 @@ export function batchNumbers(): BatchNumbers {
 
 /** Of a hash that nobody can aim at: who writes a file of hosts chooses the addresses. Where there is none, the database refuses the host. */
 function hashOf(address: string | undefined): number {
-    return createHash('sha256').update(`${address}`).digest().readUIntBE(0, 6);
+    return Number.parseInt(hash('sha256', `${address}`, 'hex').slice(0, 12), 16);
 }

@@ -1,5 +1,6 @@
+import { isAscii } from 'node:buffer';
 import { TextDecoder } from 'node:util';
-import sax from 'sax';
+import { SaxesParser } from 'saxes';
 import { ScanwireError } from '../../errors.ts';
 import type { HostInput } from '../host.ts';
 import { normaliseHost } from '../host-input.ts';
@@ -9,12 +10,14 @@ import { nessusForm } from './nessus-host.ts';
 import { nmapForm } from './nmap-host.ts';
 
 const SLICE = 64 * 1024;
-/** Longest tag or comment, in characters. The output of a script of nmap sits in one attribute and can be long. */
-const MAX_TOKEN = 1024 * 1024;
-/** Longest text, in so many of these. Nessus has the output of a plugin in one, and before all hosts the numbers of all plugins. */
-const MAX_TEXT = 8;
-/** Longest host, in so many of these: it is held until it has ended. */
+/** Longest tag, in characters. The output of a script of nmap sits in one attribute and can be long. */
+const MAX_TAG = 1024 * 1024;
+/** Longest text or comment, in characters. Nessus has the output of a plugin in one, and before all hosts the numbers of all plugins. */
+const MAX_TEXT = 8 * 1024 * 1024;
+/** Longest host, in MiB of text: it is held until it has ended. */
 const MAX_HOST = 32;
+/** Scanners write control characters that they were sent, though XML has none: as they are, or by a number, which then stays as it is written. */
+const TOLERATED = /: (?:disallowed character|malformed character entity)\.$/;
 const MAX_DEPTH = 64;
 
 /** Attributes of an element, as the parser gives them. */
@@ -80,7 +83,7 @@ export async function* readXmlScan(
 ): AsyncGenerator<HostInput, void, undefined> {
     const bad = badLines();
     const scan = xmlParser(maxHost, bad);
-    const decoder = new TextDecoder('utf-8', { fatal: true });
+    const decode = utf8(scan.fail);
     // What is noted as bad already goes out with what ends the reading.
     const attempt = <T>(read: () => T): T => {
         try {
@@ -95,11 +98,11 @@ export async function* readXmlScan(
 
     for await (const chunk of source) {
         for (let start = 0; start < chunk.byteLength; start += SLICE) {
-            yield* attempt(() => scan.write(decode(decoder, chunk.subarray(start, start + SLICE), scan.fail)));
+            yield* attempt(() => scan.write(decode(chunk.subarray(start, start + SLICE))));
         }
     }
 
-    yield* attempt(() => scan.write(decode(decoder, null, scan.fail)));
+    yield* attempt(() => scan.write(decode(null)));
     attempt(scan.end);
     bad.end();
     const warning = scan.warning();
@@ -112,71 +115,49 @@ export async function* readXmlScan(
 type Fail = (reason: string, field?: string) => ScanwireError;
 
 function xmlParser(maxHost: number, bad: BadLines) {
-    // `strictEntities` is missing in the parser's types.
-    const options = { position: true, strictEntities: true };
-    const parser = Object.assign(sax.parser(true, options), { bufferCheckPosition: Number.POSITIVE_INFINITY, textNode: '' });
+    const parser = new SaxesParser({});
+    const line = (): number => parser.line;
     const fail: Fail = (reason, field) =>
-        new ScanwireError(
-            'INVALID_INPUT',
-            `Line ${parser.line + 1}, column ${parser.column}: ${reason}`,
-            field === undefined ? {} : { field },
-        );
-    const line = (): number => parser.line + 1;
+        new ScanwireError('INVALID_INPUT', `Line ${line()}, column ${parser.column}: ${reason}`, field === undefined ? {} : { field });
     const elements = scanElements(fail, { position: () => parser.position, onBad: (error) => bad.add(line(), error) });
-    let tokenStart = 0;
-    /** Of the text that the parser is in: how much of it is held, and how much has come. */
-    let [held, come] = [0, 0];
+    /** Where the tag, comment or text began that the parser is in. */
+    let start = 0;
+    let isTag = false;
 
-    const endToken = (): void => {
-        tokenStart = parser.position;
-        [held, come] = [0, 0];
-    };
-    /** A text may be long: it is held in one piece, and one that nobody reads not at all. */
-    const boundText = (): void => {
-        const grown = parser.textNode.length - held;
-        if (grown === 0) {
-            return;
-        }
-
-        come += grown;
-        if (come > MAX_TEXT * MAX_TOKEN) {
-            throw fail(`a single text is longer than ${MAX_TEXT} MiB`);
-        }
-
-        tokenStart = parser.position;
-        parser.textNode = elements.lengthOfHost() === 0 ? '' : parser.textNode;
-        held = parser.textNode.length;
-        flatten(parser.textNode);
+    const ended = (): void => {
+        start = parser.position;
+        isTag = false;
     };
     const takeText = (text: string): void => {
-        endToken();
-        flatten(text);
+        ended();
         elements.text(text);
     };
 
-    Object.assign(parser, {
-        onopentag: ({ name, attributes }: sax.Tag) => {
-            endToken();
-            Object.values(attributes).forEach(flatten);
-            elements.open(name, attributes);
-        },
-        onclosetag: () => {
-            endToken();
-            elements.close();
-        },
-        ontext: takeText,
-        oncomment: endToken,
-        onprocessinginstruction: endToken,
-        oncdata: takeText,
-        ondoctype: (doctype: string) => {
-            endToken();
-            if (doctype.includes('[')) {
-                throw fail('a document type with declarations of its own is not accepted');
-            }
-        },
-        onerror: (error: Error) => {
+    parser.on('opentagstart', () => {
+        isTag = true;
+    });
+    parser.on('opentag', ({ name, attributes }) => {
+        ended();
+        elements.open(name, attributes);
+    });
+    parser.on('closetag', () => {
+        ended();
+        elements.close();
+    });
+    parser.on('text', takeText);
+    parser.on('cdata', takeText);
+    parser.on('comment', ended);
+    parser.on('processinginstruction', ended);
+    parser.on('doctype', (doctype) => {
+        ended();
+        if (doctype.includes('[')) {
+            throw fail('a document type with declarations of its own is not accepted');
+        }
+    });
+    parser.on('error', (error) => {
+        if (!TOLERATED.test(error.message)) {
             throw fail(complaint(error));
-        },
+        }
     });
 
     return {
@@ -187,12 +168,11 @@ function xmlParser(maxHost: number, bad: BadLines) {
         /** Hosts that ended within the text; none behind a bad one. */
         write(text: string): readonly HostInput[] {
             parser.write(text);
-            boundText();
-            if (parser.position - tokenStart > MAX_TOKEN) {
-                throw fail('a single tag or comment is longer than 1 MiB');
+            if (parser.position - start > (isTag ? MAX_TAG : MAX_TEXT)) {
+                throw fail(isTag ? 'a single tag is longer than 1 MiB' : 'a single text or comment is longer than 8 MiB');
             }
 
-            if (elements.lengthOfHost() > maxHost * MAX_TOKEN) {
+            if (elements.lengthOfHost() > maxHost * 1024 * 1024) {
                 throw fail(`a single host is longer than ${maxHost} MiB`);
             }
 
@@ -221,10 +201,6 @@ function scanElements(fail: Fail, { position, onBad }: { readonly position: () =
     let [hostStart, hostDepth] = [0, 0];
 
     function begin(name: string): void {
-        if (root !== undefined) {
-            throw fail('there is a second outermost element');
-        }
-
         form = FORMS.get(name) ?? null;
         if (form === null) {
             throw fail(
@@ -298,25 +274,26 @@ function normalised(scanned: object, fail: Fail): HostInput {
     }
 }
 
-/** The parser adds character by character, and a text takes 32 times its room until it is looked into for the first time. */
-function flatten(text: string): void {
-    if (text.length > FLAT) {
-        text.charCodeAt(0);
-    }
-}
-
-const FLAT = 1024;
-
-/** The parser writes position and character below its message; only the message is wanted. */
+/** The parser writes line and column before its message; only the message is wanted. */
 function complaint({ message }: Error): string {
-    const [first = ''] = message.split('\n');
-    return `not well-formed XML: ${first.charAt(0).toLowerCase()}${first.slice(1).replace(/\.$/, '')}`;
+    return `not well-formed XML: ${message.replace(/^\d+:\d+: /, '').replace(/\.$/, '')}`;
 }
 
-function decode(decoder: TextDecoder, bytes: Uint8Array | null, fail: Fail): string {
-    try {
-        return bytes === null ? decoder.decode() : decoder.decode(bytes, { stream: true });
-    } catch {
-        throw fail('not UTF-8 text');
-    }
+/** Decodes UTF-8 as it arrives. Most of it is ASCII, which needs no decoder, and half the room. */
+function utf8(fail: Fail): (bytes: Uint8Array | null) => string {
+    const decoder = new TextDecoder('utf-8', { fatal: true });
+    /** Whether the decoder, which looks for a byte order mark, waits for no more bytes. */
+    let isIdle = false;
+    return (bytes) => {
+        if (bytes !== null && isIdle && isAscii(bytes)) {
+            return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('latin1');
+        }
+
+        try {
+            isIdle = (bytes?.at(-1) ?? 0) < 0x80;
+            return bytes === null ? decoder.decode() : decoder.decode(bytes, { stream: true });
+        } catch {
+            throw fail('not UTF-8 text');
+        }
+    };
 }

@@ -1,4 +1,4 @@
-import sax from 'sax';
+import { SaxesParser } from 'saxes';
 import t from 'tap';
 import { each, fullHost, rows } from '../../../adapters/contract/inventory/fixture.ts';
 import { type MemoryInventory, memoryInventory } from '../../../adapters/memory/index.ts';
@@ -193,11 +193,8 @@ function violations(xml: string): readonly string[] {
 
     const found: string[] = [];
     const open: { readonly name: string; content: string }[] = [{ name: '', content: '' }];
-    const parser = sax.parser(true);
-    parser.onerror = (error) => {
-        throw error;
-    };
-    parser.onopentag = ({ name, attributes }) => {
+    const parser = new SaxesParser();
+    parser.on('opentag', ({ name, attributes }) => {
         const known: readonly string[] = DOCUMENT_TYPE[name]?.slice(1).map(String) ?? [];
         const given = Object.keys(attributes);
         found.push(...given.filter((each) => !known.includes(each) && !known.includes(`${each}!`)).map((each) => `${name} has ${each}`));
@@ -211,13 +208,13 @@ function violations(xml: string): readonly string[] {
         }
         (open.at(-1) as { content: string }).content += `${name} `;
         open.push({ name, content: '' });
-    };
-    parser.onclosetag = () => {
+    });
+    parser.on('closetag', () => {
         const { name, content } = open.pop() as (typeof open)[number];
         if (DOCUMENT_TYPE[name]?.[0].test(content) !== true) {
             found.push(`${name} holds ${content}`);
         }
-    };
+    });
     parser.write(xml).close();
     return [...found, ...(open[0]?.content === 'nmaprun ' ? [] : ['no nmaprun'])];
 }

@@ -209,10 +209,10 @@ t.test('reads a report whose policy lists more plugins than a tag may be long, a
     t.strictSame(host?.notes?.[0]?.data, { name: 'x', family: '', plugin_output: plugins });
 
     for (const [text, message] of [
-        [report.replace('<value>', `<value>${plugins.repeat(3)}`), /a single text is longer than 8 MiB/],
-        [report.replace('<plugin_output>', `<plugin_output>${plugins.repeat(3)}`), /a single text is longer than 8 MiB/],
-        [report.replace('<value>', `x<value x="${plugins}">`), /a single tag or comment is longer than 1 MiB/],
-        [report.replace('<plugin_output>', `x<plugin_output x="${plugins}">`), /a single tag or comment is longer than 1 MiB/],
+        [report.replace('<value>', `<value>${plugins.repeat(3)}`), /a single text or comment is longer than 8 MiB/],
+        [report.replace('<plugin_output>', `<plugin_output>${plugins.repeat(3)}`), /a single text or comment is longer than 8 MiB/],
+        [report.replace('<value>', `x<value x="${plugins}">`), /a single tag is longer than 1 MiB/],
+        [report.replace('<plugin_output>', `x<plugin_output x="${plugins}">`), /a single tag is longer than 1 MiB/],
     ] as const) {
         t.match((await refusal(readScan(bytes(text)))).message, message);
     }
@@ -228,7 +228,7 @@ t.test('refuses what is broken in them, with the line and the reason', async (t)
         ['<MetasploitV5><web_vulns><web_vuln><name>x</name></web_vuln></web_vulns></MetasploitV5>', /address is required/],
         [metasploit('').replace('</MetasploitV4>', ''), /the file ends before <\/MetasploitV4>/],
         [metasploit('<notes>'.repeat(80)), /nested deeper than 64/],
-        [metasploit('&bomb;'), /invalid character entity/],
+        [metasploit('&bomb;'), /undefined entity/],
         [nessus('', 'a.example.test'), /address is required/],
         [nessus('<ReportItem port="x" protocol="tcp" severity="1"/>'), /services\[0\].port/],
         [nessus('<ReportItem port="99999" protocol="tcp" severity="0"/>'), /services\[0\].port/],

@@ -5,7 +5,7 @@ import type { HostInput, ServiceInput } from '../../../lib/inventory/host.ts';
 /** A finding with its index among those of the whole host that have service and key in common. */
 type Placed<Finding> = readonly [Finding, index: number];
 
-/** A host, or a part of what is below it: services before the notes and vulnerabilities, which may be about them. */
+/** A host, or a part of what is below it, with one service of each port: services before the notes and vulnerabilities, which may be about them. */
 export interface HostPiece {
     readonly host: Omit<HostInput, 'notes' | 'vulns'>;
     readonly notes: readonly Placed<NoteInput>[];
@@ -35,9 +35,10 @@ export function inPieces(hosts: readonly HostInput[], most: number): readonly (r
         : [hosts.map(whole)];
 }
 
-function whole({ notes = [], vulns = [], closed_ports, ...host }: HostInput): HostPiece {
+function whole({ services = [], notes = [], vulns = [], closed_ports, ...host }: HostInput): HostPiece {
+    const told = lastOfEachPort(services);
     return {
-        host: { ...host, ...(closed_ports !== undefined && { closed_ports: closedWithOthers(closed_ports, host.services ?? []) }) },
+        host: { ...host, services: told, ...(closed_ports !== undefined && { closed_ports: closedWithOthers(closed_ports, told) }) },
         notes: indexedAmongAlike(notes, ({ ntype }) => ntype),
         vulns: indexedAmongAlike(vulns, ({ name }) => name),
     };
@@ -61,9 +62,8 @@ function partsOf(input: HostInput, most: number): readonly HostPiece[] {
     const { host, notes, vulns } = whole(input);
     const { services = [], ...fields } = host;
     const { address, state, if_known } = fields;
-    const told = lastOfEachPort(services);
     const below = [
-        ...inParts(told, () => 1, most).map((part) => ({ services: part, notes: [], vulns: [] })),
+        ...inParts(services, () => 1, most).map((part) => ({ services: part, notes: [], vulns: [] })),
         ...inParts(notes, ([note]) => weightOfNote(note), most).map((part) => ({ services: [], notes: part, vulns: [] })),
         ...inParts(vulns, ([vuln]) => weightOfVuln(vuln), most).map((part) => ({ services: [], notes: [], vulns: part })),
     ];
@@ -73,6 +73,7 @@ function partsOf(input: HostInput, most: number): readonly HostPiece[] {
     });
 }
 
+/** The last of several services of one port is the one that counts. */
 function lastOfEachPort(services: readonly ServiceInput[]): readonly ServiceInput[] {
     const last = new Map<string, ServiceInput>();
     for (const service of services) {

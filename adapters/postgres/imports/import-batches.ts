@@ -35,15 +35,33 @@ export async function setAside(pool: Executor, importId: string, seq: number, ho
 }
 
 /**
- * A host as it is read aside, with its closed ports as bounds of ranges: where they begin and where they have ended, in turn; and with the
- * numbers of its notes and vulnerabilities.
+ * A host as it is read aside: what says which one it is and what is below it, each a column of {@link INPUT}, apart from its own fields. Closed ports are
+ * bounds of ranges: where they begin and where they have ended, in turn; of its notes and vulnerabilities there are the numbers.
  */
-function aside({ host: { closed_ports, ...host }, notes, vulns }: HostPiece): object {
-    const bounds = Object.entries(closed_ports ?? {}).map(([proto, ranges]) => [
+interface AsideHost extends Pick<HostInput, 'address' | 'if_known'> {
+    /** One at least, and one of each port. */
+    readonly services?: readonly ServiceInput[];
+    readonly closed?: Readonly<Record<string, string>>;
+    readonly notes: number;
+    readonly vulns: number;
+    readonly fields: object;
+}
+
+function aside({ host, notes, vulns }: HostPiece): AsideHost {
+    const { address, if_known, services = [], closed_ports = {}, ...fields } = host;
+    const bounds = Object.entries(closed_ports).map(([proto, ranges]) => [
         proto,
         `{${mergedRanges(ranges).flatMap(([first, last]) => [first, last + 1])}}`,
     ]);
-    return { ...host, notes: notes.length, vulns: vulns.length, ...(bounds.length > 0 && { closed: Object.fromEntries(bounds) }) };
+    return {
+        address,
+        ...(if_known !== undefined && { if_known }),
+        ...(services.length > 0 && { services }),
+        ...(bounds.length > 0 && { closed: Object.fromEntries(bounds) }),
+        notes: notes.length,
+        vulns: vulns.length,
+        fields,
+    };
 }
 
 /**
@@ -59,9 +77,6 @@ function findingsAside(hosts: readonly HostPiece[]): object | null {
     );
     return notes.length + vulns.length === 0 ? null : { notes, vulns };
 }
-
-/** A host as {@link aside} has made it. */
-type AsideHost = Omit<HostInput, 'closed_ports' | 'notes' | 'vulns'> & { readonly closed?: Readonly<Record<string, string>> };
 
 /** A finding as {@link findingsAside} has made it. */
 interface AsideFinding {
@@ -103,10 +118,13 @@ function givenBy({ hosts, findings }: AsideRow): readonly HostInput[] {
     for (const { at, place: _place, key: name, fields, ...service } of findings?.vulns ?? []) {
         vulns[at - 1]?.push({ ...service, name, ...fields } as VulnInput);
     }
-    return hosts.map(({ closed, ...host }, index) => {
+    return hosts.map(({ address, if_known, services, closed, fields }, index) => {
         const ranges = Object.entries(closed ?? {}).map(([proto, bounds]) => [proto, rangesOf(bounds)]);
         return {
-            ...host,
+            address,
+            ...fields,
+            ...(if_known !== undefined && { if_known }),
+            ...(services !== undefined && { services }),
             notes: notes[index] ?? [],
             vulns: vulns[index] ?? [],
             ...(closed !== undefined && { closed_ports: Object.fromEntries(ranges) }),
@@ -133,57 +151,74 @@ export async function removeAside(pool: Executor, importId: string): Promise<voi
 }
 
 /**
- * The hosts of a batch in their order. Each is looked up as the next in the order of the unique index: for equality the planner, as long as
- * it has not heard of new rows, takes the index of listings as well and reads all hosts for each (measured: 0.5 s for a batch). Here and in
- * what is staged `offset 0` keeps an expression over JSON from being written out, and parsed, wherever its name stands.
+ * The hosts of a batch in their order, unpacked once: each operator on `json` reads all of its text again. Each is looked up as the next in the order of the
+ * unique index: for equality the planner, as long as it has not heard of new rows, takes the index of listings as well and reads all hosts for each
+ * (measured: 0.5 s for a batch). Here and in what is staged `offset 0` keeps an expression over JSON from being written out, and parsed, wherever its name
+ * stands.
  */
 export const INPUT: string = `input as materialized (
     select given.*, host.id as host_id, host.generation, host.updated_at
     from (
-        select host, (host ->> 'address')::inet as address, coalesce((host ->> 'if_known')::boolean, false) as if_known, index
-        from scanwire.import_batches, json_array_elements(hosts) with ordinality as element (host, index)
+        select element.* from scanwire.import_batches cross join lateral rows from (
+            json_to_recordset(hosts)
+                as (address inet, if_known boolean, services json, closed json, notes integer, vulns integer, fields json)
+        ) with ordinality as element (address, if_known, services, closed, notes, vulns, fields, index)
         where import_id = $1 and seq = $2 and index > $4 and index <= $6 offset 0
     ) given
     left join lateral (
         select id, workspace_id, address, generation, updated_at from scanwire.hosts
         where (workspace_id, address) >= ($3, given.address) order by workspace_id, address limit 1
     ) host on host.workspace_id = $3 and host.address = given.address
-    where host.id is not null or not given.if_known
+    where host.id is not null or given.if_known is not true
 )`;
 
+const OF_HOST = 'input.index as host_index, input.host_id, input.generation as host_generation, input.updated_at as host_updated_at';
+
 /**
- * The services that the lists of ports that are closed with others speak of, of those that a condition lets in. For each list they are looked up once: in a
- * join the planner may read the list for each service.
+ * The services that the lists of ports that are closed with others speak of, of those hosts and services that conditions let in. For each list they are looked
+ * up once: in a join the planner may read the list for each service.
  */
-function closedServices(lists: string, condition: string): string {
-    return `select false as told, false as named, services.port, services.proto, 'closed' as state, null as name, null as info, null as guessed_name, 0::bigint as index
-        from (select proto, bounds::integer[] as bounds from json_each_text(input.host -> 'closed') as element (proto, bounds) ${lists} offset 0) closed
+function closedServices(hosts: string, services: string): string {
+    return `select ${OF_HOST}, false as told, false as named, services.port, services.proto, 'closed' as state, null as name, null as info,
+            null as guessed_name, 0::bigint as index
+        from input
+        cross join lateral (
+            select proto, bounds::integer[] as bounds from json_each_text(input.closed) as element (proto, bounds) offset 0
+        ) closed
         cross join lateral (
             select port, proto from scanwire.services
-            where host_id = input.host_id and proto = closed.proto and ${condition} and width_bucket(port, closed.bounds) % 2 = 1 offset 0
-        ) services`;
+            where host_id = input.host_id and proto = closed.proto and ${services} and width_bucket(port, closed.bounds) % 2 = 1 offset 0
+        ) services
+        where input.closed is not null and ${hosts}`;
 }
 
 /** Whether a host had so many services before that those of them that are closed with others take slices of their own. The generation of the import is `$5`. */
 const IS_CROWDED = `exists (select from scanwire.services crowd where crowd.host_id = input.host_id and crowd.generation < $5 offset ${MOST})`;
 
-/** The services that `input` gives, one by one (`told`), perhaps with name and info (`named`) or a name that is guessed, and those that it says are closed with others. */
-export const GIVEN_SERVICES: string = `(
-    select true as told, element.name is not null as named, element.*
-    from rows from (
-        json_to_recordset(coalesce(input.host -> 'services', '[]'))
-            as (port integer, proto text, state text, name text, info text, guessed_name text)
-    ) with ordinality as element (port, proto, state, name, info, guessed_name, index)
-    union all
-    ${closedServices(`where not ${IS_CROWDED}`, 'true')}
-) element`;
+/**
+ * The services that `input` gives, each with its host: one by one (`told`), perhaps with name and info (`named`) or a name that is guessed, and those that it
+ * says are closed with others.
+ *
+ * @param hosts Of which hosts.
+ */
+export function givenServices(hosts: string): string {
+    return `(
+        select ${OF_HOST}, true as told, element.name is not null as named, element.*
+        from input cross join lateral rows from (
+            json_to_recordset(input.services) as (port integer, proto text, state text, name text, info text, guessed_name text)
+        ) with ordinality as element (port, proto, state, name, info, guessed_name, index)
+        where ${hosts}
+        union all
+        ${closedServices(`${hosts} and not ${IS_CROWDED}`, 'true')}
+    )`;
+}
 
 /** The indexes of the hosts of `input` whose services {@link closedBetween} gives. */
-export const CLOSED_APART: string = `array(select index::integer from input where host -> 'closed' is not null and ${IS_CROWDED} order by index)`;
+export const CLOSED_APART: string = `array(select index::integer from input where closed is not null and ${IS_CROWDED} order by index)`;
 
 /** Of such a host of `input`, those services that are closed with others, behind a port and up to another. */
 export function closedBetween(behind: string, until: string): string {
-    return `(${closedServices('', `port > ${behind} and port <= ${until}`)}) element`;
+    return `(${closedServices('true', `port > ${behind} and port <= ${until}`)})`;
 }
 
 /** The ports of the only host of `input` up to which there are as many services as a slice takes, in their order. */

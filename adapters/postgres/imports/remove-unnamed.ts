@@ -4,7 +4,7 @@ import { type ImportCounts, importCounts } from '../../../lib/inventory/import-c
 import type { Executor } from '../../../lib/transaction.ts';
 import type { PoolLike } from '../database.ts';
 import { type Crowd, deleted, MOST, upToCrowd, workspaceOf } from './crowded-hosts.ts';
-import { closedBetween, GIVEN_SERVICES, INPUT, serviceOf } from './import-batches.ts';
+import { closedBetween, givenServices, INPUT, serviceOf } from './import-batches.ts';
 import type { Lease } from './import-lease.ts';
 import { everySlice, slice, thinOut } from './import-slices.ts';
 import { FINDINGS } from './stage-findings.ts';
@@ -218,23 +218,23 @@ export const FORGET_NAMED: string = `with ${upToCrowd(
 )
 select max(id) as last, count(*)::integer as count, (select id from crowd) as crowd from fitting`;
 
-/** @param services Those that are given, as `element`. */
+/** @param services Those that are given. */
 function notingNamed(services: string): string {
     return `with ${INPUT}, named as (
     insert into scanwire.import_named (workspace_id, host_id, service_id)
     select $3, host_id, 0 from input where generation < $5
     union
-    select $3, input.host_id, services.id
-    from input cross join lateral ${services}
-    cross join lateral ${serviceOf('input', 'element')} services
-    where input.generation < $5 and services.generation < $5
+    select $3, given.host_id, services.id
+    from ${services} given
+    cross join lateral ${serviceOf('given', 'given')} services
+    where given.host_generation < $5 and services.generation < $5
     on conflict do nothing returning service_id
 )
 select (count(*) filter (where service_id = 0))::integer as named from named`;
 }
 
 /** Notes which of the hosts and services that are shown a batch names, whatever it says of them. Has the first parameters of the batch. */
-export const NOTE_NAMED: string = notingNamed(GIVEN_SERVICES);
+export const NOTE_NAMED: string = notingNamed(givenServices('input.generation < $5'));
 
 /** The same of services that a host of many says are closed with others, behind the port `$7` and up to `$8`. */
 export const NOTE_CLOSED: string = notingNamed(closedBetween('$7', '$8'));

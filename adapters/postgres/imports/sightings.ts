@@ -12,9 +12,9 @@ export function lastSeen(table: string, generation: string): string {
     )`;
 }
 
-/** Notes the hosts of `input` and those that were `created`, but for those that are down: they were seen before, or never. */
+/** Notes the hosts that are `judged` and those that were `created`, but for those that are down: they were seen before, or never. */
 export const SEE = `named as (
-    select host_id as id, coalesce(host ->> 'state' = 'down', false) as is_down, updated_at as before from input where host_id is not null
+    select host_id as id, coalesce(fields ->> 'state' = 'down', false) as is_down, updated_at as before from judged where host_id is not null
     union all
     select id, state = 'down', null from created
 ), seen as (

@@ -1,5 +1,5 @@
 import { byHostField } from '../../../lib/inventory/host.ts';
-import { CLOSED_APART, GIVEN_SERVICES, INPUT } from './import-batches.ts';
+import { CLOSED_APART, givenServices, INPUT } from './import-batches.ts';
 import { SEE } from './sightings.ts';
 import { SERVICE_DIFFERS, SHOWN_SERVICE, SOMETHING_STAGED } from './stage-services.ts';
 import { COUNTED, type Counted, verdict } from './verdicts.ts';
@@ -41,17 +41,10 @@ const HOST_DIFFERS = givenFields('given.fields')
     })
     .join(' or ');
 
-const DISTINCT_SERVICES = `(
-    select count(distinct ((service ->> 'port')::integer, service ->> 'proto'))
-    from json_array_elements(coalesce(input.host -> 'services', '[]')) service
-)`;
-
-/** A host as it is read aside has their numbers. */
-const NEW_FINDINGS = `coalesce((input.host ->> 'notes')::integer, 0), coalesce((input.host ->> 'vulns')::integer, 0)`;
-
 /**
  * Hosts that are shown get what changes in them laid aside; those that are not, for example of a batch before, are changed at once. Looks for
- * the first service that differs, too: where there is none, which is most of what is scanned every day, nothing is left to do for services.
+ * the first service that differs, too: where there is none, which is most of what is scanned every day, nothing is left to do for services. Those of new
+ * hosts are only counted.
  */
 export const STAGE_HOSTS: string = `with ${INPUT}, judged as materialized (
     select given.*, ${verdict({
@@ -59,7 +52,10 @@ export const STAGE_HOSTS: string = `with ${INPUT}, judged as materialized (
         differs: HOST_DIFFERS,
         gone: `given.fields ->> 'state' = 'down' and ${SHOWN_HOST.get('state')} <> 'down'`,
     })}
-    from (select host_id, generation, host::jsonb - '{services,address,closed,if_known,notes,vulns}'::text[] as fields from input offset 0) given
+    from (
+        select index, address, host_id, generation, updated_at, coalesce(json_array_length(services), 0) as services, notes, vulns, fields::jsonb as fields
+        from input offset 0
+    ) given
     left join scanwire.hosts on hosts.id = given.host_id
     left join lateral (
         select fields from scanwire.staged_hosts where ${SOMETHING_STAGED} and workspace_id = $3 and host_id = given.host_id offset 0
@@ -74,20 +70,19 @@ export const STAGE_HOSTS: string = `with ${INPUT}, judged as materialized (
     update scanwire.hosts set ${assignments('different.fields')} from different where hosts.id = different.host_id and different.generation = $5
 ), created as (
     insert into scanwire.hosts (workspace_id, generation, created_at, updated_at, service_count, note_count, vuln_count, address,
-        ${givenFields('input.host')
+        ${givenFields('fields')
             .map(([column]) => column)
             .join(', ')})
-    select $3, $5, $7, $7, ${DISTINCT_SERVICES}, ${NEW_FINDINGS}, address, ${givenFields('input.host')
+    select $3, $5, $7, $7, services, notes, vulns, address, ${givenFields('fields')
         .map(([, value]) => value)
         .join(', ')}
-    from input where host_id is null order by index
+    from judged where host_id is null order by index
     returning id, state
 ), ${SEE}
 select ${COUNTED}, (select min(id) from created) as first, array_agg(host_id) filter (where verdict = 'unchanged') as kept,
-    (select coalesce(sum(json_array_length(coalesce(host -> 'services', '[]'))), 0)::integer from input) as services,
-    exists (
-        select from input
-        cross join lateral (select input.host_id, element.* from ${GIVEN_SERVICES} offset 0) given
+    coalesce(sum(services), 0)::integer as services,
+    exists (select from judged where host_id is null and services > 0) or exists (
+        select from ${givenServices('input.host_id is not null')} given
         left join lateral ${SHOWN_SERVICE} known on true
         where ${SERVICE_DIFFERS}
     ) as differs, ${CLOSED_APART} as apart

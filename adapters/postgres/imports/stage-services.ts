@@ -1,4 +1,4 @@
-import { closedBetween, GIVEN_SERVICES, INPUT } from './import-batches.ts';
+import { closedBetween, givenServices, INPUT } from './import-batches.ts';
 import { COUNTED, type Counted, noteTouched, verdict } from './verdicts.ts';
 
 /** Asked once, and not for every row: a file that brings nothing new stages nothing. */
@@ -21,14 +21,13 @@ export const SERVICE_DIFFERS: string = `known.id is null
     or named and (given.name, given.info) is distinct from (known.name, known.info)
     or not named and known.name = '' and coalesce(given.guessed_name, '') <> ''`;
 
-/** The last of several services of one port is the one that counts. @param services Those that are given, as `element`. */
+/**
+ * Hosts from `$8` on are new, and have no services to look for.
+ *
+ * @param services Those that are given.
+ */
 function staging(services: string): string {
-    return `with ${INPUT}, given as (
-    select distinct on (host_id, port, proto) host_id, input.generation as host_generation, input.updated_at as host_updated_at,
-        element.*, input.index as host_index
-    from input cross join lateral ${services}
-    order by host_id, port, proto, element.index desc
-), judged as materialized (
+    return `with ${INPUT}, judged as materialized (
     select host_id, host_generation, host_updated_at, port, proto, given.state, host_index, index, known.id as service_id, known.generation,
         case when named then given.name else coalesce(nullif(known.name, ''), given.guessed_name, '') end as name,
         case when named then given.info else known.info end as info, ${verdict({
@@ -36,7 +35,7 @@ function staging(services: string): string {
             differs: SERVICE_DIFFERS,
             gone: `given.state = 'closed' and known.state <> 'closed'`,
         })}
-    from given left join lateral ${SHOWN_SERVICE} known on true
+    from ${services} given left join lateral ${SHOWN_SERVICE} known on given.host_id < $8
     where told or known.state <> 'closed'
 ), different as (
     select * from judged where verdict in ('changed', 'gone')
@@ -55,7 +54,7 @@ select ${COUNTED}, array(select host_id from touched where added > 0) as grown, 
 }
 
 /** Stores the services of a slice of a batch but for those that {@link STAGE_CLOSED} does. */
-export const STAGE_SERVICES: string = staging(GIVEN_SERVICES);
+export const STAGE_SERVICES: string = staging(givenServices('true'));
 
 /** Those that a host of many says are closed with others, behind the port `$9` and up to `$10`. */
 export const STAGE_CLOSED: string = staging(closedBetween('$9', '$10'));

@@ -99,7 +99,7 @@ for (const { name, open } of databases) {
         t.test('show nothing when their process dies before the end, and the next writer removes the rest', async (t) => {
             const { workspace } = await store.importHosts('default', each([known]));
             const before = await seen(workspace.id);
-            await dies(t, pool, 'default', /json_array_elements/, 4);
+            await dies(t, pool, 'default', /json_to_recordset\(hosts\)/, 4);
             t.same(await seen(workspace.id), before);
             t.ok(((await leftovers(pool)) as { hosts: number }).hosts > 1, 'some was stored');
 
@@ -125,7 +125,7 @@ for (const { name, open } of databases) {
             t.same(await seen(), first);
 
             now = new Date('2026-11-22T09:00:00Z');
-            const dying = postgresInventory({ pool: dyingAt(pool, /json_array_elements/, 4), clock: () => now });
+            const dying = postgresInventory({ pool: dyingAt(pool, /json_to_recordset\(hosts\)/, 4), clock: () => now });
             const input = [changed, { address: '192.0.2.8' }, ...manyHosts(700)];
             await t.rejects(dying.importHosts('default', each(input)), { message: 'killed' });
             t.same(await seen(), first);
@@ -163,7 +163,7 @@ for (const { name, open } of databases) {
         });
 
         t.test('show no workspace that they made either', async (t) => {
-            await dies(t, pool, 'new', /json_array_elements/, 4);
+            await dies(t, pool, 'new', /json_to_recordset\(hosts\)/, 4);
             t.same(
                 (await all(store.workspaces, [])).map(({ name }) => name),
                 ['default'],
@@ -174,7 +174,7 @@ for (const { name, open } of databases) {
         });
 
         t.test('leave what others stored in the workspace that they made', async (t) => {
-            await dies(t, pool, 'new', /json_array_elements/, 4);
+            await dies(t, pool, 'new', /json_to_recordset\(hosts\)/, 4);
             // As processes of the version before write, which know nothing of imports that are not shown.
             await pool.query(
                 `with host as (

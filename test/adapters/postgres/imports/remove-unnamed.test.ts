@@ -26,7 +26,7 @@ for (const { name, openMigrated } of databases) {
         const store = postgresInventory({ pool });
 
         for (const [stage, statement, times] of [
-            ['hosts are stored', /json_array_elements/, 3],
+            ['hosts are stored', /json_to_recordset\(hosts\)/, 3],
             ['it is noted what they name', /insert into scanwire.import_named/, 2],
             ['what is gone is marked', /services_marked/, 2],
             ['they are shown', /staged_shown = true/, 1],

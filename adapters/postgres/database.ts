@@ -205,8 +205,8 @@ async function inTransaction<T>(
     return result;
 }
 
-/** Times that a statement is run that the database rolls back for the sake of another one. */
-const TRIES = 3;
+/** Times that a statement, or a slice of an import, is run that the database rolls back for the sake of another one. */
+export const TRIES = 3;
 
 /**
  * A pool whose statements and connections are waited for so long and no longer, with every error passed through {@link storeError}. A

@@ -82,11 +82,16 @@ function isPlain(client: object): boolean {
  * error that the server answers has undone it. Another name is used from then on, since node-postgres takes the old one for known.
  */
 export function forgot(client: Executor, text: string, code: string): boolean {
-    if (!LOST.test(code) || nameOn(client, text) === null) {
+    if (!wasForgotten(code) || nameOn(client, text) === null) {
         return false;
     }
     losses.set(client, (losses.get(client) ?? 0) + 1);
     return true;
+}
+
+/** Whether a statement was refused since its connection has lost what it kept. */
+export function wasForgotten(code: string): boolean {
+    return LOST.test(code);
 }
 
 function nameOn(client: Executor, text: string): string | null {

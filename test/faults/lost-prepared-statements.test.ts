@@ -3,7 +3,10 @@ import t from 'tap';
 import { patiently, transaction } from '../../adapters/postgres/database.ts';
 import { migrate, postgresInventory, postgresWebhooks } from '../../adapters/postgres/index.ts';
 import { prepared } from '../../adapters/postgres/prepared.ts';
+import type { HostInput } from '../../lib/inventory/host.ts';
+import { importCounts } from '../../lib/inventory/import-counts.ts';
 import { databases, type OpenDatabase } from '../adapters/postgres/databases.ts';
+import { each, manyHosts } from '../adapters/postgres/imports/imported.ts';
 
 type Pool = OpenDatabase['pool'];
 
@@ -65,6 +68,32 @@ for (const { name, open } of databases) {
         t.same((await Promise.all(runs)).map(({ rows }) => Number(rows[0]?.n)).toSorted(), [1, 2, 3, 4, 5, 6, 7, 8]);
         t.match(await kept(pool), [/^scanwire_[0-9a-f]{32}$/]);
     });
+
+    t.test(
+        `an import into ${name} prepares what it runs for each slice, again where that is gone, and not at all if told so`,
+        async (t) => {
+            const { pool, stop } = await open();
+            t.after(stop);
+            await migrate(pool);
+            const hosts = manyHosts(300).map((host): HostInput => ({ ...host, services: [{ port: 22, proto: 'tcp', state: 'open' }] }));
+            await postgresInventory({ pool, prepare: false }).importHosts('none', each(hosts));
+            t.same(await kept(pool), []);
+
+            const store = postgresInventory({ pool });
+            // One connection does one after the other.
+            Object.assign(pool.options, { max: 1 });
+            const told: Promise<string[]>[] = [];
+            const onProgress = (): void => {
+                told.push(kept(pool));
+                told.push(pool.query('deallocate all').then(() => []));
+            };
+            const imported = await store.importHosts('default', each(hosts), { onProgress });
+            t.match(imported, { hosts: importCounts({ new: 300 }), services: importCounts({ new: 300 }) });
+            const [first, , second] = await Promise.all(told);
+            t.equal(first?.length, 2);
+            t.match(second, [/_1$/, /_1$/]);
+        },
+    );
 
     t.test(`a store on ${name} prepares on its pool, never for a transaction of the application, and not at all if told so`, async (t) => {
         const { pool, stop } = await open();

@@ -7,14 +7,14 @@ import { merging } from '../../../lib/inventory/mentions.ts';
 import type { ImportOptions, ImportProgress, ImportSummary } from '../../../lib/inventory/store.ts';
 import { type OnWarning, processWarning } from '../../../lib/process-warning.ts';
 import type { Executor } from '../../../lib/transaction.ts';
-import { type PoolLike, patiently } from '../database.ts';
+import { type PoolLike, type PreparingOptions, patiently } from '../database.ts';
 import { sqlState } from '../database-errors.ts';
 import { forgetDeletions } from '../inventory/tombstones.ts';
 import { findWorkspace, inTurn, readWorkspace } from '../inventory/workspaces.ts';
 import type { StoreClock } from '../store-clock.ts';
 import { type ReadBatch, removeAside } from './import-batches.ts';
 import { type Lease, lease, release } from './import-lease.ts';
-import { paceOf } from './import-slices.ts';
+import { paceOf, preparing } from './import-slices.ts';
 import { readAside } from './read-aside.ts';
 import { markUnnamed } from './remove-unnamed.ts';
 import { addStaged, NOTHING_STAGED, type StagedBatch, stageBatch } from './stage-batch.ts';
@@ -39,7 +39,8 @@ export async function importHosts(
         onWarning = processWarning,
         replace = false,
         dryRun = false,
-    }: ImportOptions & { readonly clock: StoreClock },
+        prepare = true,
+    }: ImportOptions & PreparingOptions & { readonly clock: StoreClock },
 ): Promise<ImportSummary> {
     const database = patiently(pool);
     const importId = randomUUID();
@@ -47,7 +48,7 @@ export async function importHosts(
         const within = withinBoundary(await findWorkspace(database, workspaceName));
         const mentions = merging();
         const batches = await readAside(database, importId, filtered(hosts, within.letsIn), mentions);
-        const work = { importId, name: workspaceName, within, batches, clock, onProgress, onWarning, replace, dryRun };
+        const work = { importId, name: workspaceName, within, batches, clock, onProgress, onWarning, replace, dryRun, prepare };
         const imported = await takeOver(pool, work);
         const summary = { ...imported, ...withRefused(withRefused(imported, within.refused()), mentions.refused()) };
         mentions.warn(onWarning);
@@ -79,6 +80,7 @@ interface Work {
     readonly onWarning: OnWarning;
     readonly replace: boolean;
     readonly dryRun: boolean;
+    readonly prepare: boolean;
 }
 
 async function* filtered<T>(items: AsyncIterable<T>, isWanted: (item: T) => boolean): AsyncIterable<T> {
@@ -98,7 +100,12 @@ async function takeOver(pool: PoolLike, work: Work): Promise<Required<ImportSumm
         work.within.refuseOther(workspace);
         return { ...own, generation, workspace, at: await clock(client) };
     });
-    const { aside, before, named: _named, ...counts } = await stageAll(pool, held, work, { generation, at });
+    const {
+        aside,
+        before,
+        named: _named,
+        ...counts
+    } = await stageAll(work.prepare ? preparing(pool) : pool, held, work, { generation, at });
     if (work.dryRun) {
         const onHosts = counting(work, 'undoing', aside + counts.hosts.new + before);
         await discardStaged(pool, held, onHosts).catch(() => release(pool, held));

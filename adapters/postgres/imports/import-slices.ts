@@ -1,6 +1,9 @@
 import { ScanwireError } from '../../../lib/errors.ts';
 import type { Executor } from '../../../lib/transaction.ts';
-import { type PoolLike, transaction } from '../database.ts';
+import { type ClientLike, type PoolLike, TRIES, transaction } from '../database.ts';
+import { sqlState } from '../database-errors.ts';
+import { isHostPool } from '../own-pool.ts';
+import { driven, forgot, wasForgotten } from '../prepared.ts';
 import { type Crowd, thinned } from './crowded-hosts.ts';
 import { LEASE, type Lease } from './import-lease.ts';
 
@@ -13,12 +16,39 @@ const SETTINGS = `set local enable_seqscan = off; set local enable_hashjoin = of
     set local synchronous_commit = off`;
 
 /**
+ * The pool for many slices: its connections keep the statements that are marked by `prepared`. To parse and plan those for a slice takes as long as to store
+ * 30 hosts (measured on PostgreSQL).
+ */
+export function preparing(pool: PoolLike): PoolLike {
+    if (!isHostPool(pool)) {
+        return pool;
+    }
+
+    const keeping = (client: ClientLike): ClientLike => {
+        const statements = driven(client, true);
+        return {
+            query: <Row>(text: string, values?: unknown[]) =>
+                statements.query<Row>(text, values).catch((error: unknown) => {
+                    forgot(client, text, sqlState(error));
+                    throw error;
+                }),
+            release: (destroy) => client.release(destroy),
+            on: client.on.bind(client),
+            removeListener: client.removeListener.bind(client),
+        };
+    };
+    const { embedded = false } = pool;
+    return { embedded, query: pool.query.bind(pool), connect: async () => keeping(await pool.connect()) };
+}
+
+/**
  * One short transaction of an import. It holds the row of the workspace, so that nobody takes the lease meanwhile.
  *
+ * @param run Is called again where the connection has lost a statement that it kept, which rolls all back.
  * @throws ScanwireError `CONFLICT` when the import no longer has the lease.
  */
 export async function slice<T>(pool: PoolLike, { workspaceId, importId }: Lease, run: (client: Executor) => Promise<T>): Promise<T> {
-    return await transaction(pool, async (client) => {
+    const work = async (client: Executor): Promise<T> => {
         await client.query(SETTINGS);
         const { rowCount } = await client.query(
             `update scanwire.workspaces set import_until = scanwire.now() + ${LEASE} where id = $1 and import_id = $2`,
@@ -29,7 +59,16 @@ export async function slice<T>(pool: PoolLike, { workspaceId, importId }: Lease,
         }
 
         return await run(client);
-    });
+    };
+    for (let tries = 1; ; tries += 1) {
+        try {
+            return await transaction(pool, work);
+        } catch (error) {
+            if (tries === TRIES || !wasForgotten(sqlState(error))) {
+                throw error;
+            }
+        }
+    }
 }
 
 /** How many rows a slice has, the first one and any, and how many milliseconds it should take. */

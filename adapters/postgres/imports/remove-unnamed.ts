@@ -3,6 +3,7 @@ import type { Findings } from '../../../lib/inventory/findings.ts';
 import { type ImportCounts, importCounts } from '../../../lib/inventory/import-counts.ts';
 import type { Executor } from '../../../lib/transaction.ts';
 import type { PoolLike } from '../database.ts';
+import { prepared } from '../prepared.ts';
 import { type Crowd, deleted, MOST, upToCrowd, workspaceOf } from './crowded-hosts.ts';
 import { closedBetween, givenServices, INPUT, serviceOf } from './import-batches.ts';
 import type { Lease } from './import-lease.ts';
@@ -234,7 +235,7 @@ select (count(*) filter (where service_id = 0))::integer as named from named`;
 }
 
 /** Notes which of the hosts and services that are shown a batch names, whatever it says of them. Has the first parameters of the batch. */
-export const NOTE_NAMED: string = notingNamed(givenServices('input.generation < $5'));
+export const NOTE_NAMED: string = prepared(notingNamed(givenServices('input.generation < $5')));
 
 /** The same of services that a host of many says are closed with others, behind the port `$7` and up to `$8`. */
 export const NOTE_CLOSED: string = notingNamed(closedBetween('$7', '$8'));

@@ -1,6 +1,7 @@
 import type { Findings } from '../../../lib/inventory/findings.ts';
 import { addCounts, type ImportCounts, importCounts } from '../../../lib/inventory/import-counts.ts';
 import type { Executor } from '../../../lib/transaction.ts';
+import { prepared } from '../prepared.ts';
 import { type Crowd, FORGET_BURIED, shownGeneration, some, workspaceOf } from './crowded-hosts.ts';
 import { INPUT, serviceOf } from './import-batches.ts';
 import { COUNTED, noteTouched } from './verdicts.ts';
@@ -129,7 +130,7 @@ function indexed(key: string): string {
     return `coalesce(left(${key}, 200), '')`;
 }
 
-const STAGE = { notes: staging('notes'), vulns: staging('vulns') };
+const STAGE = { notes: prepared(staging('notes')), vulns: prepared(staging('vulns')) };
 
 /** What became of the notes and vulnerabilities of a slice. */
 interface StagedFindings {

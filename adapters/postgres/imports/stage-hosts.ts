@@ -1,4 +1,5 @@
 import { byHostField } from '../../../lib/inventory/host.ts';
+import { prepared } from '../prepared.ts';
 import { CLOSED_APART, givenServices, INPUT } from './import-batches.ts';
 import { SEE } from './sightings.ts';
 import { SERVICE_DIFFERS, SHOWN_SERVICE, SOMETHING_STAGED } from './stage-services.ts';
@@ -46,7 +47,7 @@ const HOST_DIFFERS = givenFields('given.fields')
  * the first service that differs, too: where there is none, which is most of what is scanned every day, nothing is left to do for services. Those of new
  * hosts are only counted.
  */
-export const STAGE_HOSTS: string = `with ${INPUT}, judged as materialized (
+export const STAGE_HOSTS: string = prepared(`with ${INPUT}, judged as materialized (
     select given.*, ${verdict({
         isNew: 'given.host_id is null',
         differs: HOST_DIFFERS,
@@ -86,7 +87,7 @@ select ${COUNTED}, (select min(id) from created) as first, array_agg(host_id) fi
         left join lateral ${SHOWN_SERVICE} known on true
         where ${SERVICE_DIFFERS}
     ) as differs, ${CLOSED_APART} as apart
-from judged`;
+from judged`);
 
 /** What the hosts of a batch have come to. */
 export interface StagedHosts extends Counted {

@@ -1,3 +1,4 @@
+import { prepared } from '../prepared.ts';
 import { closedBetween, givenServices, INPUT } from './import-batches.ts';
 import { COUNTED, type Counted, noteTouched, verdict } from './verdicts.ts';
 
@@ -54,7 +55,7 @@ select ${COUNTED}, array(select host_id from touched where added > 0) as grown, 
 }
 
 /** Stores the services of a slice of a batch but for those that {@link STAGE_CLOSED} does. */
-export const STAGE_SERVICES: string = staging(givenServices('true'));
+export const STAGE_SERVICES: string = prepared(staging(givenServices('true')));
 
 /** Those that a host of many says are closed with others, behind the port `$9` and up to `$10`. */
 export const STAGE_CLOSED: string = staging(closedBetween('$9', '$10'));

@@ -233,6 +233,6 @@ export function postgresInventory(options: PostgresInventoryOptions): Required<I
         keepsFindings: true,
         dryRuns: true,
         keepsBoundaries: true,
-        importHosts: (workspaceName, hosts, options) => importHosts(pool, workspaceName, hosts, { ...options, clock }),
+        importHosts: (workspaceName, hosts, options) => importHosts(pool, workspaceName, hosts, { ...options, clock, prepare }),
     });
 }

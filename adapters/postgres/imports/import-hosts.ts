@@ -14,7 +14,7 @@ import { findWorkspace, inTurn, readWorkspace } from '../inventory/workspaces.ts
 import type { StoreClock } from '../store-clock.ts';
 import { type ReadBatch, removeAside } from './import-batches.ts';
 import { type Lease, lease, release } from './import-lease.ts';
-import { paceOf, preparing } from './import-slices.ts';
+import { paceOn, preparing } from './import-slices.ts';
 import { readAside } from './read-aside.ts';
 import { markUnnamed } from './remove-unnamed.ts';
 import { addStaged, NOTHING_STAGED, type StagedBatch, stageBatch } from './stage-batch.ts';
@@ -125,7 +125,7 @@ async function stageAll(
     const { batches, onProgress, replace, dryRun } = work;
     let staged = NOTHING_STAGED;
     const total = batches.reduce((sum, { size }) => sum + size, 0);
-    const pace = paceOf();
+    const pace = paceOn(pool);
     let done = 0;
     let before = 0;
     try {

@@ -109,6 +109,11 @@ export function paceOf(monotonic: () => number = () => performance.now(), slice:
     };
 }
 
+/** On the embedded database everybody waits for a slice. On a server nobody does, and a batch, which is no larger than a short transaction can be, is one. */
+export function paceOn({ embedded = false }: PoolLike): Pace {
+    return embedded ? paceOf() : { hosts: () => Number.POSITIVE_INFINITY, timed: (_hosts, work) => work() };
+}
+
 /** What a slice has come to, with whatever else its statement says. */
 type SliceRow<More> = More & { readonly last: number | null; readonly count: number; readonly crowd?: number | null };
 

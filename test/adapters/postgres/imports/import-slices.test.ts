@@ -1,5 +1,6 @@
 import t from 'tap';
-import { type Pace, paceOf } from '../../../../adapters/postgres/imports/import-slices.ts';
+import { type Pace, paceOf, paceOn } from '../../../../adapters/postgres/imports/import-slices.ts';
+import { databases } from '../databases.ts';
 
 /** The pace where a host takes so many milliseconds, and the sizes of slices that follow each other. */
 async function sizes(pace: Pace, pass: (milliseconds: number) => void, perHost: number, slices: number): Promise<readonly number[]> {
@@ -33,6 +34,16 @@ t.test('learns of the slices that are smaller than they might be', async (t) => 
     });
     t.equal(pace.hosts(), 50);
 });
+
+for (const { name, open } of databases) {
+    t.test(`makes a slice of a batch on ${name} as everybody waits for it, or nobody`, async (t) => {
+        const { pool, stop } = await open();
+        t.after(stop);
+        const pace = paceOn(pool);
+        const sizes = [pace.hosts(), await pace.timed(75, async () => pace.hosts())];
+        t.strictSame(sizes, pool.embedded ? [75, 75] : [Infinity, Infinity]);
+    });
+}
 
 t.test('hands on what the work of a slice gives, and its error', async (t) => {
     const pace = paceOf(() => 0);

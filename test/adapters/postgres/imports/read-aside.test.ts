@@ -174,6 +174,30 @@ for (const { name, openMigrated } of databases) {
             t.match(crowd, { service_count: 1099, note_count: 1400, vuln_count: 1400 });
         });
 
+        t.test('has of several services of one port the last', async (t) => {
+            const store = postgresInventory({ pool });
+            const told = (...names: string[]): HostInput => ({
+                address: '192.0.2.7',
+                services: [open(80), ...names.map((name) => ({ ...open(22), name })), open(443)],
+            });
+            const { workspace, services } = await store.importHosts('default', each([told('first', 'second')]));
+            t.same(services, importCounts({ new: 3 }));
+            const listed = async () => (await all(store.workspaceServices, [workspace.id])).map(({ port, name }) => [port, name]);
+            const names = (ssh: string) => [
+                [80, ''],
+                [22, ssh],
+                [443, ''],
+            ];
+            t.same(await listed(), names('second'));
+            t.match(await all(store.hosts, [workspace.id]), [{ service_count: 3 }]);
+
+            const again = await store.importHosts('default', each([told('third', 'second')]));
+            t.same(again.services, importCounts({ unchanged: 3 }));
+            const changed = await store.importHosts('default', each([told('second', 'third')]));
+            t.same(changed.services, importCounts({ changed: 1, unchanged: 2 }));
+            t.same(await listed(), names('third'));
+        });
+
         t.test('is refused where the boundary of the workspace changes meanwhile', async (t) => {
             const store = postgresInventory({ pool });
             const source = async function* (): AsyncIterable<HostInput> {

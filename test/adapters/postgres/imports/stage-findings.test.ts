@@ -53,7 +53,7 @@ for (const { name, openMigrated } of databases) {
                 const { workspace } = await store.importHosts('default', each([known, ...others]));
                 const before = await seen(workspace.id);
                 const dying = postgresInventory({ pool: dyingAt(pool, statement, times) });
-                const input = [changed, ...others.slice(0, 100).map((host) => ({ ...host, notes: [note('other'), note('more')] }))];
+                const input = [changed, ...others.slice(0, 200).map((host) => ({ ...host, notes: [note('other'), note('more')] }))];
                 await t.rejects(dying.importHosts('default', each([...input, ...manyHosts(300, 'x')]), { replace }), { message: 'killed' });
                 t.same(await seen(workspace.id), before);
 

@@ -100,12 +100,8 @@ async function takeOver(pool: PoolLike, work: Work): Promise<Required<ImportSumm
         work.within.refuseOther(workspace);
         return { ...own, generation, workspace, at: await clock(client) };
     });
-    const {
-        aside,
-        before,
-        named: _named,
-        ...counts
-    } = await stageAll(work.prepare ? preparing(pool) : pool, held, work, { generation, at });
+    const staging = work.prepare ? preparing(pool) : pool;
+    const { aside, before, named: _named, ...counts } = await stageAll(staging, held, work, { generation, at });
     if (work.dryRun) {
         const onHosts = counting(work, 'undoing', aside + counts.hosts.new + before);
         await discardStaged(pool, held, onHosts).catch(() => release(pool, held));

@@ -27,11 +27,14 @@ export function preparing(pool: PoolLike): PoolLike {
     const keeping = (client: ClientLike): ClientLike => {
         const statements = driven(client, true);
         return {
-            query: <Row>(text: string, values?: unknown[]) =>
-                statements.query<Row>(text, values).catch((error: unknown) => {
+            async query<Row>(text: string, values?: unknown[]) {
+                try {
+                    return await statements.query<Row>(text, values);
+                } catch (error) {
                     forgot(client, text, sqlState(error));
                     throw error;
-                }),
+                }
+            },
             release: (destroy) => client.release(destroy),
             on: client.on.bind(client),
             removeListener: client.removeListener.bind(client),

@@ -52,7 +52,8 @@ const [COMMITTED, ROLLED_BACK, SEVERAL] = [0.2, 0.1, 0.1];
 
 /** Publishes events and lets things fail, then waits until all is delivered, and judges. */
 export async function campaign(options: CampaignOptions): Promise<Campaign> {
-    const folder = mkdtempSync(join(process.getuid?.() === 0 ? '/tmp' : tmpdir(), 'scanwire-faults-'));
+    // It stays when the campaign has failed: not where a run of tests has what it removes.
+    const folder = mkdtempSync(join(process.platform === 'linux' ? '/tmp' : tmpdir(), 'scanwire-faults-'));
     const running = await deployment(folder, options.upgradeFrom);
     let kept = false;
     try {

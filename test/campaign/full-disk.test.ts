@@ -1,12 +1,11 @@
-import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { rmSync } from 'node:fs';
 import pg from 'pg';
 import t from 'tap';
 import { until } from '../../adapters/contract/assertions.ts';
 import { findPostgres } from '../support/find-program.ts';
 import { postgresServer } from '../support/postgres-server.ts';
 import { redisServer } from '../support/redis-server.ts';
+import { folderOfServers } from '../support/temporary-folders.ts';
 
 t.test('a Redis whose disk is full refuses writes until there is room again', async (t) => {
     const redis = await redisServer(t.testdir());
@@ -21,9 +20,7 @@ t.test('a Redis whose disk is full refuses writes until there is room again', as
 
 t.test('a PostgreSQL whose disk is full refuses what needs room until there is some again', async (t) => {
     const programs = findPostgres();
-    const folder = mkdtempSync(join(process.getuid?.() === 0 ? '/tmp' : tmpdir(), 'scanwire-disk-'));
-    // PostgreSQL runs as another user where this one is root.
-    chmodSync(folder, 0o755);
+    const folder = folderOfServers('scanwire-disk');
     const postgres = await postgresServer(folder, { programs: programs as string, settings: ['fsync=off'], init: ['--wal-segsize', '1'] });
     const client = new pg.Client({ connectionString: postgres.url });
     client.on('error', () => {});

@@ -1,10 +1,9 @@
-import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { rmSync } from 'node:fs';
 import type { Test } from 'tap';
 import { findPostgres } from '../support/find-program.ts';
 import { postgresServer } from '../support/postgres-server.ts';
 import { required } from '../support/required.ts';
+import { folderOfServers } from '../support/temporary-folders.ts';
 
 /** What is lost with it is lost with its folder, and nothing happens by itself. */
 const SETTINGS = ['fsync=off', 'synchronous_commit=off', 'full_page_writes=off', 'autovacuum=off'];
@@ -20,9 +19,7 @@ export async function quietServer(t: Test): Promise<string> {
         return required('DATABASE_URL');
     }
 
-    const folder = mkdtempSync(join(process.getuid?.() === 0 ? '/tmp' : tmpdir(), 'scanwire-plans-'));
-    // PostgreSQL runs as another user where this one is root.
-    chmodSync(folder, 0o755);
+    const folder = folderOfServers('scanwire-plans');
     const server = await postgresServer(folder, { programs, settings: SETTINGS, init: ['--wal-segsize', '1'] });
     t.teardown(async () => {
         await server.stop();

@@ -13,6 +13,7 @@ import { testFiles } from './named-tests.ts';
 import { packed } from './packed.ts';
 import { installForeignPrograms, type TestServers, testServers } from './servers.ts';
 import { isWorthReading, skippedTest, skipsOf, type TapTotals, tapTotals } from './tap-output.ts';
+import { type FolderInMemory, folderInMemory } from './temporary-folders.ts';
 import type { TestDatabase } from './test-database.ts';
 
 const ALLOWED_SKIPS = 'test/allowed-skips.json';
@@ -27,6 +28,8 @@ let installs = false;
 let servers: TestServers | undefined;
 let migrated: TestDatabase | undefined;
 let interrupted = false;
+/** Where tests write, where this machine has it. */
+let memory: FolderInMemory | undefined;
 
 const checksOf = (tarball: string): readonly [title: string, command: string, args: readonly string[]][] => [
     ['Lint and format', 'npm', ['run', '--silent', 'lint']],
@@ -39,6 +42,11 @@ let ofPackage: Awaited<ReturnType<typeof packed>> | undefined;
 
 async function main(): Promise<number> {
     const failed: string[] = [];
+    memory = folderInMemory();
+    if (memory !== undefined) {
+        process.env.TMPDIR = memory.folder;
+    }
+
     if (given.length === 0) {
         ofPackage = await packed();
         process.env.SCANWIRE_PACKED = join(ofPackage.folder, 'scanwire.tgz');
@@ -197,4 +205,5 @@ try {
     await migrated?.drop();
     await servers?.stop();
     ofPackage?.remove();
+    memory?.remove();
 }

@@ -1,12 +1,11 @@
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { rmSync } from 'node:fs';
 import { findOnPath, findPostgres, findRedis } from './find-program.ts';
 import { freePort } from './free-port.ts';
 import { pingRedis } from './ping-redis.ts';
 import { postgresServer } from './postgres-server.ts';
 import { type ServerProcess, startServer } from './server-process.ts';
+import { folderOfServers } from './temporary-folders.ts';
 
 /** The servers that tests and measurements need. */
 export interface TestServers {
@@ -74,8 +73,7 @@ export async function testServers({ durable = false, settings = [] }: TestServer
         throw new Error('apt has installed the servers, but their programs are not where they should be');
     }
 
-    // A folder that another user may enter.
-    const folder = mkdtempSync(join(isRoot ? '/tmp' : tmpdir(), 'scanwire-test-'));
+    const folder = folderOfServers('scanwire-test');
     const started: Pick<ServerProcess, 'stop'>[] = [];
     const stop = async (): Promise<void> => {
         await Promise.all(started.splice(0).map((server) => server.stop()));

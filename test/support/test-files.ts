@@ -17,7 +17,7 @@ const TIMEOUT = 120_000;
 
 /** What begins first, so that the run does not end with one of them alone. */
 const LONGEST =
-    /\/(?:simulation|configurations|campaign|plans|(?:other-)?webhook-laws|many-hosts|socket|fuzz|backup|check-record|read-records|gunzip)\b/;
+    /\/(?:simulation|configurations|campaign|connections|embedding|peers|plans|laws|(?:other-)?webhook-laws|many-hosts|silent-redis|serve|socket|fuzz|backup|check-record|read-records|gunzip)\b/;
 
 /**
  * What leaves nothing behind in its process, and so may share it: to start one and to load tap and what is tested takes half a second of the processor,

@@ -6,11 +6,10 @@ import { type EmbeddedDatabase, openEmbeddedDatabase } from '../../../adapters/p
 import { migrate, postgresWebhooks } from '../../../adapters/postgres/index.ts';
 import { migrations } from '../../../adapters/postgres/migrations/index.ts';
 import type { Executor } from '../../../lib/transaction.ts';
+import { usedDataOf } from '../../support/served.ts';
 
 t.test('leaves nothing of an erased body, nor of what was made of it and answered to it, in a copy of the database', async (t) => {
-    const database = await openEmbeddedDatabase({ folder: `${t.testdir()}/data` });
-    t.teardown(() => database.end());
-    await migrate(database);
+    const { database } = await migrated(t);
     const { exporters, deliveries, settings } = postgresWebhooks({ pool: database });
     await settings.read();
     const exporter = sampleExporter({ format: 'slack' });
@@ -41,8 +40,7 @@ t.test('leaves nothing of an erased body, nor of what was made of it and answere
 });
 
 t.test('leaves nothing of an erased body whose row was removed since', async (t) => {
-    const { database, deliveries, publish } = await opened(t);
-    await migrate(database);
+    const { database, deliveries, publish } = await migrated(t);
     const id = await publish('a secret that was erased');
     t.ok((await buffer(database.dump())).includes('a secret that was erased'), 'it is there before');
     await deliveries.erase(id);
@@ -52,8 +50,7 @@ t.test('leaves nothing of an erased body whose row was removed since', async (t)
 });
 
 t.test('leaves nothing of an erased body that an analysis has noted', async (t) => {
-    const { database, deliveries, publish } = await opened(t);
-    await migrate(database);
+    const { database, deliveries, publish } = await migrated(t);
     const id = await publish('a secret that was erased');
     await publish('a body that was kept');
     await database.query('analyze scanwire.events');
@@ -95,8 +92,7 @@ for (const [when, isThen] of [
     ['at its end', (name: string) => name.startsWith('pg_wal/0')],
 ] as const) {
     t.test(`gives no copy that may hold a body which was erased ${when}`, async (t) => {
-        const { database, deliveries, publish } = await opened(t);
-        await migrate(database);
+        const { database, deliveries, publish } = await migrated(t);
         const id = await publish('a secret that was erased');
         const chunks: Uint8Array[] = [];
         let isErased = false;
@@ -119,8 +115,7 @@ for (const [when, isThen] of [
 }
 
 t.test('begins no copy when a body was erased while the tables were rewritten', async (t) => {
-    const { database, deliveries, publish } = await opened(t);
-    await migrate(database);
+    const { database, deliveries, publish } = await migrated(t);
     const ids = [await publish('one secret'), await publish('another secret')] as const;
     await deliveries.erase(ids[0]);
     let isErased = false;
@@ -150,8 +145,12 @@ t.test('copies a database in which nothing was migrated', async (t) => {
     );
 });
 
-async function opened(t: Test) {
-    const database = await openEmbeddedDatabase({ folder: `${t.testdir()}/data` });
+async function migrated(t: Test) {
+    return await opened(t, await usedDataOf(t));
+}
+
+async function opened(t: Test, folder = `${t.testdir()}/data`) {
+    const database = await openEmbeddedDatabase({ folder });
     t.teardown(() => database.end());
     const { deliveries } = postgresWebhooks({ pool: database });
     const publish = async (title: string): Promise<string> => {

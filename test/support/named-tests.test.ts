@@ -7,7 +7,7 @@ t.test('finds the tests that are named, with the options beside them', (t) => {
     for (const name of ['test/support/named-tests.test.ts', './test/support/named-tests.test.ts', OWN]) {
         t.strictSame(testFiles([name]), { compiled: [OWN], bails: false, options: [] }, name);
     }
-    const ofFolder = ['coverage', 'named-tests', 'tap-output'].map((name) => OWN.replace('named-tests', name));
+    const ofFolder = ['coverage', 'named-tests', 'tap-output', 'temporary-folders'].map((name) => OWN.replace('named-tests', name));
     t.strictSame(testFiles(['--jobs', '1', 'test/support', '--bail']), { compiled: ofFolder, bails: true, options: ['--jobs', '1'] });
     t.end();
 });

@@ -44,7 +44,7 @@ async function main(): Promise<number> {
     const failed: string[] = [];
     memory = folderInMemory();
     if (memory !== undefined) {
-        process.env.TMPDIR = memory.folder;
+        process.env.TMPDIR = memory.path;
     }
 
     if (given.length === 0) {
@@ -107,6 +107,7 @@ async function runTests(): Promise<number> {
     const env = {
         ...servers.env,
         MIGRATED_DATABASE: migrated.name,
+        ...(memory !== undefined && { FOLDER_OF_TESTS: memory.link }),
         ...(files.bails && { TAP_BAIL: '1' }),
         ...(gathers && { COVERAGE_FOLDER: resolve(GATHERED) }),
     };

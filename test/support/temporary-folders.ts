@@ -1,6 +1,17 @@
-import { chmodSync, lstatSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statfsSync, symlinkSync, unlinkSync } from 'node:fs';
+import {
+    chmodSync,
+    lstatSync,
+    mkdirSync,
+    mkdtempSync,
+    readdirSync,
+    readFileSync,
+    rmSync,
+    statfsSync,
+    symlinkSync,
+    unlinkSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { basename, join } from 'node:path';
 
 /** Where Linux has a file system in memory that everybody may write to. */
 const MEMORY = '/dev/shm';
@@ -8,39 +19,37 @@ const MEMORY = '/dev/shm';
 /** More than all tests of a run have there at a time, with room for the processes beside them, in bytes. */
 const ROOM = 8 * 2 ** 30;
 
-/** Where tap makes the folders of tests. */
-const OF_TESTS = join('.tap', 'fixtures');
-
-/** A folder for what tests write. */
+/** A folder for what the tests of a run write. */
 export interface FolderInMemory {
-    readonly folder: string;
+    readonly path: string;
+    /** A link to a folder in it, for those that tap makes for tests: tap leaves the working directory for one that is not below it. */
+    readonly link: string;
     remove(): void;
 }
 
 /**
- * A folder in memory, for `TMPDIR`, and for tap's folders of tests, which are there from now on. Databases are a thousand files each, made and removed
- * hundreds of times: on a disk that takes a quarter of the processor's time of all tests, in the kernel, which looks for inodes that were not used a
- * moment ago. Undefined where there is none with enough room, or none that programs may be run in, as in many containers.
+ * A folder in memory. Databases are a thousand files each, made and removed hundreds of times: on a disk that takes up to half of the processor's time of
+ * such a test, in the kernel, which looks for inodes that were not used a moment ago. Undefined where there is none with enough room, or none that
+ * programs may be run in, as in many containers.
  */
 export function folderInMemory(): FolderInMemory | undefined {
-    removeLink();
     if (!isOfUse(MEMORY)) {
         return undefined;
     }
 
-    const folder = mkdtempSync(join(MEMORY, 'scanwire-'));
+    removeLeft();
+    const path = mkdtempSync(join(MEMORY, `scanwire-${process.pid}-`));
     // PostgreSQL runs as another user where this one is root.
-    chmodSync(folder, 0o711);
-    const ofTests = join(folder, 'fixtures');
-    mkdirSync(ofTests);
-    mkdirSync(dirname(OF_TESTS), { recursive: true });
-    rmSync(OF_TESTS, { recursive: true, force: true });
-    symlinkSync(ofTests, OF_TESTS);
+    chmodSync(path, 0o711);
+    const link = join('.tap', basename(path));
+    mkdirSync(join(path, 'tests'));
+    mkdirSync('.tap', { recursive: true });
+    symlinkSync(join(path, 'tests'), link);
     const remove = (): void => {
-        removeLink();
-        rmSync(folder, { recursive: true, force: true });
+        unlinkSync(link);
+        rmSync(path, { recursive: true, force: true });
     };
-    return { folder, remove };
+    return { path, link, remove };
 }
 
 /** A new folder that the user of a server may enter, who is another one where this one is root. */
@@ -49,13 +58,6 @@ export function folderOfServers(name: string): string {
     const folder = mkdtempSync(join(place, `${name}-`));
     chmodSync(folder, 0o755);
     return folder;
-}
-
-/** A run that was killed has left its link. */
-function removeLink(): void {
-    if (lstatSync(OF_TESTS, { throwIfNoEntry: false })?.isSymbolicLink()) {
-        unlinkSync(OF_TESTS);
-    }
 }
 
 function isOfUse(memory: string): boolean {
@@ -72,4 +74,25 @@ function isOfUse(memory: string): boolean {
 function roomOf(folder: string): number {
     const { bavail, bsize } = statfsSync(folder);
     return bavail * bsize;
+}
+
+/** Removes what runs have left that were killed: it would take up memory until the machine is started again. */
+function removeLeft(): void {
+    for (const name of readdirSync(MEMORY)) {
+        const [, id] = /^scanwire-(\d+)-/.exec(name) ?? [];
+        const path = join(MEMORY, name);
+        if (id !== undefined && lstatSync(path).uid === process.getuid?.() && !isRunning(Number(id))) {
+            rmSync(path, { recursive: true, force: true });
+            rmSync(join('.tap', name), { force: true });
+        }
+    }
+}
+
+function isRunning(id: number): boolean {
+    try {
+        return process.kill(id, 0);
+    } catch (error) {
+        // It may be somebody else's by now.
+        return (error as NodeJS.ErrnoException).code === 'EPERM';
+    }
 }

@@ -1,6 +1,6 @@
 /*
  * Runs compiled test files one after the other: those of `TEST_FILES`, a line each. They are no arguments, since tap names the folders of tests
- * after those; the only one tells this process from others of its kind.
+ * after those; the only one tells this process from others of its kind. `FOLDER_OF_TESTS` is where those folders are, if not where tap has them.
  */
 import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -21,6 +21,11 @@ unfollowed(t);
 // With what it prints, tap begins to follow what is beside all tests as well.
 t.pipe(process.stdout);
 t.hook.onDestroy?.();
+
+const folder = process.env.FOLDER_OF_TESTS;
+if (folder !== undefined) {
+    t.testdirName = resolve(folder, process.argv[2] ?? '');
+}
 
 const files = (process.env.TEST_FILES ?? '').split('\n');
 // What is set by then is what one file may take.

@@ -17,7 +17,7 @@ import { basename, join } from 'node:path';
 const MEMORY = '/dev/shm';
 
 /** More than all tests of a run have there at a time, with room for the processes beside them, in bytes. */
-const ROOM = 8 * 2 ** 30;
+const ROOM = 4 * 2 ** 30;
 
 /** A folder for what the tests of a run write. */
 export interface FolderInMemory {

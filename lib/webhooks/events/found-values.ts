@@ -211,17 +211,18 @@ function firstFrom(sorted: readonly string[], text: string): string | undefined 
     return sorted[from];
 }
 
-/** What was found in bodies, by the paths. */
-const known = new WeakMap<object, Map<string, FoundValues>>();
+/**
+ * What was found in the body that was asked last, by the paths: all exporters are asked of an event before any is asked of the next. A weak map from
+ * bodies would cost several times as much as most filters do, since the garbage collector has to go through it.
+ */
+let last: { readonly body: unknown; readonly byPath: Map<string, FoundValues> } = { body: undefined, byPath: new Map() };
 
 /** What the keys of a path (with dots between them) lead to in a body. The body must not change afterwards. */
 export function foundValues(body: unknown, path: string): FoundValues {
-    const isKept = typeof body === 'object' && body !== null;
-    const byPath = (isKept ? known.get(body) : undefined) ?? new Map<string, FoundValues>();
-    if (isKept && byPath.size === 0) {
-        known.set(body, byPath);
+    if (last.body !== body) {
+        last = { body, byPath: new Map() };
     }
-    return foundIn(body, path, byPath);
+    return foundIn(body, path, last.byPath);
 }
 
 function foundIn(body: unknown, path: string, byPath: Map<string, FoundValues>): FoundValues {

@@ -24,9 +24,9 @@ const EXPIRE_TRACES = expireByTime('traces', 'event_id', 'kept_at');
 
 function expireByTime(table: string, key: string, time: string): string {
     return `with gone as (
-    delete from scanwire.${table} where ${key} in (
-        select ${key} from scanwire.${table} where ${time} < ${BEFORE} order by ${time} limit ${ROWS}
-    ) returning 1
+    delete from scanwire.${table} where ${key} = any (array(
+        select ${key} from scanwire.${table} where ${time} < (select ${BEFORE}) order by ${time} limit ${ROWS}
+    )) returning 1
 ) select count(*)::integer as removed, case when count(*) = ${ROWS} then '0' end as next from gone`;
 }
 

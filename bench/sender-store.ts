@@ -139,10 +139,11 @@ added as (
 ),
 kept as (
     insert into scanwire.deliveries (
-        event_id, exporter_id, due_at, queued_at, claimed_at, finished_at, priority, attempts, round, collector, state, last_code
+        event_id, kind, accepted_at, exporter_id, due_at, queued_at, claimed_at, finished_at, priority, attempts, round, collector, state, last_code
     )
     select
-        a.id, s.exporter_id, s.due_at, s.queued_at, s.claimed_at, s.finished_at, s.priority, s.attempts, s.round, s.collector, s.state, s.last_code
+        a.id, s.kind, s.accepted_at, s.exporter_id, s.due_at, s.queued_at, s.claimed_at, s.finished_at, s.priority, s.attempts, s.round, s.collector,
+        s.state, s.last_code
     from added a
     cross join sample s
     returning id

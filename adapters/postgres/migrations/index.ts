@@ -61,6 +61,7 @@ import { ownKeysNoted } from './0086-own-keys-noted.ts';
 import { othersInFlight } from './0087-others-in-flight.ts';
 import { retriesWithinRate } from './0088-retries-within-rate.ts';
 import { claimsOfTheDead } from './0089-claims-of-the-dead.ts';
+import { retentionReadsLess } from './0091-retention-reads-less.ts';
 
 /** All steps in order. A new one goes to the end. */
 export const migrations: readonly Migration[] = [
@@ -126,4 +127,5 @@ export const migrations: readonly Migration[] = [
     othersInFlight,
     retriesWithinRate,
     claimsOfTheDead,
+    retentionReadsLess,
 ];

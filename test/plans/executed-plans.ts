@@ -9,6 +9,8 @@ export interface ExplainedConnection {
     readonly pool: pg.Pool;
     /** What one statement of a client executes. @throws Error where the task runs none. */
     executed(task: () => Promise<unknown>): Promise<Execution>;
+    /** The same of each of its statements, those within functions and triggers too. */
+    each(task: () => Promise<unknown>): Promise<readonly Execution[]>;
     end(): Promise<void>;
 }
 
@@ -18,6 +20,10 @@ export interface Execution {
     readonly pages: number;
     /** Expected by the planner: from 100,000 on PostgreSQL compiles a statement first, unless it is told not to. */
     readonly cost: number;
+    /** Read of tables and indexes, each as often as it was read. */
+    readonly rows: number;
+    /** Begins the statement, so that it is found. */
+    readonly statement: string;
     /** Of tables and indexes. */
     readonly scans: readonly Scan[];
 }
@@ -28,6 +34,7 @@ export interface Scan {
     readonly table: string;
     readonly index: string | null;
     readonly pages: number;
+    readonly rows: number;
     /** Begins the statement, so that it is found. */
     readonly statement: string;
 }
@@ -37,6 +44,10 @@ interface PlanNode {
     readonly 'Relation Name'?: string;
     readonly 'Index Name'?: string;
     readonly 'Total Cost': number;
+    readonly 'Actual Rows': number;
+    readonly 'Actual Loops': number;
+    readonly 'Rows Removed by Filter'?: number;
+    readonly 'Rows Removed by Index Recheck'?: number;
     readonly 'Shared Hit Blocks': number;
     readonly 'Shared Read Blocks': number;
     readonly Plans?: readonly PlanNode[];
@@ -70,6 +81,11 @@ export async function explainedConnection(url: string): Promise<ExplainedConnect
             await task();
             return executionOf(told);
         },
+        async each(task) {
+            told = [];
+            await task();
+            return executionsOf(told);
+        },
         end: () => pool.end(),
     };
 }
@@ -91,26 +107,42 @@ export async function explainedDatabase(t: Test): Promise<{ readonly pool: pg.Po
 }
 
 function executionOf(told: readonly string[]): Execution {
-    const plans = told.flatMap((message) => {
-        const [, json] = PLAN.exec(message) ?? [];
-        return json === undefined ? [] : [JSON.parse(json) as { readonly 'Query Text': string; readonly Plan: PlanNode }];
-    });
+    const each = executionsOf(told);
     // What a function runs has ended, and is told of, before its caller.
-    const outermost = plans.at(-1);
+    const outermost = each.at(-1);
     if (outermost === undefined) {
         throw new Error('The connection told of no plan');
     }
 
-    const scans = plans.flatMap(({ 'Query Text': text, Plan }) => scansBelow(Plan, text.trim().replaceAll(/\s+/g, ' ').slice(0, 80)));
-    return { pages: pagesOf(outermost.Plan), cost: outermost.Plan['Total Cost'], scans };
+    const scans = each.flatMap((one) => one.scans);
+    return { ...outermost, scans, rows: rowsOf(scans) };
+}
+
+function executionsOf(told: readonly string[]): readonly Execution[] {
+    return told.flatMap((message) => {
+        const [, json] = PLAN.exec(message) ?? [];
+        if (json === undefined) {
+            return [];
+        }
+
+        const { 'Query Text': text, Plan } = JSON.parse(json) as { readonly 'Query Text': string; readonly Plan: PlanNode };
+        const statement = text.trim().replaceAll(/\s+/g, ' ').slice(0, 80);
+        const scans = scansBelow(Plan, statement);
+        return [{ pages: pagesOf(Plan), cost: Plan['Total Cost'], rows: rowsOf(scans), statement, scans }];
+    });
 }
 
 function scansBelow(node: PlanNode, statement: string): readonly Scan[] {
     const below = (node.Plans ?? []).flatMap((child) => scansBelow(child, statement));
     const { 'Node Type': type, 'Relation Name': table, 'Index Name': index } = node;
+    const read = node['Actual Rows'] + (node['Rows Removed by Filter'] ?? 0) + (node['Rows Removed by Index Recheck'] ?? 0);
     return /Scan$/.test(type) && (table ?? index) !== undefined
-        ? [{ type, table: table ?? '', index: index ?? null, pages: pagesOf(node), statement }, ...below]
+        ? [{ type, table: table ?? '', index: index ?? null, pages: pagesOf(node), rows: read * node['Actual Loops'], statement }, ...below]
         : below;
+}
+
+function rowsOf(scans: readonly Scan[]): number {
+    return scans.reduce((sum, { rows }) => sum + rows, 0);
 }
 
 function pagesOf(node: PlanNode): number {

@@ -1,28 +1,43 @@
 import type { Executor } from '../../../lib/transaction.ts';
 
-/** So many rows below one host make a short transaction also on the embedded database, where everybody waits for it. */
+/** So many rows below hosts make a short transaction also on the embedded database, where everybody waits for it. */
 export const MOST = 500;
 
 /** Rows below hosts, of which one host may have more than a slice takes. */
 export interface Crowd {
     /** Where those of a host are, `from … where …`. */
     readonly rows: (host: string) => string;
-    /** Statements that do the work of the slices for {@link some} of those of the host `$1`. */
+    /**
+     * Statements that do the work of the slices for those of the host `$1`, piece by piece. The first is given where the piece before has ended as `$2`, and says
+     * the `count` of its rows and which was the `last`.
+     */
     readonly thin: readonly string[];
+    /** Says that nothing is left, where that does not show by itself. */
+    readonly end?: string;
 }
 
-/**
- * As many rows of the host `$1` as a slice takes, as an array, as long as there are more: the last ones are left to the slice of their host. A join
- * would read all of them for each.
- */
-export function some(column: string, rows: Crowd['rows']): string {
-    return `array(select ${column} ${rows('$1')} and exists (select ${rows('$1')} offset ${MOST}) order by ${column} limit ${MOST})`;
+/** The rows of a table below the host `$1` behind `$2`, as many as a slice takes. Those before are not read again: of what was deleted the index still has them. */
+export function nextRows(table: string, key = 'id', host = 'host_id = $1'): string {
+    return `next as materialized (
+        select * from scanwire.${table} where ${host} and ${key} > $2 order by ${key} limit ${MOST}
+    )`;
 }
 
-/** Rows that are only deleted. */
-export function deleted(table: string, column: string, condition: (host: string) => string): Crowd {
-    const rows = (host: string): string => `from scanwire.${table} where ${condition(host)}`;
-    return { rows, thin: [`delete from scanwire.${table} where ${column} = any (${some(column, rows)})`] };
+/** What a piece of `next` has come to. */
+export function endOf(key = 'id'): string {
+    return `select max(${key}) as last, count(*)::integer as count from next`;
+}
+
+/** Rows that are only deleted, those of `next` that fulfil a condition. */
+export function deleted(table: string, rows: Crowd['rows'], condition = 'true'): Crowd {
+    return {
+        rows,
+        thin: [
+            `with ${nextRows(table)}, gone as (
+                delete from scanwire.${table} rows using next where rows.id = next.id and ${condition}
+            ) ${endOf()}`,
+        ],
+    };
 }
 
 /** The workspace of a host, in conditions on tables whose key begins with it. */
@@ -35,20 +50,48 @@ export function shownGeneration(host: string): string {
     return `(select greatest(generation, 0) from scanwire.workspaces where id = ${workspaceOf(host)})`;
 }
 
-/** Of what goes with the host `$1` nothing is told as deleted by itself. */
-export const FORGET_BURIED: string = `delete from scanwire.tombstones where host_id = $1 and exists (
-    select from scanwire.staged_hosts where workspace_id = ${workspaceOf('$1')} and host_id = $1 and removed
-)`;
+/** Whether what is laid aside for a host fulfils a condition. */
+export function isAside(host: string, condition: string): string {
+    return `exists (select from scanwire.staged_hosts where workspace_id = ${workspaceOf(host)} and host_id = ${host} and ${condition})`;
+}
+
+/** Of what goes with the host `$1` nothing is told as deleted by itself: takes back what the deletion of a piece of a table has said, the last of what is said. */
+export function forgetBuried(table: string): string {
+    return `delete from scanwire.tombstones where ctid = any (array(
+        select ctid from scanwire.tombstones where host_id = $1 and kind = '${table}' and ${isAside('$1', 'removed')} order by deleted_at desc, id desc limit ${MOST}
+    ))`;
+}
+
+/** The same of what was deleted below the host before. */
+export const BURIED: Crowd = {
+    rows: (host) => `from scanwire.tombstones where host_id = ${host} and ${isAside(host, 'removed')}`,
+    thin: [
+        `with next as materialized (
+            select ctid, id from scanwire.tombstones where host_id = $1 and $2::integer is not null and ${isAside('$1', 'removed')} limit ${MOST}
+        ), forgotten as (
+            delete from scanwire.tombstones where ctid = any (array(select ctid from next))
+        ) ${endOf()}`,
+    ],
+};
+
+/** How many rows the hosts of a slice may have below them, none of which is crowded: pace is learnt only from what a slice has taken. */
+export const MOST_OF_SLICE: number = 4 * MOST;
+
+/** How many rows a host has below it, more or less: what an import has staged is not in its counts. */
+export const ROWS_BELOW = 'service_count + note_count + vuln_count';
 
 /**
- * Parts of a statement for a slice: `fitting`, the hosts up to the first one that is crowded, which is `crowd`.
+ * Parts of a statement for a slice: `fitting`, the hosts up to the first one that is crowded, which is `crowd`; or up to those that have more below them
+ * together than a slice takes.
  *
- * @param hosts Selects the ids of hosts that come next, as `id`.
+ * @param hosts Selects the ids of hosts that come next, as `id`, and how many rows each has `below` it.
  */
 export function upToCrowd(hosts: string, crowds: readonly Crowd[]): string {
     const isCrowded = crowds.map(({ rows }) => `exists (select ${rows('candidate.id')} offset ${MOST})`).join(' or ');
-    return `candidates as materialized (
-        select id, ${isCrowded} as crowded from (${hosts}) candidate
+    return `weighed as materialized (
+        select id, row_number() over (order by id) as place, sum(below) over (order by id) as weight from (${hosts}) next_hosts
+    ), candidates as materialized (
+        select id, ${isCrowded} as crowded from weighed candidate where place = 1 or weight <= ${MOST_OF_SLICE}
     ), crowd as materialized (
         select min(id) as id from candidates where crowded
     ), fitting as materialized (
@@ -56,11 +99,13 @@ export function upToCrowd(hosts: string, crowds: readonly Crowd[]): string {
     )`;
 }
 
-/** Does the work for some of the rows below a crowded host. Resolves to whether there were any. */
-export async function thinned(client: Executor, host: number, { thin }: Crowd): Promise<boolean> {
-    let count = 0;
-    for (const sql of thin) {
-        count += (await client.query(sql, [host])).rowCount ?? 0;
+/** Does the work for a piece of the rows below a crowded host. Resolves to where it has ended; null when it was the last. */
+export async function thinned(client: Executor, host: number, { thin, end }: Crowd, behind: number): Promise<number | null> {
+    const [first = '', ...others] = thin;
+    const { rows } = await client.query<{ readonly last: number | null; readonly count: number }>(first, [host, behind]);
+    const last = rows[0]?.count === MOST ? rows[0].last : null;
+    for (const sql of last === null && end !== undefined ? [...others, end] : others) {
+        await client.query(sql, [host]);
     }
-    return count > 0;
+    return last;
 }

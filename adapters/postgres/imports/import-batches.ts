@@ -2,7 +2,7 @@ import { mergedRanges, type PortRange } from '../../../lib/inventory/closed-port
 import type { NoteInput, VulnInput } from '../../../lib/inventory/findings.ts';
 import type { HostInput, ServiceInput } from '../../../lib/inventory/host.ts';
 import type { Executor } from '../../../lib/transaction.ts';
-import { MOST } from './crowded-hosts.ts';
+import { MOST, MOST_OF_SLICE } from './crowded-hosts.ts';
 import { type HostPiece, inPieces } from './host-pieces.ts';
 
 /** So many make a short transaction also on the embedded database, where everybody waits for it. */
@@ -157,7 +157,7 @@ export async function removeAside(pool: Executor, importId: string): Promise<voi
  * stands.
  */
 export const INPUT: string = `input as materialized (
-    select given.*, host.id as host_id, host.generation, host.updated_at
+    select given.*, host.id as host_id, host.generation, host.updated_at, host.service_count
     from (
         select element.* from scanwire.import_batches cross join lateral rows from (
             json_to_recordset(hosts)
@@ -166,7 +166,7 @@ export const INPUT: string = `input as materialized (
         where import_id = $1 and seq = $2 and index > $4 and index <= $6 offset 0
     ) given
     left join lateral (
-        select id, workspace_id, address, generation, updated_at from scanwire.hosts
+        select id, workspace_id, address, generation, updated_at, service_count from scanwire.hosts
         where (workspace_id, address) >= ($3, given.address) order by workspace_id, address limit 1
     ) host on host.workspace_id = $3 and host.address = given.address
     where host.id is not null or given.if_known is not true
@@ -192,16 +192,27 @@ function closedServices(hosts: string, services: string): string {
         where input.closed is not null and ${hosts}`;
 }
 
-/** Whether a host had so many services before that those of them that are closed with others take slices of their own. The generation of the import is `$5`. */
-const IS_CROWDED = `exists (select from scanwire.services crowd where crowd.host_id = input.host_id and crowd.generation < $5 offset ${MOST})`;
+/**
+ * A part of a statement, the indexes of those hosts of `input` whose services that are closed with others take slices of their own: of one that had more than a
+ * slice takes, and of those behind others that have as many together. The generation of the import is `$5`.
+ */
+export const CLOSED_APART: string = `apart as materialized (
+    select index::integer from (
+        select index, service_count, sum(service_count) over (order by index) as sum
+        from input where closed is not null and generation < $5
+    ) told
+    where service_count > ${MOST} or sum > ${MOST_OF_SLICE}
+)`;
 
+/**
 /**
  * The services that `input` gives, each with its host: one by one (`told`), perhaps with name and info (`named`) or a name that is guessed, and those that it
  * says are closed with others.
  *
  * @param hosts Of which hosts.
+ * @param apart An array of the indexes of hosts without those that are closed with others.
  */
-export function givenServices(hosts: string): string {
+export function givenServices(hosts: string, apart: string): string {
     return `(
         select ${OF_HOST}, true as told, element.name is not null as named, element.*
         from input cross join lateral rows from (
@@ -209,24 +220,21 @@ export function givenServices(hosts: string): string {
         ) with ordinality as element (port, proto, state, name, info, guessed_name, index)
         where ${hosts}
         union all
-        ${closedServices(`${hosts} and not ${IS_CROWDED}`, 'true')}
+        ${closedServices(`${hosts} and input.index <> all (${apart})`, 'true')}
     )`;
 }
-
-/** The indexes of the hosts of `input` whose services {@link closedBetween} gives. */
-export const CLOSED_APART: string = `array(select index::integer from input where closed is not null and ${IS_CROWDED} order by index)`;
 
 /** Of such a host of `input`, those services that are closed with others, behind a port and up to another. */
 export function closedBetween(behind: string, until: string): string {
     return `(${closedServices('true', `port > ${behind} and port <= ${until}`)})`;
 }
 
-/** The ports of the only host of `input` up to which there are as many services as a slice takes, in their order. */
-export const CLOSED_PORTS: string = `with ${INPUT}
-select port from input cross join lateral (
-    select port, row_number() over (order by port, proto) as number from scanwire.services where host_id = input.host_id
-) numbered
-where number % ${MOST} = 0 and input.generation <= $5 order by number`;
+/** The port of the only host of `input`, behind the port `$7`, up to which there are as many services as a slice takes; none where there are fewer. */
+export const CLOSED_UNTIL: string = `with ${INPUT}
+select services.port from input cross join lateral (
+    select port from scanwire.services where host_id = input.host_id and port > $7 order by port offset ${MOST - 1} limit 1
+) services
+where input.generation <= $5`;
 
 /** The service of a host by its port, looked up by that: for a join the planner may take the index of a host's services, and reads all of them for each. */
 export function serviceOf(host: string, given: string): string {

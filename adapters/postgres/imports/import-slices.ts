@@ -13,7 +13,7 @@ import { LEASE, type Lease } from './import-lease.ts';
  * log before it.
  */
 const SETTINGS = `set local enable_seqscan = off; set local enable_hashjoin = off; set local enable_mergejoin = off;
-    set local synchronous_commit = off`;
+    set local enable_bitmapscan = off; set local synchronous_commit = off`;
 
 /**
  * The pool for many slices: its connections keep the statements that are marked by `prepared`. To parse and plan those for a slice takes as long as to store
@@ -157,9 +157,12 @@ export async function everySlice<More extends object = object>(
     }
 }
 
-/** Leaves of the rows below a crowded host as many as fit into a slice. */
+/** Does all the work for the rows below a crowded host. */
 export async function thinOut(pool: PoolLike, lease: Lease, host: number, crowds: readonly Crowd[]): Promise<void> {
     for (const crowd of crowds) {
-        while (await slice(pool, lease, (client) => thinned(client, host, crowd)));
+        for (let behind: number | null = 0; behind !== null; ) {
+            const from: number = behind;
+            behind = await slice(pool, lease, (client) => thinned(client, host, crowd, from));
+        }
     }
 }

@@ -4,7 +4,7 @@ import { type ImportCounts, importCounts } from '../../../lib/inventory/import-c
 import type { Executor } from '../../../lib/transaction.ts';
 import type { PoolLike } from '../database.ts';
 import { prepared } from '../prepared.ts';
-import { type Crowd, deleted, MOST, upToCrowd, workspaceOf } from './crowded-hosts.ts';
+import { type Crowd, endOf, MOST, nextRows, ROWS_BELOW, upToCrowd, workspaceOf } from './crowded-hosts.ts';
 import { closedBetween, givenServices, INPUT, serviceOf } from './import-batches.ts';
 import type { Lease } from './import-lease.ts';
 import { everySlice, slice, thinOut } from './import-slices.ts';
@@ -42,6 +42,11 @@ function markingFindings(part: Table | undefined): string {
     }).join(', ');
 }
 
+/** How many of `next`, below a crowded host whose services were marked before, go with a service that goes. Each of those may have more than a slice takes. */
+const LOST_WITH_SERVICES = `(select count(*)::integer from next where exists (
+    select from scanwire.staged_services service where service.host_id = $2 and service.service_id = next.service_id and removed offset 0
+))`;
+
 /**
  * Marks what was not named below the hosts of `slice`. A host that stays and loses something counts as changed where nothing else of it does; it is marked with
  * what it loses.
@@ -57,8 +62,7 @@ function marking(slice: string, part?: Table): string {
     from slice
 ), lost as materialized (
     select rows.id, rows.host_id,
-        (select count(*)::integer from scanwire.notes where service_id = rows.id) as notes,
-        (select count(*)::integer from scanwire.vulns where service_id = rows.id) as vulns
+        ${part === undefined ? FINDINGS.map(({ name }) => `(select count(*)::integer from scanwire.${name} where service_id = rows.id) as ${name}`) : '0 as notes, 0 as vulns'}
     from judged join ${below('services', part)}
     where rows.generation < $4 and not exists (
         select from scanwire.import_named named
@@ -68,14 +72,15 @@ function marking(slice: string, part?: Table): string {
     insert into scanwire.staged_services (host_id, service_id, updated_at, state, name, removed)
     select host_id, id, $5, 'closed', '', true from lost
 ), counted as materialized (
-    select judged.id, judged.removed, services, notes + notes_unnamed as notes, vulns + vulns_unnamed as vulns,
+    select judged.id, judged.removed, services, notes + notes_unnamed + notes_lost as notes, vulns + vulns_unnamed + vulns_lost as vulns,
         notes_unnamed + vulns_unnamed > 0 as findings, staged.host_id is null as is_first,
         coalesce(staged.fields <> '{}' or greatest(services_added, notes_added, vulns_added) > 0, false) as has_changed
     from judged
     cross join lateral (
         select count(*)::integer as services, coalesce(sum(notes), 0)::integer as notes, coalesce(sum(vulns), 0)::integer as vulns,
             (select count(*)::integer from notes_unnamed where host_id = judged.id) as notes_unnamed,
-            (select count(*)::integer from vulns_unnamed where host_id = judged.id) as vulns_unnamed
+            (select count(*)::integer from vulns_unnamed where host_id = judged.id) as vulns_unnamed,
+            ${FINDINGS.map(({ name }) => `${part === name ? LOST_WITH_SERVICES : 0} as ${name}_lost`).join(', ')}
         from lost where lost.host_id = judged.id and not judged.removed
     ) losses
     left join scanwire.staged_hosts staged on staged.workspace_id = $1 and staged.host_id = judged.id
@@ -107,7 +112,7 @@ const BELOW: readonly Crowd['rows'][] = TABLES_BELOW.map((table) => (host) => `f
 
 /** Marks what was not named, and forgets what was. */
 const MARK = marking(`${upToCrowd(
-    'select id from scanwire.hosts where workspace_id = $1 and id > $2 and generation < $4 order by id limit $3',
+    `select id, ${ROWS_BELOW} as below from scanwire.hosts where workspace_id = $1 and id > $2 and generation < $4 order by id limit $3`,
     BELOW.map((rows) => ({ rows, thin: [] })),
 )}, slice as materialized (
     select id from fitting
@@ -205,14 +210,26 @@ async function markCrowd(
 
 const FORGET = 'delete from scanwire.import_named where workspace_id = $1 and host_id = $2';
 
-/** What an import that replaces has named. */
-export const NAMED: readonly Crowd[] = [
-    deleted('import_named', 'ctid', (host) => `workspace_id = ${workspaceOf(host)} and host_id = ${host}`),
-];
+/** What an import that replaces has named, kind by kind; the host itself is among its services. */
+export const NAMED: readonly Crowd[] = ['service', ...FINDINGS.map(({ kind }) => kind)].map((kind) => {
+    const own = (host: string): string => `workspace_id = ${workspaceOf(host)} and host_id = ${host} and kind = '${kind}'`;
+    return {
+        rows: (host) => `from scanwire.import_named where ${own(host)}`,
+        thin: [
+            `with ${nextRows('import_named', 'service_id', own('$1'))}, forgotten as (
+                delete from scanwire.import_named named using next
+                where named.workspace_id = next.workspace_id and named.host_id = next.host_id and named.kind = next.kind
+                    and named.service_id = next.service_id
+            ) ${endOf('service_id')}`,
+        ],
+    };
+});
 
 /** Forgets which rows an import that replaces has named, where it has not come to its end. */
 export const FORGET_NAMED: string = `with ${upToCrowd(
-    'select distinct host_id as id from scanwire.import_named where workspace_id = $1 and host_id > $2 order by host_id limit $3',
+    `select host_id as id, coalesce(${ROWS_BELOW}, 0) as below from (
+        select distinct host_id from scanwire.import_named where workspace_id = $1 and host_id > $2 order by host_id limit $3
+    ) named left join scanwire.hosts on hosts.id = host_id`,
     NAMED,
 )}, forgotten as (
     delete from scanwire.import_named named using fitting where named.workspace_id = $1 and named.host_id = fitting.id
@@ -234,8 +251,11 @@ function notingNamed(services: string): string {
 select (count(*) filter (where service_id = 0))::integer as named from named`;
 }
 
-/** Notes which of the hosts and services that are shown a batch names, whatever it says of them. Has the first parameters of the batch. */
-export const NOTE_NAMED: string = prepared(notingNamed(givenServices('input.generation < $5')));
+/**
+ * Notes which of the hosts and services that are shown a batch names, whatever it says of them. Has the first parameters of the batch, and of which hosts the
+ * services that are closed with others are left to {@link NOTE_CLOSED} (`$7`).
+ */
+export const NOTE_NAMED: string = prepared(notingNamed(givenServices('input.generation < $5', '$7::integer[]')));
 
 /** The same of services that a host of many says are closed with others, behind the port `$7` and up to `$8`. */
 export const NOTE_CLOSED: string = notingNamed(closedBetween('$7', '$8'));

@@ -3,7 +3,7 @@ import { MAX_ID } from '../../../lib/inventory/fields.ts';
 import { addCounts, type ImportCounts, importCounts } from '../../../lib/inventory/import-counts.ts';
 import type { Executor } from '../../../lib/transaction.ts';
 import type { PoolLike } from '../database.ts';
-import { CLOSED_PORTS, type ReadBatch } from './import-batches.ts';
+import { CLOSED_UNTIL, type ReadBatch } from './import-batches.ts';
 import type { Lease } from './import-lease.ts';
 import type { Pace } from './import-slices.ts';
 import { slice } from './import-slices.ts';
@@ -116,11 +116,11 @@ async function stageSlice(
     const work = async (client: Executor): Promise<StagedSlice & Pick<StagedHosts, 'apart'>> => {
         const values = [...named, at];
         const [hosts] = (await client.query<StagedHosts>(STAGE_HOSTS, values)).rows;
-        const more = [...values, hosts?.first ?? MAX_ID];
-        const [services] = hosts?.differs ? (await client.query<StagedServices>(STAGE_SERVICES, more)).rows : [];
-        const { grown, touched, ...findings } = hasFindings ? await stageFindings(client, [...more, replace]) : NO_FINDINGS;
-        const [noted] = replace ? (await client.query<{ named: number }>(NOTE_NAMED, [...named])).rows : [];
         const apart = hosts?.apart ?? [];
+        const more = [...values, hosts?.first ?? MAX_ID];
+        const [services] = hosts?.differs ? (await client.query<StagedServices>(STAGE_SERVICES, [...more, apart])).rows : [];
+        const { grown, touched, ...findings } = hasFindings ? await stageFindings(client, [...more, replace]) : NO_FINDINGS;
+        const [noted] = replace ? (await client.query<{ named: number }>(NOTE_NAMED, [...named, apart])).rows : [];
         if (until === size && apart.length === 0) {
             await forget(client);
         }
@@ -155,19 +155,20 @@ async function stageClosed(
     index: number,
 ): Promise<readonly StagedSlice[]> {
     const named: SliceValues = [lease.importId, seq, lease.workspaceId, index - 1, generation, index];
-    const { rows } = await slice(pool, lease, (client) => client.query<{ port: number }>(CLOSED_PORTS, [...named]));
-    const bounds = [0, ...rows.map(({ port }) => port), MAX_PORT];
     const slices: StagedSlice[] = [];
-    for (const [place, until] of bounds.slice(1).entries()) {
-        const between = [bounds[place], until];
-        const work = async (client: Executor): Promise<void> => {
+    for (let behind = 0; behind < MAX_PORT; ) {
+        const from = behind;
+        const work = async (client: Executor): Promise<number> => {
+            const [end] = (await client.query<{ port: number }>(CLOSED_UNTIL, [...named, from])).rows;
+            const between = [from, end?.port ?? MAX_PORT] as const;
             const [services] = (await client.query<StagedServices>(STAGE_CLOSED, [...named, at, MAX_ID, ...between])).rows;
             if (replace) {
                 await client.query(NOTE_CLOSED, [...named, ...between]);
             }
             slices.push({ ...NOTHING_STAGED, services: importCounts(services), kept: [], grown: [], touched: services?.touched ?? [] });
+            return between[1];
         };
-        await slice(pool, lease, work);
+        behind = await slice(pool, lease, work);
     }
     return slices;
 }

@@ -2,7 +2,7 @@ import type { Findings } from '../../../lib/inventory/findings.ts';
 import { addCounts, type ImportCounts, importCounts } from '../../../lib/inventory/import-counts.ts';
 import type { Executor } from '../../../lib/transaction.ts';
 import { prepared } from '../prepared.ts';
-import { type Crowd, FORGET_BURIED, shownGeneration, some, workspaceOf } from './crowded-hosts.ts';
+import { type Crowd, endOf, forgetBuried, isAside, nextRows, shownGeneration, workspaceOf } from './crowded-hosts.ts';
 import { INPUT, serviceOf } from './import-batches.ts';
 import { COUNTED, noteTouched } from './verdicts.ts';
 
@@ -96,15 +96,25 @@ function staging(name: keyof Findings): string {
         join input on input.index = element.at
         left join lateral ${serviceOf('input', 'element')} services on true
         where import_id = $1 and seq = $2
+    ), among_alike as materialized (
+        select given.*, min(place) over alike as first, count(*) over alike as alike
+        from given window alike as (partition by host_id, service_id, key)
+    ), looked_up as materialized (
+        select among_alike.*, case when place = first then array(
+            select id from scanwire.${name} rows
+            where rows.host_id = among_alike.host_id and ${indexed(`rows.${key}`)} = ${indexed('among_alike.key')}
+                and ${serviceOrNone('rows')} = ${serviceOrNone('among_alike')} and rows.${key} is not distinct from among_alike.key and rows.generation > 0
+            order by id offset among_alike.first limit among_alike.alike
+        ) end as ids
+        from among_alike
+    ), found as materialized (
+        select looked_up.*, (max(ids) over (partition by host_id, service_id, key))[place - first + 1] as found_id from looked_up
     ), judged as materialized (
-        select given.*, known.id, known.generation,
-            case when known.id is null then 'new' when known.shown || given.fields = known.shown then 'unchanged' else 'changed' end as verdict
-        from given left join lateral (
+        select found.*, known.id, known.generation,
+            case when known.id is null then 'new' when known.shown || found.fields = known.shown then 'unchanged' else 'changed' end as verdict
+        from found left join lateral (
             select id, generation, jsonb_build_object(${own.join(', ')}) || coalesce(staged, '{}') as shown
-            from scanwire.${name} rows
-            where rows.host_id = given.host_id and ${indexed(`rows.${key}`)} = ${indexed('given.key')} and rows.generation > 0
-                and rows.service_id is not distinct from given.service_id and rows.${key} is not distinct from given.key
-            order by id offset given.place limit 1
+            from scanwire.${name} rows where id = found.found_id offset 0
         ) known on true
     ), aside as (
         update scanwire.${name} rows
@@ -128,6 +138,11 @@ function staging(name: keyof Findings): string {
 /** A name or a type as its index has it. */
 function indexed(key: string): string {
     return `coalesce(left(${key}, 200), '')`;
+}
+
+/** The service of a finding as the same index has it. */
+function serviceOrNone(table: string): string {
+    return `coalesce(${table}.service_id, 0)`;
 }
 
 const STAGE = { notes: prepared(staging('notes')), vulns: prepared(staging('vulns')) };
@@ -171,47 +186,53 @@ const REMOVED = "rows.staged ? 'removed'";
 const changes = (name: keyof Findings): string =>
     `updated_at = ${laidOver(name, 'updated_at', 'rows.staged')}, ${assignments(name, 'rows.staged')}, staged = null`;
 
-/** Those of one host that fulfil a condition. */
-function findingsOf(name: keyof Findings, condition: string): Crowd['rows'] {
-    return (host) => `from scanwire.${name} rows where rows.host_id = ${host} and ${condition}`;
+/** Those of a host for which something is to be done. */
+const below =
+    (name: keyof Findings, condition: string): Crowd['rows'] =>
+    (host) =>
+        `from scanwire.${name} where host_id = ${host} and ${isAside(host, condition)}`;
+
+/** Nothing is laid aside any more in the notes and vulnerabilities of the host `$1`, and its slice need not look for any. */
+const NO_MORE = `update scanwire.staged_hosts set findings = false where workspace_id = ${workspaceOf('$1')} and host_id = $1`;
+
+function crowdsOf(condition: string, thin: (name: keyof Findings) => readonly string[]): readonly Crowd[] {
+    return NAMES.map((name, index) => ({
+        rows: below(name, condition),
+        thin: thin(name),
+        ...(index === NAMES.length - 1 && { end: NO_MORE }),
+    }));
 }
 
-/** Of a host with more of them than a slice takes, what is laid aside is moved into place before its own; of one that goes, they go. */
-export const STAGED_FINDINGS: readonly Crowd[] = NAMES.flatMap((name) => {
-    const [changed, removed] = [findingsOf(name, CHANGED), findingsOf(name, REMOVED)];
-    const below: Crowd['rows'] = (host) => `${findingsOf(name, 'true')(host)} and exists (
-        select from scanwire.staged_hosts where workspace_id = ${workspaceOf(host)} and host_id = ${host} and removed
-    )`;
-    return [
-        { rows: changed, thin: [`update scanwire.${name} rows set ${changes(name)} where rows.id = any (${some('rows.id', changed)})`] },
-        {
-            rows: removed,
-            thin: [
-                `with gone as materialized (
-                    select unnest(${some('rows.id', removed)}) as id
-                ), told as (
-                    update scanwire.staged_hosts set ${name}_removed = ${name}_removed - (select count(*)::integer from gone)
-                    where workspace_id = ${workspaceOf('$1')} and host_id = $1 and exists (select from gone)
-                )
-                delete from scanwire.${name} rows using gone where rows.id = gone.id`,
-            ],
-        },
-        {
-            rows: below,
-            thin: [`delete from scanwire.${name} rows where rows.id = any (${some('rows.id', below)})`, FORGET_BURIED],
-        },
-    ];
-});
+/**
+ * Of a host with more of them than a slice takes, what is laid aside is moved into place before its own. Of one that goes they go, and so do those of a service
+ * that goes: there may be as many.
+ */
+export const STAGED_FINDINGS: readonly Crowd[] = crowdsOf('(findings or removed or services_removed > 0)', (name) => [
+    `with ${nextRows(name)}, judged as materialized (
+        select id, coalesce(staged ? 'removed', false) or ${isAside('$1', 'removed')} or exists (
+            select from scanwire.staged_services service where service.host_id = $1 and service.service_id = next.service_id and removed offset 0
+        ) as goes
+        from next
+    ), told as (
+        update scanwire.staged_hosts set ${name}_removed = ${name}_removed - (select count(*)::integer from judged where goes)
+        where workspace_id = ${workspaceOf('$1')} and host_id = $1 and not removed and exists (select from judged where goes)
+    ), changed as (
+        update scanwire.${name} rows set ${changes(name)} from judged where rows.id = judged.id and not goes and ${CHANGED}
+    ), removed as (
+        delete from scanwire.${name} rows using judged where rows.id = judged.id and goes
+    ) ${endOf()}`,
+    forgetBuried(name),
+]);
 
 /** The same, to take it back. */
-export const DISCARDED_FINDINGS: readonly Crowd[] = NAMES.flatMap((name) => {
-    const created: Crowd['rows'] = (host) => findingsOf(name, `rows.generation > ${shownGeneration(host)}`)(host);
-    const kept: Crowd['rows'] = (host) => findingsOf(name, `rows.staged is not null and rows.generation <= ${shownGeneration(host)}`)(host);
-    return [
-        { rows: created, thin: [`delete from scanwire.${name} rows where rows.id = any (${some('rows.id', created)})`] },
-        { rows: kept, thin: [`update scanwire.${name} rows set staged = null where rows.id = any (${some('rows.id', kept)})`] },
-    ];
-});
+export const DISCARDED_FINDINGS: readonly Crowd[] = crowdsOf('findings', (name) => [
+    `with ${nextRows(name)}, created as (
+        delete from scanwire.${name} rows using next where rows.id = next.id and rows.generation > ${shownGeneration('$1')}
+    ), kept as (
+        update scanwire.${name} rows set staged = null from next
+        where rows.id = next.id and rows.staged is not null and rows.generation <= ${shownGeneration('$1')}
+    ) ${endOf()}`,
+]);
 
 /** Parts of a statement that works on `slice`, hosts with what is laid aside for them: to move it into place. */
 export const APPLY_FINDINGS: string = NAMES.map(

@@ -47,7 +47,7 @@ const HOST_DIFFERS = givenFields('given.fields')
  * the first service that differs, too: where there is none, which is most of what is scanned every day, nothing is left to do for services. Those of new
  * hosts are only counted.
  */
-export const STAGE_HOSTS: string = prepared(`with ${INPUT}, judged as materialized (
+export const STAGE_HOSTS: string = prepared(`with ${INPUT}, ${CLOSED_APART}, judged as materialized (
     select given.*, ${verdict({
         isNew: 'given.host_id is null',
         differs: HOST_DIFFERS,
@@ -83,10 +83,10 @@ export const STAGE_HOSTS: string = prepared(`with ${INPUT}, judged as materializ
 select ${COUNTED}, (select min(id) from created) as first, array_agg(host_id) filter (where verdict = 'unchanged') as kept,
     coalesce(sum(services), 0)::integer as services,
     exists (select from judged where host_id is null and services > 0) or exists (
-        select from ${givenServices('input.host_id is not null')} given
+        select from ${givenServices('input.host_id is not null', 'array(select index from apart)')} given
         left join lateral ${SHOWN_SERVICE} known on true
         where ${SERVICE_DIFFERS}
-    ) as differs, ${CLOSED_APART} as apart
+    ) as differs, array(select index from apart order by index) as apart
 from judged`);
 
 /** What the hosts of a batch have come to. */

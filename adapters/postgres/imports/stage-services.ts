@@ -54,8 +54,8 @@ function staging(services: string): string {
 select ${COUNTED}, array(select host_id from touched where added > 0) as grown, array(select host_id from touched) as touched from judged`;
 }
 
-/** Stores the services of a slice of a batch but for those that {@link STAGE_CLOSED} does. */
-export const STAGE_SERVICES: string = prepared(staging(givenServices('true')));
+/** Stores the services of a slice of a batch but for those that {@link STAGE_CLOSED} does, of the hosts whose indexes are `$9`. */
+export const STAGE_SERVICES: string = prepared(staging(givenServices('true', '$9::integer[]')));
 
 /** Those that a host of many says are closed with others, behind the port `$9` and up to `$10`. */
 export const STAGE_CLOSED: string = staging(closedBetween('$9', '$10'));

@@ -1,5 +1,17 @@
 import { type PoolLike, transaction } from '../database.ts';
-import { type Crowd, deleted, FORGET_BURIED, shownGeneration, some, upToCrowd, workspaceOf } from './crowded-hosts.ts';
+import {
+    BURIED,
+    type Crowd,
+    deleted,
+    endOf,
+    forgetBuried,
+    isAside,
+    nextRows,
+    ROWS_BELOW,
+    shownGeneration,
+    upToCrowd,
+    workspaceOf,
+} from './crowded-hosts.ts';
 import { LEASE, type Lease } from './import-lease.ts';
 import { everySlice, slice } from './import-slices.ts';
 import { FORGET_NAMED, NAMED } from './remove-unnamed.ts';
@@ -34,65 +46,61 @@ export async function isShown(pool: PoolLike, lease: Lease): Promise<boolean> {
 
 /** The next hosts with something laid aside, which is theirs no more. */
 function nextStaged(crowds: readonly Crowd[]): string {
-    const next = 'select host_id as id from scanwire.staged_hosts where workspace_id = $1 and host_id > $2 order by host_id limit $3';
+    const next = `select host_id as id, services_added + notes_added + vulns_added + coalesce(${ROWS_BELOW}, 0) as below
+        from (select * from scanwire.staged_hosts where workspace_id = $1 and host_id > $2 order by host_id limit $3) staged
+        left join scanwire.hosts on hosts.id = host_id`;
     return `${upToCrowd(next, crowds)}, slice as (
-    delete from scanwire.staged_hosts where workspace_id = $1 and host_id in (select id from fitting) returning *
+    delete from scanwire.staged_hosts where workspace_id = $1 and host_id = any (array(select id from fitting)) returning *
 )`;
 }
 
+/** Of a slice. For a join the planner may read what is laid aside for all hosts, of which it has not heard. */
+const HOSTS = 'array(select host_id from slice)';
+
 const SERVICE_COLUMNS = 'updated_at = staged.updated_at, state = staged.state, name = staged.name, info = staged.info';
 
-function stagedServices(condition: string): Crowd['rows'] {
-    return (host) => `from scanwire.staged_services where host_id = ${host} and ${condition}`;
-}
-
-const CHANGED_SERVICES = stagedServices('not removed');
-const REMOVED_SERVICES = stagedServices('removed');
+const STAGED_SERVICES: Crowd['rows'] = (host) => `from scanwire.staged_services where host_id = ${host}`;
 
 /** Of a crowded host, changes and removals of services are moved into place before its own. Of one that goes nothing below it is told as deleted. */
 const STAGED_CROWDS: readonly Crowd[] = [
     ...STAGED_FINDINGS,
     {
-        rows: CHANGED_SERVICES,
+        rows: STAGED_SERVICES,
         thin: [
-            `with staged as (
-                delete from scanwire.staged_services where host_id = $1 and service_id = any (${some('service_id', CHANGED_SERVICES)}) returning *
-            )
-            update scanwire.services set ${SERVICE_COLUMNS} from staged where services.id = staged.service_id`,
-        ],
-    },
-    {
-        rows: REMOVED_SERVICES,
-        thin: [
-            `with staged as (
-                delete from scanwire.staged_services where host_id = $1 and service_id = any (${some('service_id', REMOVED_SERVICES)}) returning *
+            `with ${nextRows('staged_services', 'service_id')}, moved as (
+                delete from scanwire.staged_services staged using next where staged.host_id = $1 and staged.service_id = next.service_id
+            ), changed as (
+                update scanwire.services set ${SERVICE_COLUMNS} from next staged where services.id = staged.service_id and not staged.removed
             ), counted as materialized (
                 select count(*)::integer as services,
-                    coalesce(sum((select count(*) from scanwire.notes where service_id = staged.service_id)), 0)::integer as notes,
-                    coalesce(sum((select count(*) from scanwire.vulns where service_id = staged.service_id)), 0)::integer as vulns
-                from staged
+                    coalesce(sum((select count(*) from scanwire.notes where service_id = next.service_id)), 0)::integer as notes,
+                    coalesce(sum((select count(*) from scanwire.vulns where service_id = next.service_id)), 0)::integer as vulns
+                from next where removed
             ), told as (
                 update scanwire.staged_hosts set services_removed = services_removed - services, notes_removed = notes_removed - notes,
                     vulns_removed = vulns_removed - vulns
                 from counted where workspace_id = ${workspaceOf('$1')} and host_id = $1 and not removed and services > 0
-            )
-            delete from scanwire.services using staged where services.id = staged.service_id`,
-            FORGET_BURIED,
+            ), removed as (
+                delete from scanwire.services using next staged where services.id = staged.service_id and staged.removed
+            ) ${endOf('service_id')}`,
+            forgetBuried('services'),
         ],
+        end: `update scanwire.staged_hosts set services_removed = 0 where workspace_id = ${workspaceOf('$1')} and host_id = $1 and not removed`,
     },
+    BURIED,
 ];
 
-/** What is removed below a host that stays, triggers take from its counts. */
+/** What is removed below a host that stays, triggers take from its counts; of what was removed in pieces before nothing is left to see but the time. */
 const APPLY = `with ${nextStaged(STAGED_CROWDS)}, changed as (
     update scanwire.hosts
     set updated_at = slice.updated_at, service_count = hosts.service_count + slice.services_added,
         note_count = hosts.note_count + slice.notes_added, vuln_count = hosts.vuln_count + slice.vulns_added, ${assignments('slice.fields')}
     from slice where hosts.id = slice.host_id and not slice.removed and (slice.fields <> '{}' or greatest(services_added, services_removed,
-        notes_added, notes_removed, vulns_added, vulns_removed) > 0)
+        notes_added, notes_removed, vulns_added, vulns_removed) > 0 or slice.updated_at > hosts.updated_at)
 ), removed as (
     delete from scanwire.hosts using slice where hosts.id = slice.host_id and slice.removed
 ), services_slice as (
-    delete from scanwire.staged_services where host_id in (select host_id from slice) returning *
+    delete from scanwire.staged_services where host_id = any (${HOSTS}) returning *
 ), services_changed as (
     update scanwire.services set ${SERVICE_COLUMNS}
     from services_slice staged where services.id = staged.service_id and not staged.removed
@@ -113,29 +121,45 @@ export async function applyStaged(pool: PoolLike, lease: Lease, onHosts: (count:
 
 const DISCARDED_CROWDS: readonly Crowd[] = [
     ...DISCARDED_FINDINGS,
-    deleted('staged_services', 'ctid', (host) => `host_id = ${host}`),
-    deleted('services', 'id', (host) => `host_id = ${host} and generation > ${shownGeneration(host)}`),
+    {
+        rows: STAGED_SERVICES,
+        thin: [
+            `with ${nextRows('staged_services', 'service_id')}, forgotten as (
+                delete from scanwire.staged_services staged using next where staged.host_id = $1 and staged.service_id = next.service_id
+            ) ${endOf('service_id')}`,
+        ],
+    },
+    {
+        ...deleted(
+            'services',
+            (host) => `from scanwire.services where host_id = ${host} and ${isAside(host, 'services_added > 0')}`,
+            `rows.generation > ${shownGeneration('$1')}`,
+        ),
+        end: `update scanwire.staged_hosts set services_added = 0 where workspace_id = ${workspaceOf('$1')} and host_id = $1`,
+    },
 ];
 
 const DISCARD_STAGED = `with ${nextStaged(DISCARDED_CROWDS)}, services_slice as (
-    delete from scanwire.staged_services where host_id in (select host_id from slice)
+    delete from scanwire.staged_services where host_id = any (${HOSTS})
 ), services_created as (
-    delete from scanwire.services where host_id in (select host_id from slice)
+    delete from scanwire.services where host_id = any (array(select host_id from slice where services_added > 0))
         and generation > (select greatest(generation, 0) from scanwire.workspaces where id = $1)
 ), ${DISCARD_FINDINGS}
 select max(host_id) as last, count(*)::integer as count, (select id from crowd) as crowd from slice`;
 
-const NEW_CROWDS: readonly Crowd[] = ['services', 'notes', 'vulns'].map((table) => deleted(table, 'id', (host) => `host_id = ${host}`));
+const NEW_CROWDS: readonly Crowd[] = ['notes', 'vulns', 'services'].map((table) =>
+    deleted(table, (host) => `from scanwire.${table} where host_id = ${host}`),
+);
 
 /** What is of generation 0 comes from others, also in a workspace that was made for the import and not shown. */
 const DISCARD_HOSTS = `with ${upToCrowd(
-    `select hosts.id from scanwire.hosts join scanwire.workspaces on workspaces.id = hosts.workspace_id
+    `select hosts.id, ${ROWS_BELOW} as below from scanwire.hosts join scanwire.workspaces on workspaces.id = hosts.workspace_id
         where workspace_id = $1 and hosts.id > greatest($2, hosts_until)
             and hosts.generation > greatest(workspaces.generation, 0)
         order by hosts.id limit $3`,
     NEW_CROWDS,
 )}, slice as (
-    delete from scanwire.hosts where id in (select id from fitting) returning id
+    delete from scanwire.hosts where id = any (array(select id from fitting)) returning id
 )
 select max(id) as last, count(*)::integer as count, (select id from crowd) as crowd from slice`;
 

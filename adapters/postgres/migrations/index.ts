@@ -62,6 +62,7 @@ import { othersInFlight } from './0087-others-in-flight.ts';
 import { retriesWithinRate } from './0088-retries-within-rate.ts';
 import { claimsOfTheDead } from './0089-claims-of-the-dead.ts';
 import { retentionReadsLess } from './0091-retention-reads-less.ts';
+import { findingsInOrder } from './0092-findings-in-order.ts';
 
 /** All steps in order. A new one goes to the end. */
 export const migrations: readonly Migration[] = [
@@ -128,4 +129,5 @@ export const migrations: readonly Migration[] = [
     retriesWithinRate,
     claimsOfTheDead,
     retentionReadsLess,
+    findingsInOrder,
 ];

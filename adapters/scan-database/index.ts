@@ -157,8 +157,7 @@ async function poolAt(connectionString: string): Promise<HostPool> {
 }
 
 /** How the rows of a resource are found. `workspace` stands for the workspace of the path. */
-interface Source extends Pick<CollectionSource, 'from' | 'parents' | 'filters' | 'searched' | 'byHost'> {
-    readonly table: string;
+interface Source extends Pick<CollectionSource, 'table' | 'from' | 'parents' | 'filters' | 'searched' | 'byHost'> {
     readonly computed?: Computed;
     /** Mends what SQL cannot. */
     readonly mend?: (row: GivenRow) => GivenRow;

@@ -6,25 +6,17 @@ import { prepared } from '../prepared.ts';
 import { isLookedUp } from './hosts-by-address.ts';
 import { forManyListings, type Readers } from './readers.ts';
 import { rangesOf } from './search-ranges.ts';
-import {
-    BATCH,
-    belowOf,
-    counting,
-    type Part,
-    type SortedBatch,
-    type Statement,
-    seenBelow,
-    selecting,
-    selectingByAddress,
-    sorting,
-} from './selecting.ts';
+import { BATCH, belowOf, counting, type Part, type Statement, seenBelow, selecting, selectingByAddress } from './selecting.ts';
+import { isSorted, sortedRows } from './sorted-rows.ts';
 import { fromWithin, idsWithin, textBatches } from './text-batches.ts';
 import { type BuriedTable, deletions } from './tombstones.ts';
 
 /** How the rows of a resource are found. `rows` stands for the resource's own table in these texts. */
 export interface CollectionSource {
     readonly select: string;
-    /** From `scanwire.<table> rows`, joined with what its ancestors are checked by. */
+    /** The resource's own table, `scanwire.<table>`. */
+    readonly table: string;
+    /** From `<table> rows`, joined with what its ancestors are checked by. */
     readonly from: string;
     /** Columns that hold the ids of the path, from the outside in. */
     readonly parents: readonly string[];
@@ -63,9 +55,6 @@ export interface CollectionSource {
 /** A row as it was read. */
 export type GivenRow = Readonly<Record<string, unknown>>;
 
-/** Rows whose order is looked up at once, where all are sorted for it. */
-const SORTED = 50_000;
-
 /**
  * Rows read in batches, each a statement of its own that goes on behind the last id. So a slow reader holds neither a connection
  * nor a snapshot: a row is seen at most once, and one that is stored behind the reader while it reads is missed.
@@ -86,8 +75,8 @@ export function collection<Row extends { readonly id: number }>(readers: Readers
 
     async function* select(path: readonly number[], selection: Selection, options: ReadOptions = {}) {
         forManyListings(options.signal);
-        const { where = {}, after, limit = Number.POSITIVE_INFINITY } = selection;
-        if (source.sortsChanges === true && where.updated_since !== undefined && limit > BATCH) {
+        const { after, limit = Number.POSITIVE_INFINITY } = selection;
+        if (isSorted(source, selection, searching.inRanges)) {
             yield* sortedRows(searching, source, (...read) => rowsOf(...read, options), path, selection, options);
             return;
         }
@@ -146,38 +135,6 @@ export function collection<Row extends { readonly id: number }>(readers: Readers
             return ranges === null ? await count() : await ranges.count(searching.database, count, signal);
         },
     };
-}
-
-/** In the order of changes. What has changed since the order was looked up comes behind it: then the rest is looked up once more. */
-async function* sortedRows<Row extends Position>(
-    { database: first, further }: Readers['searching'],
-    source: CollectionSource,
-    rowsOf: (reader: Reader, path: readonly number[], statement: Statement) => Promise<readonly Row[]>,
-    path: readonly number[],
-    selection: Selection,
-    { signal }: ReadOptions,
-) {
-    const { after, limit = Number.POSITIVE_INFINITY } = selection;
-    let left = path.every(isRowId) ? limit : 0;
-    for (let behind = after; left > 0; ) {
-        const reader = behind === after ? first : further;
-        const size = Math.min(left, SORTED);
-        const { text, values } = sorting(source, path, partOf(selection, behind, size));
-        const { rows: batches } = await reader.query<SortedBatch>(text, values, signal);
-        let [sorted, read] = [0, 0];
-        for (const batch of batches) {
-            const statement = selecting(source, path, partOf(selection, behind, batch.rows), batch);
-            const rows = await rowsOf(sorted === 0 ? reader : further, path, statement);
-            if (rows.length > 0) {
-                yield rows;
-            }
-
-            sorted += batch.rows;
-            read += rows.length;
-            behind = rows.at(-1) ?? behind;
-        }
-        left = sorted < size && read === sorted ? 0 : left - read;
-    }
 }
 
 /** Whether an index leads from one row of the selection to the next: other filters may pass over any number of rows for each. */

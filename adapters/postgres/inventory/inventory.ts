@@ -105,6 +105,7 @@ const HOST_PARENTS = ['hosts.workspace_id', 'rows.host_id'];
 const SERVICES: CollectionSource = {
     buried: 'services',
     select: SERVICE_COLUMNS,
+    table: 'scanwire.services',
     from: `scanwire.services rows ${BELOW_HOST}
         ${joinStaged('staged_services', 'host_id = rows.host_id and service_id = rows.id')}`,
     parents: HOST_PARENTS,
@@ -126,6 +127,7 @@ const NOTES: CollectionSource = {
     select: Object.keys(NOTE_FIELDS)
         .map((field) => `${noteColumn(field)} as ${field}`)
         .join(', '),
+    table: 'scanwire.notes',
     from: `scanwire.notes rows ${BELOW_HOST}`,
     parents: HOST_PARENTS,
     shown: SHOWN,
@@ -137,6 +139,7 @@ const NOTES: CollectionSource = {
 const SESSIONS: CollectionSource = {
     select: `rows.id, rows.host_id, rows.stype, rows.via_exploit, rows.via_payload, rows."desc", rows.port, rows.platform,
         rows.datastore, rows.opened_at, rows.closed_at, rows.close_reason, rows.local_id, rows.last_seen, rows.campaign_id`,
+    table: 'scanwire.sessions',
     from: `scanwire.sessions rows ${BELOW_HOST}`,
     parents: HOST_PARENTS,
     kept: HOST_KEPT,
@@ -149,6 +152,7 @@ const VULNS = {
     select: Object.keys(VULN_FIELDS)
         .map((field) => `${vulnColumn(field)} as ${field}`)
         .join(', '),
+    table: 'scanwire.vulns',
     from: `scanwire.vulns rows ${BELOW_HOST}`,
     parents: HOST_PARENTS,
     shown: SHOWN,
@@ -183,6 +187,7 @@ export function postgresInventory(options: PostgresInventoryOptions): Required<I
         workspaces: collection<Workspace>(readers, {
             buried: 'workspaces',
             select: WORKSPACE_COLUMNS,
+            table: 'scanwire.workspaces',
             from: 'scanwire.workspaces rows',
             parents: [],
             shown: 'rows.generation >= 0',
@@ -193,6 +198,7 @@ export function postgresInventory(options: PostgresInventoryOptions): Required<I
         hosts: collection<Host>(readers, {
             buried: 'hosts',
             select: HOST_COLUMNS,
+            table: 'scanwire.hosts',
             from: `scanwire.hosts rows ${joinStaged('staged_hosts', 'workspace_id = $1 and host_id = rows.id')}`,
             parents: ['rows.workspace_id'],
             shown: SHOWN,

@@ -27,6 +27,8 @@ export interface Ranges {
     ): Promise<readonly Row[]>;
     /** @param count Counts those of a range. */
     count(reader: Reader, count: (part: Part) => Promise<number>, signal?: AbortSignal): Promise<number>;
+    /** Does work for every range. */
+    each(reader: Reader, work: (part: Part) => Promise<void>, signal?: AbortSignal): Promise<void>;
 }
 
 /** The ranges of a selection; null where it is read at once: few hosts that are found by their addresses, and rows whose order no index has. */
@@ -40,7 +42,7 @@ export function rangesOf(source: CollectionSource, path: readonly number[], sele
     const pace = paceOf(() => performance.now(), RANGE);
 
     /** Those behind a place, until one of them is the last or has enough. */
-    async function each(reader: Reader, from: Part, work: (part: Part) => Promise<boolean>, signal?: AbortSignal): Promise<void> {
+    async function untilEnough(reader: Reader, from: Part, work: (part: Part) => Promise<boolean>, signal?: AbortSignal): Promise<void> {
         for (let after = from.after, goesOn = true; goesOn; ) {
             const rows = pace.hosts();
             const { text, values } = ending(source, path, { ...selection, ...(after !== undefined && { after }) }, rows) ?? {
@@ -54,6 +56,14 @@ export function rangesOf(source: CollectionSource, path: readonly number[], sele
         }
     }
 
+    const each: Ranges['each'] = async (reader, work, signal) => {
+        const all = async (range: Part): Promise<boolean> => {
+            await work(range);
+            return false;
+        };
+        await untilEnough(reader, {}, all, signal);
+    };
+
     return {
         async read(reader, part, read, signal) {
             const { limit = Number.POSITIVE_INFINITY } = part;
@@ -62,18 +72,19 @@ export function rangesOf(source: CollectionSource, path: readonly number[], sele
                 found = [...found, ...(await read({ ...range, limit: limit - found.length }))];
                 return found.length >= limit;
             };
-            await each(reader, part, work, signal);
+            await untilEnough(reader, part, work, signal);
             return found;
         },
 
         async count(reader, count, signal) {
             let sum = 0;
-            const work = async (range: Part): Promise<boolean> => {
+            const work = async (range: Part): Promise<void> => {
                 sum += await count(range);
-                return false;
             };
-            await each(reader, {}, work, signal);
+            await each(reader, work, signal);
             return sum;
         },
+
+        each,
     };
 }

@@ -33,6 +33,10 @@ function upTo(until: Position | undefined, values: unknown[]): readonly string[]
     return until === undefined ? [] : [`rows.id <= $${values.push(until.id)}`];
 }
 
+function betweenIds({ after, until }: Pick<Part, 'after' | 'until'> = {}, values: unknown[]): readonly string[] {
+    return [...(after === undefined ? [] : [`rows.id > $${values.push(after.id)}`]), ...upTo(until, values)];
+}
+
 /** The statement that counts the rows of a selection, between two ids where these are given. */
 export function counting(
     source: CollectionSource,
@@ -41,11 +45,7 @@ export function counting(
     between?: Pick<Part, 'after' | 'until'>,
 ): Statement {
     const values: unknown[] = [...path];
-    const all = [...seenBelow(source), listedFor(source, where), ...conditions(source, where, values)];
-    if (between?.after !== undefined) {
-        all.push(`rows.id > $${values.push(between.after.id)}`);
-    }
-    all.push(...upTo(between?.until, values));
+    const all = [...seenBelow(source), listedFor(source, where), ...conditions(source, where, values), ...betweenIds(between, values)];
     return { text: `select count(*)::integer as count from ${source.from} where ${all.join(' and ')}`, values };
 }
 
@@ -54,7 +54,7 @@ export function counting(
  * is no such order.
  */
 export function ending(
-    { from, parents, staged }: CollectionSource,
+    { table, parents, staged }: CollectionSource,
     path: readonly number[],
     { where, after }: Selection,
     rows: number,
@@ -74,11 +74,37 @@ export function ending(
                   'rows.updated_at, rows.id',
                   `(rows.updated_at, rows.id) > (${parameter(after?.updated_at ?? since)}::timestamptz, ${parameter(after?.id ?? 0)}::integer)`,
               ];
-    const table = from.slice(0, from.indexOf(' rows') + ' rows'.length);
     return {
-        text: `select ${order} from ${table} where ${[...own, behind].join(' and ')} order by ${order} offset ${rows - 1} limit 1`,
+        text: `select ${order} from ${table} rows where ${[...own, behind].join(' and ')} order by ${order} offset ${rows - 1} limit 1`,
         values,
     };
+}
+
+/** The statement that reads when those rows of a selection by `updated_since` that are between two ids were changed, `changed` in milliseconds since the epoch. */
+export function changing(
+    source: CollectionSource,
+    path: readonly number[],
+    { where = {}, hosts, after, limit }: Selection,
+    between: Pick<Part, 'after' | 'until'>,
+): Statement {
+    const values: unknown[] = [...path];
+    const changed = columnOf(source, 'updated_at');
+    const all = [...seenBelow(source), ...conditions(source, where, values), ...ofHosts(hosts, values), ...betweenIds(between, values)];
+    if (after !== undefined) {
+        all.push(
+            `(${changed}, rows.id) > ($${values.push(after.updated_at ?? where.updated_since)}::timestamptz, $${values.push(after.id)}::integer)`,
+        );
+    }
+    return {
+        text: `select id, (extract(epoch from changed) * 1000)::float8 as changed from (
+                select rows.id, ${changed} as changed from ${source.from} where ${all.join(' and ')} order by changed, rows.id limit ${limit}
+            ) first`,
+        values,
+    };
+}
+
+function ofHosts(hosts: Selection['hosts'], values: unknown[]): readonly string[] {
+    return hosts === undefined ? [] : [`rows.host_id = any ($${values.push(hosts)}::integer[])`];
 }
 
 /** The statement that reads a selection, in its order. */
@@ -87,11 +113,7 @@ export function selecting(source: CollectionSource, path: readonly number[], sel
     const { from, staged } = source;
     const select = selected(source, extras);
     const values: unknown[] = [...path];
-    const common = [...seenBelow(source), listedFor(source, where), ...conditions(source, where, values)];
-    if (hosts !== undefined) {
-        common.push(`rows.host_id = any ($${values.push(hosts)}::integer[])`);
-    }
-
+    const common = [...seenBelow(source), listedFor(source, where), ...conditions(source, where, values), ...ofHosts(hosts, values)];
     if (batch !== undefined) {
         const { ids, until, last } = batch;
         common.push(

@@ -161,6 +161,7 @@ t.test('lets a row, a page and the first batch of a listing wait for no listing'
     const { database, asked } = heldDatabase();
     const rows = collection<{ readonly id: number }>(readersOf(database, database), {
         select: 'id',
+        table: 'rows',
         from: 'rows',
         parents: [],
         filters: [],
@@ -210,6 +211,7 @@ t.test('looks the order of changes up once for many batches where no index has i
     };
     const rows = collection<ReturnType<typeof at>>(readersOf(database, database), {
         select: 'id',
+        table: 'rows',
         from: 'rows',
         parents: [],
         filters: ['updated_since'],

@@ -1,6 +1,6 @@
 import assert from 'node:assert';
 import { createReadStream } from 'node:fs';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { appendFile, copyFile, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
@@ -29,6 +29,7 @@ const FIGURES: Readonly<Record<string, Figure>> = {
     postgres: { label: 'CPU of PostgreSQL, µs a host' },
     again: { label: 'the identical file again, times the first', digits: 2, bar: '≤ 0.30' },
     written: { label: '  rows of hosts, services, notes and vulns written', bar: '0' },
+    others: { label: 'the same hosts in a file with other bytes, times the first', digits: 2 },
 };
 
 /** Imports into PostgreSQL, through `serve`, beside a `COPY` of the same rows of hosts and services into the same tables. */
@@ -65,6 +66,8 @@ const EMBEDDED: Readonly<Record<string, Figure>> = {
     server: { label: 'CPU of serve, µs a host' },
     again: { label: 'the identical file again, times the first', digits: 2, bar: '≤ 0.30' },
     againLongest: { label: '  the longest show, ms', digits: 1, bar: '≤ 250' },
+    others: { label: 'the same hosts in a file with other bytes, times the first', digits: 2 },
+    othersLongest: { label: '  the longest show, ms', digits: 1, bar: '≤ 250' },
     peakMiB: { label: 'most memory that serve has held, MiB' },
 };
 
@@ -144,13 +147,23 @@ async function imported(checkout: Checkout, file: string, hosts: number, content
         const again = await timed(() => command.run('import', file));
         const written = Number(await one(rows, WRITTEN, begun));
         assert.strictEqual(contents.add(await contentsOf(rows)).size, 1, 'a file that is imported again changes nothing');
-        return { seconds, perSecond: hosts / seconds, ...cpu, again: again / seconds, written };
+        const blank = await withBlank(file, folder);
+        const others = await timed(() => command.run('import', blank));
+        return { seconds, perSecond: hosts / seconds, ...cpu, again: again / seconds, written, others: others / seconds };
     } finally {
         await rows.end();
         await command.end();
         await database.drop();
         await rm(folder, { recursive: true });
     }
+}
+
+/** A copy of a file with a blank more at its end, which no reader minds. */
+async function withBlank(file: string, folder: string): Promise<string> {
+    const copy = join(folder, 'blank');
+    await copyFile(file, copy);
+    await appendFile(copy, '\n');
+    return copy;
 }
 
 /** The peer's part, into tables as the checkout makes them. */
@@ -206,23 +219,29 @@ interface Summary {
 
 function importedBesideShows(checkout: Checkout, file: string, hosts: number): Promise<Figures> {
     return withServedHosts(checkout, async ({ host, pid, run }) => {
-        const importing = (told: 'new' | 'unchanged'): Promise<number> =>
+        const importing = (told: 'new' | 'unchanged', from: string = file): Promise<number> =>
             timed(async () => {
-                const summary = JSON.parse(await run('import', file, '--json')) as Summary;
+                const summary = JSON.parse(await run('import', from, '--json')) as Summary;
                 assert.deepStrictEqual([summary.hosts[told], summary.services[told]], [hosts, hosts * 4]);
             });
         const { result: first, cpu } = await withCpu({ server: pid }, hosts, () => showsDuring(host, RATE, () => importing('new')));
         const { result: seconds, latencies, failed } = first;
         const again = await showsDuring(host, RATE, () => importing('unchanged'));
+        const folder = await mkdtemp(join(tmpdir(), 'scanwire-bench-'));
+        const blank = await withBlank(file, folder);
+        const others = await showsDuring(host, RATE, () => importing('unchanged', blank));
+        await rm(folder, { recursive: true });
         return {
             seconds,
             perSecond: hosts / seconds,
             p99: percentilesOf(latencies).p99 ?? Number.NaN,
             longest: Math.max(...latencies),
-            failed: failed + again.failed,
+            failed: failed + again.failed + others.failed,
             ...cpu,
             again: again.result / seconds,
             againLongest: Math.max(...again.latencies),
+            others: others.result / seconds,
+            othersLongest: Math.max(...others.latencies),
             peakMiB: await memoryMiB(pid, 'VmHWM'),
         };
     });

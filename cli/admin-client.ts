@@ -1,12 +1,14 @@
 import { once } from 'node:events';
 import { type ClientRequest, type IncomingMessage, type OutgoingHttpHeaders, request } from 'node:http';
 import type { Socket } from 'node:net';
+import { contentDigest } from '../lib/content-digest.ts';
 import { ScanwireError, type ScanwireErrorCode } from '../lib/errors.ts';
-import type { ImportOptions, ImportProgress } from '../lib/inventory/store.ts';
+import type { ImportProgress } from '../lib/inventory/store.ts';
 import {
     type DownloadName,
     type Endpoint,
     endpoints,
+    type ImportedScan,
     type Input,
     type OperationName,
     type Output,
@@ -25,8 +27,8 @@ const MAX_ANSWER = 256 * 1024 * 1024;
  */
 export async function ask<Name extends OperationName>(server: Socket, name: Name, input: Input<Name>): Promise<Output<Name>> {
     const { path, body } = split(endpoints[name], input);
-    const { onProgress } = input as ImportOptions;
-    return (await result(server, { method: endpoints[name].method, path, body, onProgress })) as Output<Name>;
+    const { onProgress, sha256 } = input as Pick<ImportedScan, 'onProgress' | 'sha256'>;
+    return (await result(server, { method: endpoints[name].method, path, body, onProgress, sha256 })) as Output<Name>;
 }
 
 /** The same for what only the socket of a data folder offers. */
@@ -87,7 +89,7 @@ type Body = AsyncIterable<Uint8Array> | string | null;
 
 /** Fields named in the path go there, a stream becomes the body, the others go where the method has them. */
 function split({ method, path, streamed }: Endpoint, input: object): { readonly path: string; readonly body: Body } {
-    const { source, onProgress: _, ...fields } = input as Record<string, unknown> & { readonly source?: AsyncIterable<Uint8Array> };
+    const { source, onProgress: _, sha256: _digest, ...fields } = input as Record<string, unknown> & Partial<Pick<ImportedScan, 'source'>>;
     const filled = path.replace(/\{(\w+)\}/g, (_, name: string) => {
         const value = fields[name];
         delete fields[name];
@@ -104,20 +106,24 @@ function split({ method, path, streamed }: Endpoint, input: object): { readonly 
     return { path: query === '' ? filled : `${filled}?${query}`, body: source ?? null };
 }
 
-interface OperationRequest extends ImportOptions {
+interface OperationRequest extends Partial<Pick<ImportedScan, 'onProgress' | 'sha256'>> {
     readonly method: string;
     readonly path: string;
     readonly body: Body;
 }
 
-function headersOf({ body, onProgress }: OperationRequest): OutgoingHttpHeaders {
+function headersOf({ body, onProgress, sha256 }: OperationRequest): OutgoingHttpHeaders {
     if (body === null) {
         return {};
     }
 
     return typeof body === 'string'
         ? { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) }
-        : { 'content-type': 'application/octet-stream', ...(onProgress && { accept: PROGRESS_TYPE }) };
+        : {
+              'content-type': 'application/octet-stream',
+              ...(onProgress && { accept: PROGRESS_TYPE }),
+              ...(sha256 !== undefined && { 'content-digest': contentDigest(sha256) }),
+          };
 }
 
 interface Reply {

@@ -3,6 +3,7 @@ import { stat } from 'node:fs/promises';
 import { Socket } from 'node:net';
 import type { Readable } from 'node:stream';
 import { promisify } from 'node:util';
+import { sha256Of } from '../lib/content-digest.ts';
 import { ScanwireError } from '../lib/errors.ts';
 import type { Rereadable } from '../lib/gunzip.ts';
 import { fileError } from './output/errors.ts';
@@ -22,6 +23,8 @@ export interface Input {
     readonly source: AsyncIterable<Uint8Array> | Rereadable;
     /** In bytes, null where it is not known beforehand. */
     readonly size: number | null;
+    /** SHA-256 of all bytes, in base64, for which a file is read once more; undefined of what can be read but once. */
+    sha256(): Promise<string | undefined>;
     /** Ends it, also while nothing comes. */
     close(): void;
 }
@@ -87,7 +90,12 @@ function inputOf(name: string, size: number | null, open: () => Readable | Promi
         }
     }
 
-    return { source: size === null ? source() : Object.assign(source(), { again: source }), size, close: () => void stream?.destroy() };
+    return {
+        source: size === null ? source() : Object.assign(source(), { again: source }),
+        size,
+        sha256: async () => (size === null ? undefined : await sha256Of(source())),
+        close: () => void stream?.destroy(),
+    };
 }
 
 /** A file stream would hold a thread in each read, and the process could not end before the other side writes. */

@@ -8,6 +8,7 @@ import { type AnyInventoryFixture, inventoryAbilities } from './inventory/fixtur
 import { importGroups } from './inventory/import-laws.ts';
 import { movingGroups } from './inventory/moving-laws.ts';
 import { readingGroups } from './inventory/reading-laws.ts';
+import { rememberingGroups } from './inventory/remembering-laws.ts';
 import { removalGroups } from './inventory/removal-laws.ts';
 import { replacingGroups } from './inventory/replacing-laws.ts';
 import { selectingGroups } from './inventory/selecting-laws.ts';
@@ -117,6 +118,7 @@ export function inventoryContract(test: ContractTest, create: () => AnyInventory
             ...deletionGroups,
             ...dryRunGroups,
             ...boundaryGroups,
+            ...rememberingGroups,
             ...textGroups,
             ...importGroups,
         ],

@@ -15,6 +15,7 @@ import {
     patiently,
     transaction,
 } from './database.ts';
+import { forgetImports } from './imports/remembered-imports.ts';
 import { inTurn, readWorkspace } from './inventory/workspaces.ts';
 import { storeClock } from './store-clock.ts';
 
@@ -215,6 +216,7 @@ on conflict (host_id, port, proto) do nothing`;
 /** Puts the endpoints into the workspace of that id, as `RecordStore.add` says; part of the transaction of its only writer. */
 async function enrichInventory(client: Executor, id: number, endpoints: readonly Endpoint[], at: Date): Promise<void> {
     await client.query('update scanwire.workspaces set generation = 0 where id = $1 and generation < 0', [id]);
+    await forgetImports(client, [id]);
     const hosts = [...new Map(endpoints.map((endpoint) => [endpoint.address, endpoint])).values()];
     const fresh = endpoints.filter(({ isNew }) => isNew);
     await client.query(TOUCH_HOSTS, [id, at, addresses(fresh)]);

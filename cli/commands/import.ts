@@ -9,13 +9,16 @@ import { followed } from '../output/progress.ts';
 export function define(self: Command): void {
     performing(self, async (call) => {
         const [file = ''] = call.args;
-        const progress = await followed(await openInput(file), !call.json);
+        const input = await openInput(file);
+        const sha256 = await input.sha256();
+        const progress = await followed(input, !call.json);
         const { source, onProgress } = progress;
         const importing = call.perform('importScan', {
             workspace: String(call.options.workspace),
             replace: call.options.replace === true,
             dryRun: call.options.dryRun === true,
             source,
+            sha256,
             onProgress,
         });
         const summary = await importing.finally(progress.end);

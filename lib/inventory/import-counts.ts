@@ -39,6 +39,31 @@ export function withRefused(counts: ImportedCounts, refused: ImportedCounts): Im
     return eachCount((kind) => addCounts(counts[kind], refused[kind]));
 }
 
+/** Whether anything was written, or removed. */
+export function anyChanged(counts: ImportedCounts): boolean {
+    return Object.values(counts).some((one) => one.new + one.changed + one.gone > 0);
+}
+
+/** Whether anything was left out. */
+export function anyRefused(counts: ImportedCounts): boolean {
+    return Object.values(counts).some(({ refused }) => refused > 0);
+}
+
+/**
+ * What the same import comes to once more: all that it has named is unchanged. Null where that is not known: a service that was closed with others is told of when that
+ * closes it, and no more.
+ *
+ * @param named Without what was removed since nothing named it.
+ */
+export function countsAgain(named: ImportedCounts): ImportedCounts | null {
+    return named.services.gone > 0
+        ? null
+        : eachCount((kind) => {
+              const { new: made, changed, unchanged, gone } = named[kind];
+              return importCounts({ unchanged: made + changed + unchanged + gone });
+          });
+}
+
 /** What {@link countsText} says of nothing. */
 export const NONE = 'none';
 

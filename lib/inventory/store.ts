@@ -90,7 +90,19 @@ export interface ImportProgress {
     readonly total: number;
 }
 
-/** How an import is followed. */
+/** Where the hosts of an import come from. */
+export interface ImportOrigin {
+    /** Stands for what is read, and how: the same hosts come from it whenever it is the same. For example the digest of a file. */
+    readonly id: string;
+    /**
+     * Asked where the hosts are not: resolves when all has come that `id` stands for, and rejects, with what the import fails with then, where it has not.
+     */
+    arrived(): Promise<void>;
+    /** Whether it was said, while the hosts were read, what must be said each time. Such an import is not remembered. */
+    hasWarned?(): boolean;
+}
+
+/** How an import is made and followed. */
 export interface ImportOptions {
     /** Called once in a while; a store that is done at once need not. */
     readonly onProgress?: ((progress: ImportProgress) => void) | undefined;
@@ -104,6 +116,11 @@ export interface ImportOptions {
     readonly replace?: boolean | undefined;
     /** Stores nothing, and says what would be. Only where the store {@link InventoryWriter.dryRuns}. */
     readonly dryRun?: boolean | undefined;
+    /**
+     * By which a store that {@link InventoryWriter.remembersImports} knows that the same was imported before. Where nothing that decides what comes of it has changed since,
+     * the hosts are not iterated: all that they name is unchanged, and they count as seen.
+     */
+    readonly origin?: ImportOrigin | undefined;
 }
 
 /** What an import did. A workspace that a dry run would make is none afterwards, whatever its id. */
@@ -170,6 +187,9 @@ export interface InventoryWriter {
      * is set while the hosts are read, too, unless the import is refused as a `CONFLICT`.
      */
     readonly keepsBoundaries?: true;
+
+    /** Whether `importHosts` knows `origin`. Others iterate the hosts each time. */
+    readonly remembersImports?: true;
 
     /** Whether `importHosts` stores notes and vulnerabilities. Without it they are left out. */
     readonly keepsFindings?: true;

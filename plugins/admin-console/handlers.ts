@@ -1,16 +1,18 @@
 import { addressRange } from '../../lib/address-range.ts';
+import { digested } from '../../lib/content-digest.ts';
 import { ScanwireError } from '../../lib/errors.ts';
 import { exportWorkspace } from '../../lib/inventory/export.ts';
+import type { HostInput } from '../../lib/inventory/host.ts';
 import { hostAt, hostsPage, type NamedInventory, rowsOf, shownWorkspace } from '../../lib/inventory/host-pages.ts';
 import { DEFAULT_WORKSPACE, workspaceName } from '../../lib/inventory/resources.ts';
-import type { InventoryStore } from '../../lib/inventory/store.ts';
+import type { ImportOrigin, InventoryStore } from '../../lib/inventory/store.ts';
 import type { ListedAttempt } from '../../lib/webhooks/deliveries/attempt-lists.ts';
 import type { Attempt } from '../../lib/webhooks/deliveries/delivery-store.ts';
 import type { ChangedExporter, CreateOptions } from '../../lib/webhooks/exporters/exporter-operations.ts';
 import type { TestOptions, TestResult } from '../../lib/webhooks/exporters/test-event.ts';
 import type { AnsweredAttempt } from '../../lib/webhooks/outcomes/response-bodies.ts';
 import { audited, type Caller } from './audit.ts';
-import type { AttemptView, Input, ListedAttemptView, OperationName, Output, TestedExporter, TestView } from './operations.ts';
+import type { AttemptView, ImportedScan, Input, ListedAttemptView, OperationName, Output, TestedExporter, TestView } from './operations.ts';
 import { owned } from './owned.ts';
 import type { HostSystem, System } from './system.ts';
 
@@ -179,7 +181,8 @@ function licenseHandlers(license: NonNullable<HostSystem['license']>): Partial<H
 
 function inventoryHandlers(inventory: System['inventory']): Partial<Handlers> {
     return {
-        async importScan({ workspace, source, signal, isRequest, onProgress, onWarning, replace = false, dryRun = false }) {
+        async importScan({ workspace, replace = false, dryRun = false, ...scan }) {
+            const { onProgress, onWarning } = scan;
             const name = workspaceName(workspace);
             // A store that does not know it would take what is meant to go for what may stay.
             if (replace && inventory.replaces !== true) {
@@ -190,10 +193,8 @@ function inventoryHandlers(inventory: System['inventory']): Partial<Handlers> {
                 throw new ScanwireError('INVALID_INPUT', 'This store cannot say what an import would change', { field: 'dryRun' });
             }
 
-            // Its parsers are loaded by the first import, not by every host.
-            const { readScan } = await import('../../lib/inventory/scan-files/read-scan.ts');
-            const hosts = readScan(source, { signal, isRequest, onWarning });
-            const options = { onProgress, onWarning, ...(replace && { replace }), ...(dryRun && { dryRun }) };
+            const { hosts, origin } = await hostsOf(scan);
+            const options = { onProgress, onWarning, ...(replace && { replace }), ...(dryRun && { dryRun }), ...(origin && { origin }) };
             return inventory.importHosts(name, hosts, options);
         },
         ...(isExported(inventory) && {
@@ -203,6 +204,38 @@ function inventoryHandlers(inventory: System['inventory']): Partial<Handlers> {
         ...(isNamed(inventory) && readingHandlers(inventory)),
         ...removalHandlers(inventory),
         ...changeHandlers(inventory),
+    };
+}
+
+type ReadScan = Pick<ImportedScan, 'source' | 'sha256' | 'signal' | 'isRequest' | 'onWarning'>;
+
+/** The hosts of a scan, and what they come from where its digest is known. Its parsers are loaded by the first import, not by every host. */
+async function hostsOf({
+    source,
+    sha256,
+    signal,
+    isRequest = false,
+    onWarning,
+}: ReadScan): Promise<{ readonly hosts: AsyncIterable<HostInput>; readonly origin?: ImportOrigin }> {
+    const { readScan } = await import('../../lib/inventory/scan-files/read-scan.ts');
+    if (sha256 === undefined) {
+        return { hosts: readScan(source, { signal, isRequest, onWarning }) };
+    }
+
+    const bytes = digested(source, sha256);
+    let warned = false;
+    const warn = (message: string): void => {
+        warned = true;
+        onWarning?.(message);
+    };
+    return {
+        hosts: readScan(bytes, { signal, isRequest, onWarning: warn }),
+        origin: {
+            // What a client sends may be refused where a file of one's own is not.
+            id: `${isRequest ? 'request' : 'file'} ${sha256}`,
+            arrived: () => bytes.arrived(signal),
+            hasWarned: () => warned,
+        },
     };
 }
 

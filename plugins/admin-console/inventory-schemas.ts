@@ -36,6 +36,11 @@ export const inventorySchemas: Readonly<Record<InventoryOperation, OperationSche
             ),
             dryRun: Joi.boolean().description('Only says what would be changed'),
         }),
+        headers: Joi.object({
+            'content-digest': Joi.string().description(
+                'SHA-256 of the scan as it is sent, like sha-256=:…: of RFC 9530: where it is another, nothing is imported; one that was imported before is not looked at',
+            ),
+        }).unknown(),
         response: Joi.object({
             workspace: workspaceSchema.required(),
             hosts: countsSchema,

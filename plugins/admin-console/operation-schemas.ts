@@ -16,6 +16,7 @@ export interface OperationSchemas {
     readonly description: string;
     readonly params?: Joi.ObjectSchema;
     readonly query?: Joi.ObjectSchema;
+    readonly headers?: Joi.ObjectSchema;
     readonly payload?: Joi.ObjectSchema;
     readonly response: Joi.Schema;
 }

@@ -113,10 +113,7 @@ export interface Operations {
     trustLicense: Operation<{ readonly text: string }, LicenseStatus>;
 
     /** Either all hosts of the file are stored or none. */
-    importScan: Operation<
-        ImportOptions & ScanSource & { readonly workspace: string; readonly source: AsyncIterable<Uint8Array> },
-        ImportSummary
-    >;
+    importScan: Operation<ImportedScan, ImportSummary>;
     /** Its text comes piece by piece; over HTTP it is the answer. */
     exportWorkspace: Operation<ExportQuery & ReadOptions, Export>;
     /** All workspaces, oldest first. */
@@ -285,6 +282,17 @@ export const endpoints: { readonly [Name in OperationName]: Endpoint } = {
     migrate: { method: 'POST', path: '/migrations', creates: true },
     listAudit: { method: 'GET', path: '/audit' },
 };
+
+/** A scan to import. */
+export interface ImportedScan extends Omit<ImportOptions, 'origin'>, ScanSource {
+    readonly workspace: string;
+    readonly source: AsyncIterable<Uint8Array>;
+    /**
+     * SHA-256 of the bytes of `source`, in base64. Where they have another one, nothing is imported; where the same were imported before, and nothing has changed since, they
+     * are not looked at. Over HTTP it is the header `Content-Digest`.
+     */
+    readonly sha256?: string | undefined;
+}
 
 /** Whoever accepts this gets the progress of a streamed operation as lines of JSON, and its answer as the last one. */
 export const PROGRESS_TYPE = 'application/x-ndjson';

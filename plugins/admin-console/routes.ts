@@ -11,6 +11,7 @@ import type {
     ServerRoute,
 } from '@hapi/hapi';
 import Joi from 'joi';
+import { sha256In } from '../../lib/content-digest.ts';
 import { type Problem, ScanwireError } from '../../lib/errors.ts';
 import type { Export } from '../../lib/inventory/export.ts';
 import { jsonText } from '../../lib/printable.ts';
@@ -86,8 +87,8 @@ function payloadOf({ method, streamed }: Endpoint): RouteOptionsPayload {
 const NO_FIELDS = Joi.object({});
 
 function validationOf(name: OperationName, { method, streamed }: Endpoint): RouteOptionsValidate {
-    const { params, query = NO_FIELDS, payload = NO_FIELDS.allow(null) } = schemas[name];
-    return { query, ...(params && { params }), ...(method !== 'GET' && !streamed && { payload }) };
+    const { params, headers, query = NO_FIELDS, payload = NO_FIELDS.allow(null) } = schemas[name];
+    return { query, ...(params && { params }), ...(headers && { headers }), ...(method !== 'GET' && !streamed && { payload }) };
 }
 
 /** What is streamed may be packed, and is read within its own limits. */
@@ -190,7 +191,7 @@ async function followed(handler: Handler, input: object, request: Request, h: Re
 }
 
 function inputOf(request: Request, streamed = false): object {
-    const { params, query, payload } = request;
+    const { params, query, payload, headers } = request;
     if (!streamed) {
         return { ...query, ...(payload as object | null), ...params };
     }
@@ -201,6 +202,7 @@ function inputOf(request: Request, streamed = false): object {
         ...query,
         ...params,
         source,
+        sha256: sha256In(String(headers['content-digest'] ?? '')),
         signal: untilClosed(request),
         isRequest: !sendsOwnFiles(request),
         onWarning: (message: string) => logWarning(request, 'admin-console', message),

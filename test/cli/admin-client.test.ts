@@ -54,6 +54,20 @@ t.test('so does one that is lost in the middle of an answer', async (t) => {
     await t.rejects(ask(server, 'listKeys', {}), BROKE_OFF);
 });
 
+t.test('the digest of a scan goes out as a header, and nothing of it in the query', async (t) => {
+    for (const [sha256, header] of [
+        ['YQ==', 'sha-256=:YQ==:'],
+        [undefined, undefined],
+    ] as const) {
+        const server = await serverThat(t, (response) => {
+            const { url, headers } = response.req;
+            response.end(JSON.stringify({ url, digest: headers['content-digest'] }));
+        });
+        const answer = (await ask(server, 'importScan', { workspace: 'w', source: document(), sha256 })) as object;
+        t.same(answer, { url: '/import?workspace=w', ...(header && { digest: header }) });
+    }
+});
+
 const QUERY = { workspace: 'w', format: 'csv' } as const;
 
 t.test('a file that breaks off is never taken for a whole one', async (t) => {

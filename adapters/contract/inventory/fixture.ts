@@ -73,6 +73,7 @@ export type InventoryAbility =
     | 'keepsFindings'
     | 'dryRuns'
     | 'keepsBoundaries'
+    | 'remembersImports'
     | 'texts'
     | 'rows'
     | 'many-hosts'
@@ -127,6 +128,7 @@ export const inventoryAbilities: Readonly<Record<InventoryAbility, Ability<AnyIn
     replaces: evident((store) => (store as Partial<InventoryWriter>).replaces === true),
     keepsFindings: evident((store) => (store as Partial<InventoryWriter>).keepsFindings === true),
     dryRuns: evident((store) => (store as Partial<InventoryWriter>).dryRuns === true),
+    remembersImports: evident((store) => (store as Partial<InventoryWriter>).remembersImports === true),
     keepsBoundaries: {
         has: ({ store }) => (store as Partial<InventoryWriter>).keepsBoundaries === true,
         shows: ({ add }) => add?.boundary !== undefined,

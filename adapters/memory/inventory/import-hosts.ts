@@ -4,25 +4,16 @@ import { withinBoundary } from '../../../lib/inventory/boundary.ts';
 import { inClosedPorts } from '../../../lib/inventory/closed-ports.ts';
 import { type Findings, indexedAmongAlike } from '../../../lib/inventory/findings.ts';
 import { type Host, type HostInput, hostFields, newHost, type ServiceInput } from '../../../lib/inventory/host.ts';
-import { addCounts, type ImportCounts, importCounts, withRefused } from '../../../lib/inventory/import-counts.ts';
+import { addCounts, anyRefused, countsAgain, type ImportCounts, importCounts, withRefused } from '../../../lib/inventory/import-counts.ts';
 import { merging } from '../../../lib/inventory/mentions.ts';
 import type { Workspace } from '../../../lib/inventory/resources.ts';
 import type { ImportSummary, InventoryWriter } from '../../../lib/inventory/store.ts';
 import { processWarning } from '../../../lib/process-warning.ts';
 import type { Endpoint } from '../../../lib/records/endpoints.ts';
-import {
-    count,
-    existing,
-    FINDING_COUNTS,
-    type InventoryTables,
-    ROOT,
-    type Row,
-    saveTables,
-    serviceKey,
-    type Table,
-    times,
-} from './inventory-tables.ts';
+import { count, existing, FINDING_COUNTS, type InventoryTables, saveTables, serviceKey, times } from './inventory-tables.ts';
+import { rememberedImports } from './remembered-imports.ts';
 import { type Gone, NOTHING_GONE, removeUnnamed } from './remove-unnamed.ts';
+import { ROOT, type Row, type Table } from './table.ts';
 
 /** What this store offers to those who import. */
 export interface InventoryImport
@@ -106,6 +97,21 @@ function rowWriter(tables: InventoryTables, clock: Clock) {
 export function inventoryImport(tables: InventoryTables, clock: Clock): InventoryImport {
     const { workspaces, hosts, services, sightings } = tables;
     const { storeWorkspace, storeHost, storeService, importHost } = rowWriter(tables, clock);
+    const memory = rememberedImports(tables);
+
+    function seenOf(workspaceId: number, inputs: readonly HostInput[]): readonly number[] {
+        const seen = inputs.filter(({ state }) => state !== 'down');
+        return seen.flatMap(({ address }) => hosts.find(workspaceId, address)?.id ?? []);
+    }
+
+    /** Of hosts that are there still, and were not seen by others meanwhile. */
+    function seeAgain(ids: readonly number[], at: Date): void {
+        for (const id of ids) {
+            if (hosts.get(id) !== undefined && (sightings.get(id) ?? at) <= at) {
+                sightings.set(id, at);
+            }
+        }
+    }
 
     function storeEndpoint(workspaceId: number, { address, port, name, isNew }: Endpoint): void {
         const known = hosts.find(workspaceId, address);
@@ -126,12 +132,22 @@ export function inventoryImport(tables: InventoryTables, clock: Clock): Inventor
         keepsFindings: true,
         dryRuns: true,
         keepsBoundaries: true,
+        remembersImports: true,
 
         async ensureWorkspace(name) {
             return storeWorkspace(name);
         },
 
-        async importHosts(workspaceName, inputs, { replace = false, dryRun = false, onWarning = processWarning } = {}) {
+        async importHosts(workspaceName, inputs, { replace = false, dryRun = false, onWarning = processWarning, origin } = {}) {
+            const found = workspaces.find(ROOT, workspaceName);
+            const known = memory.recall({ workspace: found, origin: origin?.id, replace });
+            if (found !== undefined && known !== undefined) {
+                const at = clock();
+                await origin?.arrived();
+                seeAgain(dryRun ? [] : known.hosts, at);
+                return { workspace: found, ...known.counts };
+            }
+
             const complete: HostInput[] = [];
             for await (const input of inputs) {
                 complete.push(input);
@@ -147,9 +163,15 @@ export function inventoryImport(tables: InventoryTables, clock: Clock): Inventor
             const changed = new Set(imported.flatMap(({ address, host }) => (host === 'unchanged' ? [] : address)));
             const named = { notes: imported.flatMap(({ notes }) => notes), vulns: imported.flatMap(({ vulns }) => vulns) };
             const gone = replace ? removeUnnamed(tables, workspace.id, { inputs: inside, changed, named, at: clock() }) : NOTHING_GONE;
+            const refused = withRefused(within.refused(), mentions.refused());
+            const again = countsAgain(countsOf(imported, NOTHING_GONE));
             restore();
+            if (origin !== undefined && !dryRun && again !== null && !anyRefused(refused) && origin.hasWarned?.() !== true) {
+                memory.remember({ workspace, origin: origin.id, replace }, { counts: again, hosts: seenOf(workspace.id, inside) });
+            }
+
             mentions.warn(onWarning);
-            return { workspace, ...withRefused(withRefused(countsOf(imported, gone), within.refused()), mentions.refused()) };
+            return { workspace, ...withRefused(countsOf(imported, gone), refused) };
         },
 
         addEndpoints(workspaceName, endpoints) {

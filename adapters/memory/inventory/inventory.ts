@@ -16,11 +16,11 @@ import {
     type InventoryTables,
     inventoryTables,
     moveHost,
-    ROOT,
     removeHost,
     times,
     vulnsOfServices,
 } from './inventory-tables.ts';
+import { ROOT } from './table.ts';
 
 /** How the inventory is read and stamped. */
 export interface MemoryInventoryOptions {

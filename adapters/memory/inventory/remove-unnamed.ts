@@ -3,7 +3,8 @@ import type { HostInput } from '../../../lib/inventory/host.ts';
 import { type ImportCounts, importCounts } from '../../../lib/inventory/import-counts.ts';
 import type { Service } from '../../../lib/inventory/resources.ts';
 import type { StoredFinding } from './import-hosts.ts';
-import { existing, FINDING_COUNTS, type InventoryTables, ROOT, removeHost, serviceKey } from './inventory-tables.ts';
+import { existing, FINDING_COUNTS, type InventoryTables, removeHost, serviceKey } from './inventory-tables.ts';
+import { ROOT } from './table.ts';
 
 const FINDINGS = ['notes', 'vulns'] as const;
 type FindingName = (typeof FINDINGS)[number];

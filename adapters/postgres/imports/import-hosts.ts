@@ -2,9 +2,9 @@ import { randomUUID } from 'node:crypto';
 import { ScanwireError } from '../../../lib/errors.ts';
 import { type WithinBoundary, withinBoundary } from '../../../lib/inventory/boundary.ts';
 import type { HostInput } from '../../../lib/inventory/host.ts';
-import { withRefused } from '../../../lib/inventory/import-counts.ts';
+import { anyRefused, countsAgain, type ImportedCounts, withRefused } from '../../../lib/inventory/import-counts.ts';
 import { merging } from '../../../lib/inventory/mentions.ts';
-import type { ImportOptions, ImportProgress, ImportSummary } from '../../../lib/inventory/store.ts';
+import type { ImportOptions, ImportOrigin, ImportProgress, ImportSummary } from '../../../lib/inventory/store.ts';
 import { type OnWarning, processWarning } from '../../../lib/process-warning.ts';
 import type { Executor } from '../../../lib/transaction.ts';
 import { type PoolLike, type PreparingOptions, patiently } from '../database.ts';
@@ -14,9 +14,11 @@ import { findWorkspace, inTurn, readWorkspace } from '../inventory/workspaces.ts
 import type { StoreClock } from '../store-clock.ts';
 import { type ReadBatch, removeAside } from './import-batches.ts';
 import { type Lease, lease, release } from './import-lease.ts';
-import { paceOn, preparing } from './import-slices.ts';
+import { paceOf, paceOn, preparing, slice } from './import-slices.ts';
 import { readAside } from './read-aside.ts';
+import { beginToRemember, type RememberedImport, recall, remember, rememberAgain } from './remembered-imports.ts';
 import { markUnnamed } from './remove-unnamed.ts';
+import { SEE_AGAIN } from './sightings.ts';
 import { addStaged, NOTHING_STAGED, type StagedBatch, stageBatch } from './stage-batch.ts';
 import { applyStaged, discardStaged, isShown, show } from './staged-changes.ts';
 
@@ -39,18 +41,27 @@ export async function importHosts(
         onWarning = processWarning,
         replace = false,
         dryRun = false,
+        origin,
         prepare = true,
     }: ImportOptions & PreparingOptions & { readonly clock: StoreClock },
 ): Promise<ImportSummary> {
     const database = patiently(pool);
     const importId = randomUUID();
     try {
+        const known = origin === undefined ? null : await recall(database, workspaceName, { origin, replace }, clock);
+        if (known !== null) {
+            await origin?.arrived();
+            return await importAgain(pool, known, { importId, name: workspaceName, clock, onProgress, onWarning, dryRun, prepare });
+        }
+
         const within = withinBoundary(await findWorkspace(database, workspaceName));
         const mentions = merging();
         const batches = await readAside(database, importId, filtered(hosts, within.letsIn), mentions);
-        const work = { importId, name: workspaceName, within, batches, clock, onProgress, onWarning, replace, dryRun, prepare };
-        const imported = await takeOver(pool, work);
-        const summary = { ...imported, ...withRefused(withRefused(imported, within.refused()), mentions.refused()) };
+        const refused = withRefused(within.refused(), mentions.refused());
+        const remembered = dryRun || origin?.hasWarned?.() === true || anyRefused(refused) ? undefined : origin;
+        const own = { importId, name: workspaceName, clock, onProgress, onWarning, dryRun, prepare };
+        const imported = await takeOver(pool, { ...own, within, batches, replace, remembered });
+        const summary = { ...imported, ...withRefused(imported, refused) };
         mentions.warn(onWarning);
         if (batches.length > 1 && !dryRun) {
             await learnSizes(
@@ -69,18 +80,24 @@ export async function importHosts(
     }
 }
 
-/** What was read aside, and is taken over into a workspace. */
-interface Work {
+/** What is taken over into a workspace. */
+interface OwnWork {
     readonly importId: string;
     readonly name: string;
-    readonly within: WithinBoundary;
-    readonly batches: readonly ReadBatch[];
     readonly clock: StoreClock;
     readonly onProgress: (progress: ImportProgress) => void;
     readonly onWarning: OnWarning;
-    readonly replace: boolean;
     readonly dryRun: boolean;
     readonly prepare: boolean;
+}
+
+/** The same of what was read aside. */
+interface Work extends OwnWork {
+    readonly within: WithinBoundary;
+    readonly batches: readonly ReadBatch[];
+    readonly replace: boolean;
+    /** By which the import is remembered, where it is. */
+    readonly remembered: ImportOrigin | undefined;
 }
 
 async function* filtered<T>(items: AsyncIterable<T>, isWanted: (item: T) => boolean): AsyncIterable<T> {
@@ -98,32 +115,80 @@ async function takeOver(pool: PoolLike, work: Work): Promise<Required<ImportSumm
         const generation = await lease(client, own);
         const workspace = await readWorkspace(client, workspaceId);
         work.within.refuseOther(workspace);
-        return { ...own, generation, workspace, at: await clock(client) };
+        const at = await clock(client);
+        if (work.remembered !== undefined) {
+            await beginToRemember(client, own, { origin: work.remembered, replace: work.replace, workspace, at });
+        }
+
+        return { ...own, generation, workspace, at };
     });
     const staging = work.prepare ? preparing(pool) : pool;
-    const { aside, before, named: _named, ...counts } = await stageAll(staging, held, work, { generation, at });
+    const { aside, before, again, named: _named, ...counts } = await stageAll(staging, held, work, { generation, at });
     if (work.dryRun) {
         const onHosts = counting(work, 'undoing', aside + counts.hosts.new + before);
         await discardStaged(pool, held, onHosts).catch(() => release(pool, held));
     } else {
-        await showOrDiscard(pool, held, generation);
+        await showOrDiscard(pool, held, generation, (client) => remember(client, held, { imported: counts, again }));
         await settle(pool, held, work, aside);
     }
     return { workspace, ...counts };
 }
+
+/**
+ * What an import that is remembered would do once more, which is only to see its hosts. They count as seen when the workspace was found as it was left: others may
+ * have changed it since, as they may behind any import.
+ */
+async function importAgain(pool: PoolLike, known: RememberedImport, work: OwnWork): Promise<ImportSummary> {
+    const { importId, name, clock, onProgress } = work;
+    const { workspace, counts, hosts, at } = known;
+    const summary = { workspace, ...counts };
+    if (work.dryRun) {
+        return summary;
+    }
+
+    const { generation, ...held } = await inTurn(pool, { name, clock }, async (client, workspaceId) => {
+        if (workspaceId !== workspace.id) {
+            throw new ScanwireError('CONFLICT', 'The workspace was removed while the hosts came');
+        }
+
+        const own = { workspaceId, importId };
+        return { ...own, generation: await lease(client, own) };
+    });
+    const pace = paceOf(undefined, SIGHTINGS);
+    try {
+        for (let done = 0; done < hosts.length; ) {
+            const some = hosts.slice(done, done + pace.hosts());
+            const see = (client: Executor) => client.query(SEE_AGAIN, [some, at, generation]);
+            await slice(pool, held, (client) => pace.timed(some.length, () => see(client)));
+            done += some.length;
+            onProgress({ phase: 'storing', done, total: hosts.length });
+        }
+    } catch (error) {
+        await discardStaged(pool, held).catch(() => release(pool, held));
+        throw error;
+    }
+
+    await showOrDiscard(pool, held, generation, (client) => rememberAgain(client, known));
+    await settle(pool, held, work, 0);
+    return summary;
+}
+
+/** How many sightings a slice has; as with hosts, one takes 40 ms. */
+const SIGHTINGS = { first: 500, min: 150, max: 4_000, takes: 40 } as const;
 
 async function stageAll(
     pool: PoolLike,
     held: Lease,
     work: Work,
     { generation, at }: { readonly generation: number; readonly at: Date },
-): Promise<StagedBatch & { readonly before: number }> {
+): Promise<StagedBatch & { readonly before: number; readonly again: ImportedCounts | null }> {
     const { batches, onProgress, replace, dryRun } = work;
     let staged = NOTHING_STAGED;
     const total = batches.reduce((sum, { size }) => sum + size, 0);
     const pace = paceOn(pool);
     let done = 0;
     let before = 0;
+    let again: ImportedCounts | null;
     try {
         before = replace || dryRun ? await hostsBefore(pool, held, generation) : 0;
         for (const batch of batches) {
@@ -132,6 +197,7 @@ async function stageAll(
             onProgress({ phase: 'storing', done, total });
         }
 
+        again = countsAgain(staged);
         if (replace) {
             const onHosts = counting(work, 'comparing', before);
             const removed = await markUnnamed(pool, held, { generation, at, named: staged.named, onHosts });
@@ -143,7 +209,7 @@ async function stageAll(
         throw error;
     }
 
-    return { ...staged, before };
+    return { ...staged, before, again };
 }
 
 /** How many hosts the workspace had. */
@@ -154,7 +220,7 @@ async function hostsBefore(pool: PoolLike, { workspaceId }: Lease, generation: n
 }
 
 /** Tells of a phase whenever some of its hosts are done. */
-function counting({ onProgress }: Work, phase: ImportProgress['phase'], total: number): (count: number) => void {
+function counting({ onProgress }: OwnWork, phase: ImportProgress['phase'], total: number): (count: number) => void {
     let done = 0;
     return (count) => {
         done += count;
@@ -163,9 +229,9 @@ function counting({ onProgress }: Work, phase: ImportProgress['phase'], total: n
 }
 
 /** A commit whose answer is lost may have shown the import all the same. */
-async function showOrDiscard(pool: PoolLike, held: Lease, generation: number): Promise<void> {
+async function showOrDiscard(pool: PoolLike, held: Lease, generation: number, also: (client: Executor) => Promise<void>): Promise<void> {
     try {
-        await show(pool, held, generation);
+        await show(pool, held, generation, also);
     } catch (error) {
         const shown = await isShown(pool, held).catch(() => null);
         if (shown === false) {
@@ -179,7 +245,7 @@ async function showOrDiscard(pool: PoolLike, held: Lease, generation: number): P
 }
 
 /** Moves what is shown into place. */
-async function settle(pool: PoolLike, held: Lease, work: Work, total: number): Promise<void> {
+async function settle(pool: PoolLike, held: Lease, work: OwnWork, total: number): Promise<void> {
     try {
         await applyStaged(pool, held, counting(work, 'showing', total));
     } catch (error) {

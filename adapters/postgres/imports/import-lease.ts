@@ -4,6 +4,9 @@ import { type PoolLike, patiently } from '../database.ts';
 /** An import that has not renewed its lease for so long has died. Longer than any statement is waited for. */
 export const LEASE = `interval '40 seconds'`;
 
+/** Of a transaction that writes in turn with the imports into its workspaces, and itself forgets those of them that are remembered. */
+export const OWN_WRITE = `set local scanwire.own_write = 'yes'`;
+
 /** An import at work in a workspace; nobody else writes there. */
 export interface Lease {
     readonly workspaceId: number;

@@ -5,7 +5,7 @@ import { sqlState } from '../database-errors.ts';
 import { isHostPool } from '../own-pool.ts';
 import { driven, forgot, wasForgotten } from '../prepared.ts';
 import { type Crowd, thinned } from './crowded-hosts.ts';
-import { LEASE, type Lease } from './import-lease.ts';
+import { LEASE, type Lease, OWN_WRITE } from './import-lease.ts';
 
 /**
  * Every row is found by an index, one by one: what is small or empty when the planner last heard of it has grown since, and a slice that
@@ -13,7 +13,7 @@ import { LEASE, type Lease } from './import-lease.ts';
  * log before it.
  */
 const SETTINGS = `set local enable_seqscan = off; set local enable_hashjoin = off; set local enable_mergejoin = off;
-    set local enable_bitmapscan = off; set local synchronous_commit = off`;
+    set local enable_bitmapscan = off; set local synchronous_commit = off; ${OWN_WRITE}`;
 
 /**
  * The pool for many slices: its connections keep the statements that are marked by `prepared`. To parse and plan those for a slice takes as long as to store

@@ -12,7 +12,10 @@ export function lastSeen(table: string, generation: string): string {
     )`;
 }
 
-/** Notes the hosts that are `judged` and those that were `created`, but for those that are down: they were seen before, or never. */
+/**
+ * Notes the hosts that are `judged` and those that were `created`, but for those that are down: they were seen before, or never. Where the import `$1` is going to be
+ * remembered, which these are too.
+ */
 export const SEE = `named as (
     select host_id as id, coalesce(fields ->> 'state' = 'down', false) as is_down, updated_at as before from judged where host_id is not null
     union all
@@ -24,7 +27,16 @@ export const SEE = `named as (
     on conflict (host_id) do update set seen_at = excluded.seen_at, generation = excluded.generation,
         seen_before = case when noted.generation < excluded.generation then noted.seen_at else noted.seen_before end
     where noted.generation < excluded.generation
+), remembered as (
+    insert into scanwire.remembered_hosts (import_id, hosts)
+    select $1, array_agg(id) from named where not is_down and exists (select from scanwire.remembered_imports where import_id = $1)
+    having count(*) > 0
 )`;
+
+/** Notes some hosts, $1, as seen at $2 by an import of the generation $3; not as seen before they were. */
+export const SEE_AGAIN = `update scanwire.sightings noted set seen_at = greatest(noted.seen_at, $2::timestamptz), generation = $3,
+        seen_before = case when noted.generation < $3 then noted.seen_at else noted.seen_before end
+    where host_id = any ($1::integer[]) and noted.generation < $3`;
 
 /** Takes back what an import has noted that is not shown, slice by slice as `everySlice` asks for it. */
 export const UNSEE = `with slice as (

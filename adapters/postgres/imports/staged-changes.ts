@@ -1,3 +1,4 @@
+import type { Executor } from '../../../lib/transaction.ts';
 import { type PoolLike, transaction } from '../database.ts';
 import {
     BURIED,
@@ -19,10 +20,11 @@ import { UNSEE } from './sightings.ts';
 import { APPLY_FINDINGS, DISCARD_FINDINGS, DISCARDED_FINDINGS, STAGED_FINDINGS } from './stage-findings.ts';
 import { assignments } from './stage-hosts.ts';
 
-/** Shows all that was staged, at once. */
-export async function show(pool: PoolLike, lease: Lease, generation: number): Promise<void> {
+/** Shows all that was staged, at once. @param also Is done in the same transaction. */
+export async function show(pool: PoolLike, lease: Lease, generation: number, also: (client: Executor) => Promise<void>): Promise<void> {
     await slice(pool, lease, async (client) => {
         await client.query('set local synchronous_commit to default');
+        await also(client);
         await client.query('update scanwire.workspaces set generation = $2, staged_shown = true, hosts_until = null where id = $1', [
             lease.workspaceId,
             generation,
@@ -163,6 +165,8 @@ const DISCARD_HOSTS = `with ${upToCrowd(
 )
 select max(id) as last, count(*)::integer as count, (select id from crowd) as crowd from slice`;
 
+const FORGET_UNSHOWN = 'delete from scanwire.remembered_imports where workspace_id = $1 and counts is null';
+
 /** The workspace that was made for the import and not shown goes with it, unless others have stored hosts there. */
 const REMOVE_EMPTY = `delete from scanwire.workspaces
     where id = $1 and generation < 0 and not exists (select from scanwire.hosts where workspace_id = $1)`;
@@ -180,6 +184,7 @@ export async function discardStaged(pool: PoolLike, lease: Lease, onHosts: (coun
     await everySlice(pool, lease, UNSEE, { onHosts });
     await everySlice(pool, lease, FORGET_NAMED, { crowds: NAMED });
     await slice(pool, lease, async (client) => {
+        await client.query(FORGET_UNSHOWN, [lease.workspaceId]);
         await client.query(REMOVE_EMPTY, [lease.workspaceId]);
         await client.query(END_DISCARDED, [lease.workspaceId]);
     });

@@ -239,6 +239,7 @@ export function postgresInventory(options: PostgresInventoryOptions): Required<I
         keepsFindings: true,
         dryRuns: true,
         keepsBoundaries: true,
+        remembersImports: true,
         importHosts: (workspaceName, hosts, options) => importHosts(pool, workspaceName, hosts, { ...options, clock, prepare }),
     });
 }

@@ -3,6 +3,7 @@ import { checkedHostMove, type HostMove, targetOf } from '../../../lib/inventory
 import type { MovedHosts } from '../../../lib/inventory/store.ts';
 import type { Executor } from '../../../lib/transaction.ts';
 import { type PoolLike, patiently } from '../database.ts';
+import { forgetImports } from '../imports/remembered-imports.ts';
 import type { StoreClock } from '../store-clock.ts';
 import { inTurns, shownWorkspace } from './workspaces.ts';
 
@@ -47,6 +48,7 @@ async function moveNow(client: Executor, move: HostMove, workspaceIds: readonly 
     const { rows: hosts } = await client.query<Pick<Host, 'id' | 'address'>>(SHOWN, [move.ids, workspaceIds]);
     const { rows: held } = await client.query<Pick<Host, 'address'>>(HELD, [target, hosts.map(({ address }) => address)]);
     targetOf({ ...move, hosts, workspace: await shownWorkspace(client, move.to), held: held.map(({ address }) => address) });
+    await forgetImports(client, workspaceIds);
     await client.query(FIRST_GENERATION, [target]);
     await client.query(MOVE, [target, move.ids, at]);
     return { hosts: hosts.length };

@@ -4,6 +4,7 @@ import type { ExpireOptions, RemovedHosts, RemoveHostsOptions } from '../../../l
 import { type PoolLike, patiently, transaction } from '../database.ts';
 import { lease, release } from '../imports/import-lease.ts';
 import { everySlice } from '../imports/import-slices.ts';
+import { forgetImports } from '../imports/remembered-imports.ts';
 import { lastSeen } from '../imports/sightings.ts';
 import type { StoreClock } from '../store-clock.ts';
 import { forgetDeletions } from './tombstones.ts';
@@ -74,6 +75,7 @@ async function remove(pool: PoolLike, { name, chosen, dryRun, clock }: Removal, 
     const held = await inTurn(pool, { name, clock }, async (client, workspaceId) => {
         const own = { workspaceId, importId: randomUUID() };
         await lease(client, own);
+        await forgetImports(client, [workspaceId]);
         return own;
     });
     let hosts = 0;

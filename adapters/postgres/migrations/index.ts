@@ -61,6 +61,7 @@ import { ownKeysNoted } from './0086-own-keys-noted.ts';
 import { othersInFlight } from './0087-others-in-flight.ts';
 import { retriesWithinRate } from './0088-retries-within-rate.ts';
 import { claimsOfTheDead } from './0089-claims-of-the-dead.ts';
+import { rememberedImports } from './0090-remembered-imports.ts';
 import { retentionReadsLess } from './0091-retention-reads-less.ts';
 import { findingsInOrder } from './0092-findings-in-order.ts';
 
@@ -128,6 +129,7 @@ export const migrations: readonly Migration[] = [
     othersInFlight,
     retriesWithinRate,
     claimsOfTheDead,
+    rememberedImports,
     retentionReadsLess,
-    findingsInOrder,
+    ...findingsInOrder,
 ];

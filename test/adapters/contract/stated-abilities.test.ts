@@ -28,7 +28,7 @@ const TEXTS = [...DATABASES, 'scan database'];
 const STATED: readonly (readonly [subject: string, abilities: string, stores: readonly string[]])[] = [
     ['inventory', 'changes counts filters hostVulns notes selects selectsHosts services sessions vulns', EVERY],
     ['inventory', 'workspaceNotes workspaceServices workspaceSessions workspaceVulns', EVERY],
-    ['inventory', 'dryRuns expires imports keepsBoundaries keepsFindings moves removes renames replaces', OWN],
+    ['inventory', 'dryRuns expires imports keepsBoundaries keepsFindings moves remembersImports removes renames replaces', OWN],
     ['inventory', 'sightings tellsDeletions updatesWorkspaces', OWN],
     ['inventory', 'texts', TEXTS],
     ['workspaces', 'select count name search updated_since', EVERY],

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { EventEmitter, once } from 'node:events';
 import { type ClientRequest, request } from 'node:http';
 import { gzipSync } from 'node:zlib';
@@ -5,6 +6,7 @@ import { server as hapiServer, type Server } from '@hapi/hapi';
 import t, { type Test } from 'tap';
 import { memoryInventory } from '../../../adapters/memory/index.ts';
 import { ScanwireError } from '../../../lib/errors.ts';
+import type { HostInput } from '../../../lib/inventory/host.ts';
 import type { ImportOptions, ImportSummary } from '../../../lib/inventory/store.ts';
 import { plugin } from '../../../plugins/admin-console/index.ts';
 import { openToOwnerOnly } from '../../../plugins/admin-console/own-files.ts';
@@ -238,4 +240,77 @@ t.test('reads no further what was received of a client that has left, and calls 
     t.equal(read, 1);
     t.match(failed, { name: 'AbortError' });
     t.same(logged, []);
+});
+
+/** A server with a workspace in memory, and what imports a scan there with a digest. */
+async function importing() {
+    const inventory = memoryInventory();
+    let isRead = false;
+    const importHosts: typeof inventory.importHosts = (name, hosts, options) => {
+        async function* reading(): AsyncGenerator<HostInput> {
+            isRead = true;
+            yield* hosts;
+        }
+        return inventory.importHosts(name, reading(), options);
+    };
+    const server = hapiServer();
+    const system = { inventory: { ...inventory, importHosts } };
+    await server.register({ plugin, options: { system, auth: false, authorize: () => true } });
+    const send = async (payload: string, digest: string | undefined, query = '') => {
+        isRead = false;
+        const { result, statusCode } = await server.inject({
+            method: 'POST',
+            url: `/admin-console/import?workspace=default${query}`,
+            headers: { 'content-type': 'application/octet-stream', ...(digest !== undefined && { 'content-digest': digest }) },
+            payload,
+        });
+        return { statusCode, isRead, ...(result as Partial<ImportSummary> & { readonly error?: object }) };
+    };
+    const count = async (): Promise<number> => (await inventory.hosts.count?.([1], {})) ?? Number.NaN;
+    return { send, count };
+}
+
+function digestOf(text: string): string {
+    return `sha-256=:${createHash('sha256').update(text).digest('base64')}:`;
+}
+
+const SCAN = '{"address":"192.0.2.7"}\n{"address":"192.0.2.8"}\n';
+const REFUSED = { statusCode: 400, error: { code: 'INVALID_INPUT', field: 'Content-Digest' } };
+
+t.test('imports nothing of a body that has another digest than its header says', async (t) => {
+    const { send, count } = await importing();
+    t.match(await send(SCAN.slice(0, -1), digestOf(SCAN)), REFUSED);
+    t.match(await send(SCAN.slice(0, 40), digestOf(SCAN)), REFUSED, 'within a line');
+    t.match(await send(SCAN, 'sha-256=:YQ==:'), REFUSED);
+    t.equal(await count(), 0);
+
+    t.match(await send(SCAN, digestOf(SCAN)), { statusCode: 200, hosts: { new: 2 } });
+    t.match(await send(SCAN, 'sha-512=:YQ==:'), { statusCode: 200, isRead: true, hosts: { unchanged: 2 } }, 'others are left alone');
+    t.match(await send(SCAN.slice(0, -1), digestOf(SCAN)), { isRead: false, ...REFUSED }, 'nor when it was imported before');
+});
+
+t.test('does not read a scan that was imported before', async (t) => {
+    const { send } = await importing();
+    await send(SCAN, digestOf(SCAN));
+    const other = `${SCAN}\n`;
+    for (const [scan, query, isRead] of [
+        [SCAN, '', false],
+        [SCAN, '&dryRun=true', false],
+        [SCAN, '&replace=true', true],
+        [other, '', true],
+        [other, '', false],
+        [SCAN, '', false],
+    ] as const) {
+        t.match(await send(scan, digestOf(scan), query), { statusCode: 200, isRead, hosts: { new: 0, unchanged: 2 } });
+    }
+    t.match(await send(SCAN, undefined), { isRead: true });
+});
+
+t.test('reads a scan each time that warns', async (t) => {
+    const { send } = await importing();
+    const closed = '<ports><extraports state="closed" count="7"/><extraports state="filtered" count="2"/></ports>';
+    const scan = `<nmaprun><host><status state="up"/><address addr="192.0.2.7"/>${closed}</host></nmaprun>`;
+    for (const unchanged of [0, 1, 1]) {
+        t.match(await send(scan, digestOf(scan)), { statusCode: 200, isRead: true, hosts: { unchanged } });
+    }
 });

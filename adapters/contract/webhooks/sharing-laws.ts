@@ -155,6 +155,21 @@ export const sharingLaws: Laws<WebhookBench> = {
         assert.equal(first, 1);
     },
 
+    async 'keeps it for retries in an eighth of the time too where room comes at the same part of a second again and again'(bench) {
+        await bench.addExporter();
+        const retry = only(await retriesDue(bench, 1));
+        const turns = 80;
+        await bench.publishAt(at(100), ...Array(turns).fill({}));
+        let first = 0;
+        for (let step = 0; step < turns; step++) {
+            const now = at(100 + 800 * step);
+            const claim = present((await bench.claimDue({ now, window: 1 }))[0]);
+            first += Number(claim.deliveryId === retry);
+            await bench.record([failure(claim, claim.deliveryId === retry ? 0 : 600_000, { health: 'none' })], now);
+        }
+        assert.ok(first >= turns / 16 && first <= turns / 4, `${first} of ${turns} were for the retry`);
+    },
+
     async 'says that what an exporter has left beyond its window waits for its own end'(bench) {
         const [first] = await addExporters(bench, 1);
         await bench.publish({}, {});

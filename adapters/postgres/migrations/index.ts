@@ -64,6 +64,7 @@ import { claimsOfTheDead } from './0089-claims-of-the-dead.ts';
 import { rememberedImports } from './0090-remembered-imports.ts';
 import { retentionReadsLess } from './0091-retention-reads-less.ts';
 import { findingsInOrder } from './0092-findings-in-order.ts';
+import { retriesOutOfStep } from './0093-retries-out-of-step.ts';
 
 /** All steps in order. A new one goes to the end. */
 export const migrations: readonly Migration[] = [
@@ -132,4 +133,5 @@ export const migrations: readonly Migration[] = [
     rememberedImports,
     retentionReadsLess,
     ...findingsInOrder,
+    retriesOutOfStep,
 ];

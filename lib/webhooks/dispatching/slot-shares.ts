@@ -65,9 +65,12 @@ export function placesKeptByDispatch(places: number, rest: number): number {
     return Math.floor((places + rest) / 8);
 }
 
-/** So the rest is made up over time: a window of one place keeps it for retries for an eighth of the time. */
+/**
+ * So the rest is made up over time: a window of one place keeps it for retries for an eighth of the time. No round time is in step with this: who gets a turn
+ * every 800 ms would meet the same part again and again, and keep the place always or never.
+ */
 export function restAt(now: Date): number {
-    return Math.floor(now.getTime() / 100) % 8;
+    return Math.floor(now.getTime() / 109) % 8;
 }
 
 /** How many places of a window `accept` keeps free while retries are due, so that new events never keep all of them waiting. */

@@ -44,15 +44,22 @@ const MUTANTS: Mutants = {
     'keeps an eighth of the window for retries': (_, deliveries) => ({
         deliveries: { dispatch: (options) => deliveries.dispatch({ ...options, window: options.window - 1 }) },
     }),
-    'keeps a window that is too small for it for retries in an eighth of the time': (_, deliveries, setTime) => ({
+    'keeps a window that is too small for it for retries in an eighth of the time': standingStillFor(800),
+    'keeps it for retries in an eighth of the time too where room comes at the same part of a second again and again':
+        standingStillFor(872),
+};
+
+/** Dispatches as if time went on in steps of so many milliseconds. */
+function standingStillFor(milliseconds: number): Mutant {
+    return (_, deliveries, setTime) => ({
         deliveries: {
             dispatch: async (options) => {
-                await setTime(new Date(Math.floor((await deliveries.now()).getTime() / 800) * 800));
+                await setTime(new Date(Math.floor((await deliveries.now()).getTime() / milliseconds) * milliseconds));
                 return await deliveries.dispatch(options);
             },
         },
-    }),
-};
+    });
+}
 
 /** Tells something else of what the rest waits for. */
 function leaving(change: (waitsFor: readonly string[], exporters: readonly string[]) => readonly string[]): Mutant {

@@ -1,10 +1,10 @@
 import { once } from 'node:events';
 import { type ClientRequest, type IncomingMessage, type OutgoingHttpHeaders, request } from 'node:http';
 import type { Socket } from 'node:net';
-import { contentDigest } from '../lib/content-digest.ts';
 import { ScanwireError, type ScanwireErrorCode } from '../lib/errors.ts';
 import type { ImportProgress } from '../lib/inventory/store.ts';
 import {
+    contentDigest,
     type DownloadName,
     type Endpoint,
     endpoints,

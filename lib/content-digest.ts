@@ -10,11 +10,6 @@ const FIELD = 'Content-Digest';
 const MEMBER = /(?:^|,)[ \t]*sha-256=([^,;]*)/g;
 const SHA256 = /^:([A-Za-z0-9+/]{43}=):[ \t]*$/;
 
-/** The value of the header. @param sha256 In base64. */
-export function contentDigest(sha256: string): string {
-    return `sha-256=:${sha256}:`;
-}
-
 /**
  * The SHA-256 that the value of a header says, in base64; undefined where it has none. Digests by other algorithms are left alone, as the RFC allows.
  *

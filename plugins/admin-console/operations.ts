@@ -296,3 +296,8 @@ export interface ImportedScan extends Omit<ImportOptions, 'origin'>, ScanSource 
 
 /** Whoever accepts this gets the progress of a streamed operation as lines of JSON, and its answer as the last one. */
 export const PROGRESS_TYPE = 'application/x-ndjson';
+
+/** The value of `Content-Digest` for a scan that is sent. @param sha256 In base64. */
+export function contentDigest(sha256: string): string {
+    return `sha-256=:${sha256}:`;
+}

@@ -118,7 +118,7 @@ t.test('a worker that begins again goes on trying while its store is away', asyn
     await application.host({ vendor: 'Acme' });
     const built = (file: string): string => JSON.stringify(new URL(`../../${file}`, import.meta.url).href);
     const config = `
-        import pg from 'pg';
+        import pg from ${JSON.stringify(import.meta.resolve('pg'))};
         import { postgresWebhooks } from ${built('adapters/postgres/index.js')};
         import { ScanwireError } from ${built('lib/errors.js')};
 

@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto';
 import { buffer } from 'node:stream/consumers';
 import t from 'tap';
-import { contentDigest, digested, sha256In, sha256Of } from '../../lib/content-digest.ts';
+import { digested, sha256In, sha256Of } from '../../lib/content-digest.ts';
+import { contentDigest } from '../../plugins/admin-console/operations.ts';
 
 async function* bytes(...texts: readonly string[]): AsyncGenerator<Uint8Array> {
     for (const text of texts) {

@@ -3,8 +3,8 @@ import t from 'tap';
 import { sampleExporter } from '../../adapters/contract/webhooks/fixture.ts';
 import { migrate, postgresWebhooks } from '../../adapters/postgres/index.ts';
 import { testDatabase } from '../support/test-database.ts';
-import { explainedConnection } from './executed-plans.ts';
-import { keep, neverVacuum } from './kept-rows.ts';
+import { explainedConnection, neverVacuum } from './executed-plans.ts';
+import { keep } from './kept-rows.ts';
 
 const HOUR = 3_600_000;
 const NOW = Date.UTC(2026, 10, 23, 12);

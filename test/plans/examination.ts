@@ -3,8 +3,8 @@ import { sampleExporter } from '../../adapters/contract/webhooks/fixture.ts';
 import { migrate, postgresWebhooks } from '../../adapters/postgres/index.ts';
 import { median } from '../../bench/comparison.ts';
 import { testDatabase } from '../support/test-database.ts';
-import { type Execution, type ExplainedConnection, explainedConnection, type Scan } from './executed-plans.ts';
-import { keep, neverVacuum, type Sending, send } from './kept-rows.ts';
+import { type Execution, type ExplainedConnection, explainedConnection, neverVacuum, type Scan } from './executed-plans.ts';
+import { keep, type Sending, send } from './kept-rows.ts';
 import { AT_RATE, KEYED_LIST, LOOK_THROUGH, type Way, wayOf } from './way.ts';
 
 /** The most that a statement may ask for, for one row. */

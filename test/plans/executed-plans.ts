@@ -103,7 +103,17 @@ export async function explainedDatabase(t: Test): Promise<{ readonly pool: pg.Po
         await drop();
     });
     await migrate(pool);
+    await neverVacuum(pool);
     return { pool, connection };
+}
+
+/** Keeps the tables from being vacuumed and analysed by themselves: at another moment in each run. */
+export async function neverVacuum(pool: pg.Pool): Promise<void> {
+    await pool.query(`do $$ declare name text; begin
+        for name in select tablename from pg_tables where schemaname = 'scanwire' loop
+            execute format('alter table scanwire.%I set (autovacuum_enabled = off)', name);
+        end loop;
+    end $$`);
 }
 
 function executionOf(told: readonly string[]): Execution {

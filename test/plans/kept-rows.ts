@@ -40,26 +40,6 @@ insert into scanwire.attempts (delivery_id, number, started_at, finished_at, tok
 select k.id, 1, k.claimed_at, scanwire.now(), k.id::text, false, '{"code":"delivered","detail":null,"timings":{"total":5}}'
 from kept k`;
 
-const TABLES = [
-    'exporters',
-    'last_successes',
-    'events',
-    'deliveries',
-    'attempts',
-    'worker_sessions',
-    'deployment',
-    'traces',
-    'idempotency_keys',
-    'delivery_count_changes',
-];
-
-/** Keeps the tables from being vacuumed and analysed by themselves. */
-export async function neverVacuum(pool: pg.Pool): Promise<void> {
-    for (const table of TABLES) {
-        await pool.query(`alter table if exists scanwire.${table} set (autovacuum_enabled = off)`);
-    }
-}
-
 /** Rows of one statement. */
 const AT_ONCE = 100_000;
 

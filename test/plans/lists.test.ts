@@ -11,8 +11,8 @@ import type { Executor } from '../../lib/transaction.ts';
 import type { AttemptFilter, AttemptStore } from '../../lib/webhooks/deliveries/attempt-lists.ts';
 import type { DeliveryFilter } from '../../lib/webhooks/deliveries/deliveries.ts';
 import { testDatabase } from '../support/test-database.ts';
-import { type ExplainedConnection, explainedConnection } from './executed-plans.ts';
-import { keep, neverVacuum } from './kept-rows.ts';
+import { type ExplainedConnection, explainedConnection, neverVacuum } from './executed-plans.ts';
+import { keep } from './kept-rows.ts';
 import { BREAKER, HAND_OUT } from './way.ts';
 
 /** The most pages that a list or a count of ten may ask for: a row of a list is one of a delivery, of an event and of the indexes of both. */

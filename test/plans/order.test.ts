@@ -5,7 +5,7 @@ import { failure, forAll, holderOf, sampleEvent, sampleExporter, success } from 
 import { migrate, postgresWebhooks } from '../../adapters/postgres/index.ts';
 import type { HandedOut } from '../../lib/webhooks/deliveries/delivery-store.ts';
 import { testDatabase } from '../support/test-database.ts';
-import { explainedConnection } from './executed-plans.ts';
+import { explainedConnection, neverVacuum } from './executed-plans.ts';
 import { quietServer } from './quiet-server.ts';
 import { BREAKER, HAND_OUT } from './way.ts';
 
@@ -28,11 +28,7 @@ t.test('what waits for another of its key costs no dispatch anything', async (t)
     });
     await migrate(pool);
     // One at work, on whatever table, holds a snapshot, for which what is dead has to be passed by.
-    await pool.query(`do $$ declare name text; begin
-        for name in select tablename from pg_tables where schemaname = 'scanwire' loop
-            execute format('alter table scanwire.%I set (autovacuum_enabled = off)', name);
-        end loop;
-    end $$`);
+    await neverVacuum(pool);
     const { exporters, deliveries } = postgresWebhooks({ pool, notify: false });
     await exporters.insert(sampleExporter({ ordered: true }));
     const keyed = (orderKey: string) => ({ ...forAll(sampleEvent()), orderKey });

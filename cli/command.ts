@@ -101,9 +101,13 @@ async function serverFor(data: string, name: OperationName): Promise<Socket | nu
     const server = await connectToServer(folder);
     const makesNone = endpoints[name].creates !== true && process.env.DATABASE_URL === undefined;
     if (server === null && makesNone && !(await dataFolderExists(folder))) {
-        throw new ScanwireError('NOT_FOUND', `There is no data folder at ${folder.path}: name it with --data, or run scanwire serve`, {
-            field: 'data',
-        });
+        throw new ScanwireError(
+            'NOT_FOUND',
+            `There is no data folder at ${folder.path}: name it with --data, run scanwire serve, or set DATABASE_URL for the database of a host`,
+            {
+                field: 'data',
+            },
+        );
     }
 
     return server;

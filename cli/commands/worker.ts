@@ -207,7 +207,7 @@ function required(name: string): string {
     if (value === undefined) {
         throw new ScanwireError(
             'MISCONFIGURED',
-            `${name} is not set: a worker shares the database and the queue of its server, so it needs DATABASE_URL and REDIS_URL`,
+            `${name} is not set: a worker shares the database of its server, and the queue, so it needs DATABASE_URL, and REDIS_URL where the queue is on Redis`,
             { field: name },
         );
     }

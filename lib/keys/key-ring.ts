@@ -248,9 +248,9 @@ function assertUsable(current: string, ring: ReadonlyMap<string, Uint8Array>): v
         }
 
         if (!(key instanceof Uint8Array) || key.byteLength !== KEY_BYTES) {
-            throw new ScanwireError('MISCONFIGURED', `Invalid key ${id} in the key ring: it must be ${KEY_BYTES} bytes`, {
-                field: `keys.${id}`,
-            });
+            const found = key instanceof Uint8Array ? `, and has ${key.byteLength}` : '';
+            const reason = `it must be ${KEY_BYTES} bytes${found} (openssl rand -base64 ${KEY_BYTES} makes one, to be read as base64)`;
+            throw new ScanwireError('MISCONFIGURED', `Invalid key ${id} in the key ring: ${reason}`, { field: `keys.${id}` });
         }
     }
 }

@@ -208,13 +208,13 @@ t.test('reads a report whose policy lists more plugins than a tag may be long, a
     const [host] = await collect(readScan(bytes(report)));
     t.strictSame(host?.notes?.[0]?.data, { name: 'x', family: '', plugin_output: plugins });
 
-    for (const [text, message] of [
-        [report.replace('<value>', `<value>${plugins.repeat(3)}`), /a single text or comment is longer than 8 MiB/],
-        [report.replace('<plugin_output>', `<plugin_output>${plugins.repeat(3)}`), /a single text or comment is longer than 8 MiB/],
-        [report.replace('<value>', `x<value x="${plugins}">`), /a single tag is longer than 1 MiB/],
-        [report.replace('<plugin_output>', `x<plugin_output x="${plugins}">`), /a single tag is longer than 1 MiB/],
-    ] as const) {
-        t.match((await refusal(readScan(bytes(text)))).message, message);
+    for (const text of [
+        report.replace('<value>', `<value>${plugins.repeat(3)}`),
+        report.replace('<plugin_output>', `<plugin_output>${plugins.repeat(3)}`),
+        report.replace('<value>', `x<value x="${plugins.repeat(3)}">`),
+        report.replace('<plugin_output>', `x<plugin_output x="${plugins.repeat(3)}">`),
+    ]) {
+        t.match((await refusal(readScan(bytes(text)))).message, /a single tag, text or comment is longer than 8 MiB/);
     }
 });
 

@@ -205,7 +205,6 @@ export const CLOSED_APART: string = `apart as materialized (
 )`;
 
 /**
-/**
  * The services that `input` gives, each with its host: one by one (`told`), perhaps with name and info (`named`) or a name that is guessed, and those that it
  * says are closed with others.
  *

@@ -170,7 +170,7 @@ export function sorting(source: CollectionSource, path: readonly number[], selec
 }
 
 /** The planner, who does not know how far it reaches, takes it for few rows: with other conditions by which rows are found it must not stand. */
-export function listedFor({ listed = 'true' }: CollectionSource, { address, updated_since }: Filters): string {
+function listedFor({ listed = 'true' }: CollectionSource, { address, updated_since }: Filters): string {
     return address === undefined && updated_since === undefined ? listed : 'true';
 }
 

@@ -28,3 +28,7 @@ t.test('the same seed gives the same trace, another seed another', async (t) => 
 t.test('a message that ends whoever sends it is set aside, and all else goes on', async (t) => {
     t.strictSame((await simulate(50, memoryStores, { rare: true })).violations, []);
 });
+
+t.test('a process may die in the midst of what a timer of it does', async (t) => {
+    t.strictSame(await failuresOf(memoryStores, 340, 1), []);
+});

@@ -116,7 +116,7 @@ export class Timeline {
 
             this.now = next.at;
             this.owner = next.owner;
-            next.run();
+            perform(next);
             await this.settle();
             this.owner = null;
         }
@@ -220,5 +220,16 @@ export class Timeline {
     private swap(a: number, b: number): void {
         const { heap } = this;
         [heap[a], heap[b]] = [heap[b] as Happening, heap[a] as Happening];
+    }
+}
+
+/** Runs what happens now. Where its process dies at a look at its clock, the error that ends what it was doing is nobody's. */
+function perform({ run, owner }: Happening): void {
+    try {
+        run();
+    } catch (error) {
+        if (owner === null || owner.alive) {
+            throw error;
+        }
     }
 }

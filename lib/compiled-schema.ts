@@ -1,3 +1,4 @@
+import type Joi from 'joi';
 import type { SchemaDescription } from './application-schema.ts';
 
 /** Stands for a value that has to be shown to the schema itself. */
@@ -31,7 +32,10 @@ interface Rule {
 
 /** What a description may say if it is to be understood; of everything else the schema itself has to be asked. */
 const UNDERSTOOD = new Set(['type', 'flags', 'allow', 'invalid', 'rules', 'keys', 'items', 'examples']);
-const UNDERSTOOD_FLAGS = new Set(['presence', 'only', 'default', 'empty', 'result', 'label', 'format']);
+const UNDERSTOOD_FLAGS = new Set(['presence', 'only', 'default', 'empty', 'result', 'label', 'format', 'description', 'unknown']);
+
+/** Types whose rules are understood, or of which nothing is ever certain. */
+const WITH_RULES = new Set(['array', 'string', 'number', 'date']);
 
 /**
  * A schema of ours, compiled: it says yes a hundred times as quickly as Joi, and never no. What is not certain (a value that would be converted, any
@@ -62,10 +66,45 @@ export function compiled(description: SchemaDescription, patterns: readonly RegE
     };
 }
 
+/**
+ * The schema, which asks its {@link compiled} form first: that is made when the first value comes. What it is not certain of, and all where it knows too
+ * little, Joi is asked. It is the same schema to whoever reads it.
+ *
+ * @param patterns As of {@link compiled}.
+ */
+export function quickly<T>(schema: Joi.ObjectSchema<T>, patterns: readonly RegExp[]): Joi.ObjectSchema<T> {
+    let known: QuickCheck | null = null;
+    const check = (value: unknown): unknown => {
+        known ??= compiledIfKnown(schema, patterns);
+        return known(value);
+    };
+    const validate = (value: unknown, options?: Joi.ValidationOptions): object => {
+        const sure = check(value);
+        return sure === UNSURE ? schema.validate(value, options) : { value: sure };
+    };
+    const validateAsync = async (value: unknown, options?: Joi.AsyncValidationOptions): Promise<unknown> => {
+        const sure = check(value);
+        return sure === UNSURE ? await schema.validateAsync(value, options) : sure;
+    };
+    return Object.create(schema, { validate: { value: validate }, validateAsync: { value: validateAsync } });
+}
+
+function compiledIfKnown(schema: Joi.Schema, patterns: readonly RegExp[]): QuickCheck {
+    try {
+        return compiled(schema.describe(), patterns);
+    } catch {
+        return () => UNSURE;
+    }
+}
+
 /** What of a description is not understood. */
 function strangeIn({ flags = {}, preferences = {}, ...description }: Described): string | undefined {
-    const { default: byDefault, empty } = flags;
+    const { default: byDefault, empty, unknown } = flags;
+    const { type = '', rules = [], invalid = [], keys } = description;
     return [
+        ...(WITH_RULES.has(type) ? [] : rules.map(({ name }) => `the rule ${name}`)),
+        ...(invalid.some((value) => typeof value === 'object' && value !== null) ? ['values that are not allowed by reference'] : []),
+        ...(unknown === true && keys !== undefined ? ['unknown fields beside its own'] : []),
         ...Object.keys(description).filter((key) => !UNDERSTOOD.has(key)),
         ...Object.keys(flags).filter((flag) => !UNDERSTOOD_FLAGS.has(flag)),
         ...Object.keys(preferences).filter((preference) => preference !== 'messages'),
@@ -75,6 +114,12 @@ function strangeIn({ flags = {}, preferences = {}, ...description }: Described):
 }
 
 const { propertyIsEnumerable: isEnumerable } = Object.prototype;
+
+/** Also one without any prototype, as hapi has the parameters of a request. */
+function isPlain(value: unknown): value is Readonly<Record<string, unknown>> {
+    const prototype: unknown = typeof value === 'object' && value !== null ? Object.getPrototypeOf(value) : undefined;
+    return prototype === Object.prototype || prototype === null;
+}
 
 const TYPES: Readonly<Record<string, (description: Described, patterns: readonly RegExp[]) => QuickCheck>> = {
     object: objectCheck,
@@ -88,8 +133,6 @@ const TYPES: Readonly<Record<string, (description: Described, patterns: readonly
 };
 
 function objectCheck({ keys }: Described, patterns: readonly RegExp[]): QuickCheck {
-    const isPlain = (value: unknown): value is Readonly<Record<string, unknown>> =>
-        typeof value === 'object' && value !== null && Object.getPrototypeOf(value) === Object.prototype;
     if (keys === undefined) {
         return (value) => (isPlain(value) ? value : UNSURE);
     }

@@ -11,11 +11,12 @@ import type {
     ServerRoute,
 } from '@hapi/hapi';
 import Joi from 'joi';
+import { quickly } from '../../lib/compiled-schema.ts';
 import { sha256In } from '../../lib/content-digest.ts';
 import { type Problem, ScanwireError } from '../../lib/errors.ts';
 import type { Export } from '../../lib/inventory/export.ts';
 import { jsonText } from '../../lib/printable.ts';
-import { schemaRefusal, VALIDATION } from '../../lib/schema-validation.ts';
+import { STORABLE, schemaRefusal, VALIDATION } from '../../lib/schema-validation.ts';
 import { STATUS } from '../errors.ts';
 import { begunInTime, noteArrival } from '../in-time.ts';
 import { logFailure, logWarning } from '../log-and-events.ts';
@@ -88,7 +89,12 @@ const NO_FIELDS = Joi.object({});
 
 function validationOf(name: OperationName, { method, streamed }: Endpoint): RouteOptionsValidate {
     const { params, headers, query = NO_FIELDS, payload = NO_FIELDS.allow(null) } = schemas[name];
-    return { query, ...(params && { params }), ...(headers && { headers }), ...(method !== 'GET' && !streamed && { payload }) };
+    return {
+        query: quickly(query, [STORABLE]),
+        ...(params && { params: quickly(params, [STORABLE]) }),
+        ...(headers && { headers }),
+        ...(method !== 'GET' && !streamed && { payload: quickly(payload, [STORABLE]) }),
+    };
 }
 
 /** What is streamed may be packed, and is read within its own limits. */

@@ -2,6 +2,7 @@
 import Boom from '@hapi/boom';
 import type { Lifecycle, Request, RouteOptions, ServerRoute } from '@hapi/hapi';
 import Joi from 'joi';
+import { quickly } from '../../lib/compiled-schema.ts';
 import { ScanwireError } from '../../lib/errors.ts';
 import type { ApiKeyScope } from '../../lib/keys/scopes.ts';
 import { checked } from '../../lib/schema-validation.ts';
@@ -120,14 +121,17 @@ function keyOf({ payload, headers }: Request): string | undefined {
 }
 
 /** What is sent. What its fields may be is the rule of `publish`. */
-export const eventSchema: Joi.ObjectSchema<EventToPublish> = Joi.object({
-    kind: Joi.string().required(),
-    body: Joi.object().unknown().required(),
-    rules: Joi.any(),
-    owner: Joi.any(),
-    idempotencyKey: Joi.string(),
-    orderKey: Joi.any(),
-}).required();
+export const eventSchema: Joi.ObjectSchema<EventToPublish> = quickly(
+    Joi.object({
+        kind: Joi.string().required(),
+        body: Joi.object().unknown().required(),
+        rules: Joi.any(),
+        owner: Joi.any(),
+        idempotencyKey: Joi.string(),
+        orderKey: Joi.any(),
+    }).required(),
+    [],
+);
 
 async function published(publish: Webhooks['publish'], request: Request): Promise<AcceptedEvent> {
     const { kind, body, ...options } = checked(eventSchema, request.payload ?? undefined, { subject: 'Event' });

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import Joi from 'joi';
 import t from 'tap';
-import { compiled, UNSURE } from '../../lib/compiled-schema.ts';
+import { compiled, quickly, UNSURE } from '../../lib/compiled-schema.ts';
 import { timestamp } from '../../lib/timestamp.ts';
 import { eventBody } from '../../lib/webhooks/events/event-body.ts';
 import { investigationCreated } from '../../lib/webhooks/events/event-kinds.ts';
@@ -76,6 +76,11 @@ t.test('compiles nothing that it does not know', async (t) => {
         Joi.string().empty(Joi.string().pattern(LETTERS)),
         Joi.string().prefs({ convert: false }),
         Joi.object({ a: Joi.string() }).unknown(),
+        Joi.object({ a: Joi.string() }).min(1),
+        Joi.object().custom((value) => value),
+        Joi.any().custom((value) => value),
+        Joi.boolean().custom((value) => value),
+        Joi.string().invalid(Joi.ref('other')),
         Joi.object({ a: Joi.string(), b: Joi.string() }).and('a', 'b'),
         Joi.object({ a: Joi.object().default({ b: 1 }) }),
         Joi.object({ a: Joi.string().default(() => 'b') }),
@@ -184,4 +189,33 @@ t.test('makes of any value what its schema makes of it, or is not sure', async (
         { numRuns: 2000 },
     );
     t.ok(sure > 100, `${sure} of 2000`);
+});
+
+t.test('a quick schema takes, makes and refuses what its schema does', async (t) => {
+    const options = { convert: true };
+    for (const slow of [fields, schema, fields.or('key', 'name')]) {
+        const quick = quickly(slow, [LETTERS]);
+        for (const value of [
+            { port: 1, proto: 'udp', key: 'ab' },
+            { port: '1' },
+            { port: 1, more: 1 },
+            GOOD,
+            { ...GOOD, id: 'x' },
+            null,
+            {},
+        ]) {
+            const { value: made, error } = slow.validate(value, options);
+            t.strictSame(quick.validate(value, options).value, made);
+            t.equal(quick.validate(value, options).error?.message, error?.message);
+            const answer = quick.validateAsync(value, options);
+            await (error === undefined ? t.resolveMatch(answer, made ?? {}) : t.rejects(answer, { message: error.message }));
+        }
+        t.strictSame(quick.describe(), slow.describe());
+        t.ok(Joi.isSchema(quick));
+    }
+});
+
+t.test('a value without a prototype, as hapi has the parameters of a request, is one of an object', async (t) => {
+    const bare = Object.assign(Object.create(null), { port: 1 });
+    t.strictSame(checkFields(bare), fields.validate({ port: 1 }).value);
 });

@@ -1,4 +1,5 @@
 /** What routes of several plugins have in common: the ids of their paths, their query, how bodies come, answers that repeat them, and a header of every answer. */
+import { setImmediate } from 'node:timers/promises';
 import type { Lifecycle, Request, ResponseObject, ResponseValue, RouteOptionsPayload } from '@hapi/hapi';
 import type Joi from 'joi';
 import { printableJson } from '../lib/printable.ts';
@@ -48,6 +49,14 @@ export const unsniffed: { readonly method: Lifecycle.Method } = {
         return h.continue;
     },
 };
+
+/**
+ * Resolves a turn of the event loop later. To be waited for once an event is accepted: its deliveries begin meanwhile, and their messages go out before the answer is
+ * made and written, which takes as long as they do and which nobody waits for as much.
+ */
+export async function messagesFirst(): Promise<void> {
+    await setImmediate();
+}
 
 /** What hapi's option `routes.json.escape` keeps out of JSON; of what it writes itself it keeps out two line ends besides, which are escaped here anyway. */
 const MARKUP = /[<>&]/g;

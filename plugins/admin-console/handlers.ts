@@ -11,6 +11,7 @@ import type { Attempt } from '../../lib/webhooks/deliveries/delivery-store.ts';
 import type { ChangedExporter, CreateOptions } from '../../lib/webhooks/exporters/exporter-operations.ts';
 import type { TestOptions, TestResult } from '../../lib/webhooks/exporters/test-event.ts';
 import type { AnsweredAttempt } from '../../lib/webhooks/outcomes/response-bodies.ts';
+import { messagesFirst } from '../route-parts.ts';
 import { audited, type Caller } from './audit.ts';
 import type { AttemptView, ImportedScan, Input, ListedAttemptView, OperationName, Output, TestedExporter, TestView } from './operations.ts';
 import { owned } from './owned.ts';
@@ -119,6 +120,7 @@ function deliveryHandlers({ publish, deliveries, events }: System['webhooks']): 
     return {
         async publishEvent({ kind, body, ...options }) {
             const { eventId, deliveries: ids } = await publish(kind, body, options);
+            await messagesFirst();
             return { eventId, deliveries: ids };
         },
         showEvent: ({ id }) => events.show(id),

@@ -17,7 +17,7 @@ import { type StoreFailure, toBoom } from '../errors.ts';
 import { inTime, noteArrival } from '../in-time.ts';
 import { logFailure } from '../log-and-events.ts';
 import { licensed, needsAllWorkspaces, needsScope } from '../route-authorization.ts';
-import { isPacked, UNPACKED_ONLY, unsniffed } from '../route-parts.ts';
+import { isPacked, messagesFirst, UNPACKED_ONLY, unsniffed } from '../route-parts.ts';
 import type { CheckedRoutes } from './options.ts';
 
 /** What hapi is told when the strategy is missing. */
@@ -144,6 +144,7 @@ async function published(publish: Webhooks['publish'], request: Request): Promis
 
     const accepted = publish(kind, body, { ...options, ...(idempotencyKey !== undefined && { idempotencyKey }) });
     const { eventId, deliveries } = await within(accepted, { timeout: PATIENCE, late: unanswered });
+    await messagesFirst();
     return { eventId, deliveries };
 }
 

@@ -8,8 +8,8 @@ import { forManyListings, type Readers } from './readers.ts';
 
 /** Rows of the first batch, and of the next. Text costs little to read, so that batches are larger than those of rows, and round trips fewer. The first batch is small, since somebody waits for it. */
 const [FIRST_BATCH, BATCH] = [250, 1000];
-/** In a long listing, whose statements are planned each time: a megabyte of hosts. */
-const LONG_BATCH = 2000;
+/** In a long listing, whose statements are planned each time: half a megabyte of hosts. Twice as many are read no sooner, and keep whoever else asks waiting half as long again. */
+const LONG_BATCH = 1000;
 /** The same while several are read: a turn of the event loop is short then, and what waits to be sent is little. */
 const BATCH_OF_SEVERAL = 500;
 
@@ -232,9 +232,9 @@ function batchesAhead(reading: TextReading) {
     /** How many rows fit into `MAX_BYTES`, if they are as long as those of the batch before. */
     let fitting = Number.POSITIVE_INFINITY;
 
-    function readBehind(behind: number, limit: number): AskedBatch {
-        const isSecond = limit === BATCH && fitting >= BATCH;
-        return isSecond ? reading.second(behind) : reading.long(behind, Math.min(fitting, limit));
+    function readBehind(behind: number, isLong: boolean): AskedBatch {
+        const isSecond = !isLong && fitting >= BATCH;
+        return isSecond ? reading.second(behind) : reading.long(behind, Math.min(fitting, LONG_BATCH));
     }
 
     function lookUp(behind: number): Promise<readonly number[]> {
@@ -280,7 +280,7 @@ function batchesAhead(reading: TextReading) {
             askBetween(behind);
             if (asked.length === 0) {
                 further = null;
-                asked = [readBehind(behind, isLong ? LONG_BATCH : BATCH)];
+                asked = [readBehind(behind, isLong)];
             }
         },
 
@@ -288,7 +288,7 @@ function batchesAhead(reading: TextReading) {
         askAgain(behind: number, isLast: boolean): void {
             bounds = [];
             further = null;
-            asked = isLast ? [] : [readBehind(behind, BATCH)];
+            asked = isLast ? [] : [readBehind(behind, false)];
         },
     };
 }

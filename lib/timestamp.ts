@@ -20,18 +20,20 @@ export function timestampFormat(timeZone = 'UTC'): TimestampFormat {
     return rememberingOne((instant) => withOffset(instant, offsetAt(instant)));
 }
 
-/** Rows that came together were made, and often changed, at the same time. */
+/** Rows that came together were made, and often changed, within the same second. */
 function rememberingOne(format: TimestampFormat): TimestampFormat {
     let [known, text] = [Number.NaN, ''];
     return (instant) => {
-        const time = instant.getTime();
-        if (time !== known) {
+        const second = Math.floor(instant.getTime() / SECOND_MS);
+        if (second !== known) {
             text = format(instant);
-            known = time;
+            known = second;
         }
         return text;
     };
 }
+
+const SECOND_MS = 1_000;
 
 const MINUTE_MS = 60_000;
 const SECONDS_LENGTH = 'YYYY-MM-DDTHH:MM:SS'.length;

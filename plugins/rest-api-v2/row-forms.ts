@@ -100,70 +100,95 @@ export function rowForms(
     const make = (only?: ReadonlySet<string>) => {
         const keys = only === undefined ? [...fields] : [...fields, ...extras].filter(([name]) => only.has(name));
         const names = keys.map(([name]) => name);
-        return formsOf(names, shaping({ keys: Object.fromEntries(keys) }, timestamp, fill));
+        return formsOf(names, columnsOf({ keys: Object.fromEntries(keys) }, timestamp, fill));
     };
     const whole = make();
     return { fields, extras, form: (format, only) => (only === undefined ? whole : make(only))[format] };
 }
 
-type Shaping = (row: Row) => Row;
+/** A field as it goes out: what stands before its value in JSON, and its value in a row. */
+interface Column {
+    readonly key: string;
+    readonly valueIn: (row: Row) => unknown;
+}
 
-function formsOf(names: readonly string[], shaped: Shaping): Readonly<Record<Format, RowForm>> {
+function formsOf(names: readonly string[], columns: readonly Column[]): Readonly<Record<Format, RowForm>> {
     const each = (text: (row: Row) => string) => (rows: readonly object[]) => (rows as readonly Row[]).map(text).join('');
+    const objectText = objectWriter(columns);
     return {
         json: {
             type: 'application/json; charset=utf-8',
             begin: '[',
             separator: ',',
             end: ']',
-            // A part of a longer text is written more slowly than a text of its own, and one row is what most ask for.
-            text: (rows) =>
-                rows.length === 1
-                    ? JSON.stringify(shaped(rows[0] as Row))
-                    : JSON.stringify((rows as readonly Row[]).map(shaped)).slice(1, -1),
+            text: (rows) => (rows as readonly Row[]).map(objectText).join(','),
         },
         ndjson: {
             type: LINES_TYPE,
             begin: '',
             separator: '',
             end: '',
-            text: each((row) => `${JSON.stringify(shaped(row))}\n`),
+            text: each((row) => `${objectText(row)}\n`),
         },
         csv: {
             type: 'text/csv; charset=utf-8; header=present',
             begin: csvLine(names),
             separator: '',
             end: '',
-            text: each((row) => csvLine(Object.values(shaped(row)))),
+            text: each((row) => csvLine(columns.map(({ valueIn }) => valueIn(row)))),
         },
     };
 }
 
-function shaping(schema: SchemaDescription, timestamp: TimestampFormat, fill: Fill): Shaping {
-    const fields = describedFields(schema, fill);
-    // A copy of an object that has all keys already takes two thirds of the time of one that grows key by key.
-    const blank = Object.fromEntries(fields.map(({ name }) => [name, null]));
+/**
+ * Writes a row as an object of JSON. The names are text once and for all, and no object is made of the row to be taken apart again: that
+ * is half of the time.
+ */
+function objectWriter(columns: readonly Column[]): (row: Row) => string {
     return (row) => {
-        const shape: Record<string, unknown> = { ...blank };
-        for (const { name, fill, isTime, fillsBlank } of fields) {
-            const value = row[name];
-            if (value === undefined || value === null || (fillsBlank && value === '')) {
-                shape[name] = fill(row);
-            } else {
-                shape[name] = isTime ? timeText(value, timestamp) : value;
+        let text = '';
+        for (const { key, valueIn } of columns) {
+            const value = jsonText(valueIn(row));
+            if (value !== undefined) {
+                text += (text === '' ? '{' : ',') + key + value;
             }
         }
 
-        return shape;
+        return text === '' ? '{}' : `${text}}`;
     };
 }
 
-/** Name, kind and filling of each field. */
-function describedFields({ keys = {} }: SchemaDescription, fill: Fill) {
+/** What JSON escapes, and control characters that it does not. A surrogate is one only where it is alone. */
+const ESCAPED = /["\\\p{Cc}\p{Cs}]/u;
+
+/** As `JSON.stringify` writes it, undefined for what it leaves out. Most of what is in a row needs nothing of what that does. */
+function jsonText(value: unknown): string | undefined {
+    if (value === null) {
+        return 'null';
+    }
+    if (typeof value === 'string' && !ESCAPED.test(value)) {
+        return `"${value}"`;
+    }
+
+    return Number.isFinite(value) ? `${value}` : JSON.stringify(value);
+}
+
+function columnsOf({ keys = {} }: SchemaDescription, timestamp: TimestampFormat, fill: Fill): readonly Column[] {
     return Object.entries(keys).map(([name, description]) => {
         const value = emptyValue(description);
         const ownFill = Object.hasOwn(fill, name) ? fill[name] : undefined;
-        return { name, fill: ownFill ?? (() => value), isTime: description.type === 'date', fillsBlank: ownFill !== undefined };
+        const filled = ownFill ?? (() => value);
+        const [isTime, fillsBlank] = [description.type === 'date', ownFill !== undefined];
+        return {
+            key: `${JSON.stringify(name)}:`,
+            valueIn(row) {
+                const value = row[name];
+                if (value === undefined || value === null || (fillsBlank && value === '')) {
+                    return filled(row);
+                }
+                return isTime ? timeText(value, timestamp) : value;
+            },
+        };
     });
 }
 

@@ -3,6 +3,7 @@ import * as Boom from '@hapi/boom';
 import type { Lifecycle, Request, Server } from '@hapi/hapi';
 import Joi from 'joi';
 import { ScanwireError, type ScanwireErrorCode } from '../lib/errors.ts';
+import { type Eventual, isComing } from '../lib/eventual.ts';
 import { printable } from '../lib/printable.ts';
 import { logFailure } from './log-and-events.ts';
 
@@ -104,9 +105,10 @@ export interface StoreFailure {
 }
 
 /** What `ask` resolves to. When it fails, the client gets a 503 and the cause goes to the log. */
-export async function orUnavailable<T>(request: Request, failure: StoreFailure, ask: () => T | Promise<T>): Promise<T> {
+export function orUnavailable<T>(request: Request, failure: StoreFailure, ask: () => Eventual<T>): Eventual<T> {
     try {
-        return await ask();
+        const answer = ask();
+        return isComing(answer) ? Promise.resolve(answer).catch((cause) => Promise.reject(unavailable(request, failure, cause))) : answer;
     } catch (cause) {
         throw unavailable(request, failure, cause);
     }

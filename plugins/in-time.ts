@@ -1,12 +1,14 @@
 import type { Lifecycle, Request } from '@hapi/hapi';
+import { DueTimes } from '../lib/due-times.ts';
 import { ScanwireError } from '../lib/errors.ts';
-import { within } from '../lib/within.ts';
+import { type Eventual, isComing } from '../lib/eventual.ts';
 import type { Begun } from './streamed-answers.ts';
 
 /** Milliseconds after the arrival of a request by which the first byte of its answer, or a 503, is due. Everything that it asks the store for, one after the other, is over in less than 10 s. */
 const DUE = 9_000;
-/** Promises one behind the other within which a store in memory has given a row: as often is looked whether an answer is there at once. */
-const TURNS = 4;
+
+/** What is asked for in all requests of the process. */
+const dueTimes = new DueTimes();
 
 /** When requests came in, by a monotonic clock: the one of `request.info.received` may be set meanwhile. */
 const arrivals = new WeakMap<Request, number>();
@@ -18,28 +20,19 @@ export const noteArrival: Lifecycle.Method = (request, h) => {
 };
 
 /**
- * What `ask` resolves to. The time counts from the arrival of the request, with the checks of key and licence and all that was asked before. What is there
- * at once, as of a store in memory, needs no timer.
+ * What `ask` resolves to. The time counts from the arrival of the request, with the checks of key and licence and all that was asked before.
  *
  * @throws ScanwireError `UNAVAILABLE` when it has not resolved by the time that the answer is due.
  */
-export async function inTime<T>(request: Request, ask: () => T | Promise<T>): Promise<T> {
+export function inTime<T>(request: Request, ask: () => Eventual<T>): Eventual<T> {
     const now = performance.now();
-    const left = DUE - (now - (arrivals.get(request) ?? now));
-    if (left <= 0) {
+    const due = (arrivals.get(request) ?? now) + DUE;
+    if (due <= now) {
         throw late();
     }
 
-    const answer = Promise.resolve(ask());
-    let isThere = false;
-    const note = (): void => {
-        isThere = true;
-    };
-    answer.then(note, note);
-    for (let turns = 0; turns < TURNS && !isThere; turns += 1) {
-        await Promise.resolve();
-    }
-    return isThere ? await answer : await within(answer, { timeout: left, late });
+    const answer = ask();
+    return isComing(answer) ? dueTimes.within(Promise.resolve(answer), due, late) : answer;
 }
 
 /** The same for a sequence. What begins too late is ended: nobody would read it. */

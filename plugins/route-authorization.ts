@@ -1,6 +1,7 @@
 import Boom from '@hapi/boom';
 import type { Lifecycle, Request, Server } from '@hapi/hapi';
 import { ScanwireError } from '../lib/errors.ts';
+import { type Eventual, whenThere } from '../lib/eventual.ts';
 import { DENIAL } from '../lib/keys/api-keys.ts';
 import { workspacesOf } from '../lib/keys/limits.ts';
 import type { ApiKeyScope } from '../lib/keys/scopes.ts';
@@ -127,11 +128,30 @@ export const needsAllWorkspaces: Lifecycle.Method = (request, h) => {
 
 /** Refuses like a wrong key does while the licence is not valid; for `onPostAuth` of a route. */
 export function licensed(license: LicenseSource, failure: StoreFailure): Lifecycle.Method {
-    return async (request, h) => {
-        if (!(await orUnavailable(request, failure, () => inTime(request, () => license.valid())))) {
-            throw Boom.forbidden(DENIAL);
-        }
+    return (request, h) =>
+        whenThere(
+            orUnavailable(request, failure, () => inTime(request, () => license.valid())),
+            (isValid) => {
+                if (!isValid) {
+                    throw Boom.forbidden(DENIAL);
+                }
 
-        return h.continue;
+                return h.continue;
+            },
+        );
+}
+
+type Said = Awaited<Lifecycle.ReturnValue>;
+
+/** Extensions of one point, one after the other as hapi runs them, in one: each that it runs by itself takes a request longer than most of them do. */
+export function inTurn(...methods: readonly Lifecycle.Method[]): Lifecycle.Method {
+    return (request, h) => {
+        let result: Eventual<Said> = h.continue;
+        for (const method of methods) {
+            result = whenThere<Said, Said>(result, (said) =>
+                said === h.continue ? (method.call(null, request, h) as Eventual<Said>) : said,
+            );
+        }
+        return result;
     };
 }

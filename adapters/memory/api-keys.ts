@@ -42,7 +42,7 @@ export function memoryApiKeys(options: MemoryApiKeysOptions = {}): ApiKeyStore {
             idsByDigest.set(key.digest, key.id);
         },
 
-        async findByDigest(digest) {
+        findByDigest(digest) {
             return find(idsByDigest.get(digest) ?? '');
         },
 

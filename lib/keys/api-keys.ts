@@ -3,6 +3,7 @@ import Joi from 'joi';
 import { batched } from '../batched.ts';
 import { type Clock, systemClock } from '../clock.ts';
 import { ScanwireError } from '../errors.ts';
+import { type Eventual, whenThere } from '../eventual.ts';
 import { processWarning } from '../process-warning.ts';
 import { checked, objectWith } from '../schema-validation.ts';
 import { apiKeyDigest, apiKeyStart, looksLikeApiKey, looksLikeForeignKey, newApiKey } from './key-form.ts';
@@ -136,6 +137,9 @@ export interface ApiKeys {
     /** Whose key this is; null for anything that is not a valid key. */
     verify(key: string): Promise<VerifiedApiKey | null>;
 
+    /** What {@link verify} tells, at once where the store finds keys at once. */
+    check(key: string): Eventual<VerifiedApiKey | null>;
+
     /**
      * Checks that the key ring opens what is stored; see {@link assertOpens}.
      *
@@ -166,8 +170,25 @@ export function apiKeys(options: ApiKeysOptions): ApiKeys {
     const tell = telling(settings);
     const looksRight = acceptForeignKeys ? looksLikeForeignKey : looksLikeApiKey;
     const time = timeOf(settings);
-    const touch = settings.lastUse ? touching(settings, time, (id) => tell({ type: 'key.used', id })) : async () => {};
+    const touch = settings.lastUse ? touching(settings, time, (id) => tell({ type: 'key.used', id })) : () => {};
     const find = finding(store);
+
+    function check(key: string): Eventual<VerifiedApiKey | null> {
+        if (!looksRight(key)) {
+            return null;
+        }
+
+        const digest = apiKeyDigest(key);
+        return whenThere(find(digest), (stored) => {
+            // The digest differs only if the store answers with another row. It tells nothing of a key, so its comparison may take any time.
+            if (stored === null || stored.digest !== digest || isOver(stored)) {
+                return null;
+            }
+
+            touch(stored);
+            return { id: stored.id, name: stored.name, scopes: scopesOf(stored), workspaces: workspacesOf(stored) };
+        });
+    }
 
     return {
         async create(name, options = {}) {
@@ -215,21 +236,8 @@ export function apiKeys(options: ApiKeysOptions): ApiKeys {
             tell({ type: 'key.revoked', id });
         },
 
-        async verify(key) {
-            if (!looksRight(key)) {
-                return null;
-            }
-
-            const digest = apiKeyDigest(key);
-            const stored = await find(digest);
-            // The digest differs only if the store answers with another row. It tells nothing of a key, so its comparison may take any time.
-            if (stored === null || stored.digest !== digest || isOver(stored)) {
-                return null;
-            }
-
-            void touch(stored);
-            return { id: stored.id, name: stored.name, scopes: scopesOf(stored), workspaces: workspacesOf(stored) };
-        },
+        verify: async (key) => await check(key),
+        check,
 
         async checkSealing() {
             if (keyRing !== undefined) {
@@ -272,7 +280,7 @@ async function existing(store: ApiKeyStore, id: string): Promise<StoredApiKey> {
 const MAX_FOUND = 500;
 
 /** Nothing is remembered: a key that was made or revoked a moment ago is one from then on. */
-function finding(store: ApiKeyStore): (digest: string) => Promise<StoredApiKey | null> {
+function finding(store: ApiKeyStore): (digest: string) => Eventual<StoredApiKey | null> {
     return store.findByDigests
         ? batched(async (digests) => (await store.findByDigests?.(digests)) ?? [], MAX_FOUND)
         : (digest) => store.findByDigest(digest);
@@ -283,7 +291,7 @@ function touching(
     { store, clock, onError = ({ message }) => processWarning(message) }: ApiKeysOptions,
     time: () => Promise<Date>,
     firstUsed: (id: string) => void,
-): (key: StoredApiKey) => Promise<void> {
+): (key: StoredApiKey) => void {
     // Of this process, for what it measures itself: to ask the store at each request would cost a query.
     const elapsed = clock === undefined ? () => performance.now() : () => clock().getTime();
     const nextAt = new Map<string, number>();
@@ -301,17 +309,7 @@ function touching(
         }
     }
 
-    return async ({ id, lastUsedAt }) => {
-        const at = elapsed();
-        const next = nextAt.get(id);
-        if (next !== undefined && at < next) {
-            return;
-        }
-
-        nextAt.set(id, at + TOUCH_INTERVAL_MS);
-        if (lastUsedAt === null && next === undefined) {
-            firstUsed(id);
-        }
+    async function note({ id, lastUsedAt }: StoredApiKey, at: number): Promise<void> {
         try {
             const now = await time();
             const early = lastUsedAt === null ? 0 : TOUCH_INTERVAL_MS - (now.getTime() - lastUsedAt.getTime());
@@ -324,6 +322,20 @@ function touching(
         } catch (error) {
             report(error, at);
         }
+    }
+
+    return (key) => {
+        const at = elapsed();
+        const next = nextAt.get(key.id);
+        if (next !== undefined && at < next) {
+            return;
+        }
+
+        nextAt.set(key.id, at + TOUCH_INTERVAL_MS);
+        if (key.lastUsedAt === null && next === undefined) {
+            firstUsed(key.id);
+        }
+        void note(key, at);
     };
 }
 

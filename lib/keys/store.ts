@@ -1,5 +1,6 @@
 import type Joi from 'joi';
 import { ScanwireError } from '../errors.ts';
+import type { Eventual } from '../eventual.ts';
 import { objectWith, withAbilities } from '../schema-validation.ts';
 import type { ApiKeyScope } from './scopes.ts';
 
@@ -40,8 +41,8 @@ export interface ApiKeyStore {
     now?(): Promise<Date>;
     /** @throws ScanwireError `CONFLICT` when id or digest exists already. */
     insert(key: StoredApiKey): Promise<void>;
-    /** Revoked keys are found as well; the caller looks at `revokedAt`. */
-    findByDigest(digest: string): Promise<StoredApiKey | null>;
+    /** Revoked keys are found as well; the caller looks at `revokedAt`. Asked with each request: a store that has its keys in memory need not promise them. */
+    findByDigest(digest: string): Eventual<StoredApiKey | null>;
     /**
      * What {@link findByDigest} says of each, in the order of the digests. Optional; with it, what is looked up at the same time shares a
      * query, and a flood of wrong keys costs good ones little.

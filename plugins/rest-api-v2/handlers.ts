@@ -1,6 +1,7 @@
 import Boom from '@hapi/boom';
 import type { Lifecycle, Request, ResponseObject, ResponseToolkit } from '@hapi/hapi';
 import type { ApplicationSchema } from '../../lib/application-schema.ts';
+import type { Eventual } from '../../lib/eventual.ts';
 import { MAX_ID } from '../../lib/inventory/fields.ts';
 import { rowsOf } from '../../lib/inventory/host-pages.ts';
 import type { Collection, ReadOptions } from '../../lib/inventory/store.ts';
@@ -99,7 +100,7 @@ function index(resource: Resource, streams: Streams): Handler {
 
 /** @throws Boom 404 for an index below a row that is not there. */
 async function assertParent(request: Request, parents: Resource['parents'], path: readonly number[]): Promise<void> {
-    if (parents !== null && (await row(request, parents, path)) === null) {
+    if (parents !== null && !(await row(request, parents, path))) {
         throw Boom.notFound();
     }
 }
@@ -200,7 +201,7 @@ function show(resource: Resource): Handler {
         const path = idsOf(request);
         seenAt(resource, request, path);
         const found = await row(request, rows, path);
-        if (found === null) {
+        if (!found) {
             throw Boom.notFound();
         }
 
@@ -210,13 +211,13 @@ function show(resource: Resource): Handler {
 }
 
 /** The row at the end of a path, null when there is none. `rows[0]` of a store of the application's own is undefined then. */
-async function row(request: Request, rows: Collection<ResourceRow>, path: readonly number[]): Promise<ResourceRow | null> {
-    return (await answerOf(request, () => rows.get(path.slice(0, -1), path.at(-1) ?? 0))) ?? null;
+function row(request: Request, rows: Collection<ResourceRow>, path: readonly number[]): Eventual<ResourceRow | null | undefined> {
+    return answerOf(request, () => rows.get(path.slice(0, -1), path.at(-1) ?? 0));
 }
 
 /** What the store is asked for; a 503 when it fails, or is late. */
-async function answerOf<T>(request: Request, ask: () => T | Promise<T>): Promise<T> {
-    return await orUnavailable(request, UNREADABLE, () => inTime(request, ask));
+function answerOf<T>(request: Request, ask: () => Eventual<T>): Eventual<T> {
+    return orUnavailable(request, UNREADABLE, () => inTime(request, ask));
 }
 
 /** The ids of the request's path, from the outside in, so many of them. */

@@ -1,6 +1,16 @@
 import Boom from '@hapi/boom';
-import type { NamedPlugin, Request, ResponseObject, Server, ServerAuthScheme, ServerInjectOptions } from '@hapi/hapi';
+import type {
+    Auth,
+    NamedPlugin,
+    Request,
+    ResponseObject,
+    ResponseToolkit,
+    Server,
+    ServerAuthScheme,
+    ServerInjectOptions,
+} from '@hapi/hapi';
 import { ScanwireError } from '../../lib/errors.ts';
+import { whenThere } from '../../lib/eventual.ts';
 import { type ApiKeys, apiKeys, DENIAL } from '../../lib/keys/api-keys.ts';
 import { UNSCOPED } from '../../lib/keys/scopes.ts';
 import { checked } from '../../lib/schema-validation.ts';
@@ -78,27 +88,33 @@ function tokenScheme(
 ): ServerAuthScheme {
     const failure = { ...UNREACHABLE, instance };
     const refusals = new Refusals();
+
+    async function refused({ raw }: Request, h: ResponseToolkit): Promise<Auth> {
+        const { socket } = raw.req;
+        if (!(await refusals.turn(() => !socket.destroyed))) {
+            socket.destroy();
+        }
+        return h.unauthenticated(Boom.forbidden(DENIAL));
+    }
+
     return () => ({
         api: API_KEY_SCHEME,
 
-        async authenticate(request, h) {
+        authenticate(request, h) {
             const key: unknown = request.headers[HEADER];
             if (!key && isOneOfSeveralWays(request)) {
                 return h.unauthenticated(Boom.unauthorized(null, scheme));
             }
 
-            const verified =
-                typeof key === 'string' ? await orUnavailable(request, failure, () => inTime(request, () => keys.verify(key))) : null;
-            if (verified === null) {
-                const { socket } = request.raw.req;
-                if (!(await refusals.turn(() => !socket.destroyed))) {
-                    socket.destroy();
+            const checked = typeof key === 'string' ? orUnavailable(request, failure, () => inTime(request, () => keys.check(key))) : null;
+            return whenThere(checked, (verified) => {
+                if (verified === null) {
+                    return refused(request, h);
                 }
-                return h.unauthenticated(Boom.forbidden(DENIAL));
-            }
 
-            const { id, name, scopes, workspaces } = verified;
-            return h.authenticated({ credentials: { id, name, scope: [...scopes], workspaces } as object });
+                const { id, name, scopes, workspaces } = verified;
+                return h.authenticated({ credentials: { id, name, scope: [...scopes], workspaces } as object });
+            });
         },
 
         // What took a key is not for caches, unless route or handler say how long it may be kept; by then hapi has set what it sets else.

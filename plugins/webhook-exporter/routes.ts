@@ -49,7 +49,7 @@ export function exporterRoutes(
             method: 'GET',
             path: `${prefix}/deliveries`,
             options: { ...reading, description: 'Deliveries, newest first' },
-            handler: (request) => answered(request, () => inTime(request, () => page(deliveries, request))),
+            handler: (request) => answered(request, async () => await inTime(request, () => page(deliveries, request))),
         },
         {
             method: 'GET',

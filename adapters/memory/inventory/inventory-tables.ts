@@ -95,10 +95,12 @@ export function collection<R extends Row>(
         return levels.reduce((ids, level) => ids.flatMap((id) => level.idsBelow(id)), [parent]).sort((one, other) => one - other);
     }
 
+    const between = ancestors.slice(1).reverse();
+
     /** Ids of what is above a row, from the outside in. */
     function pathOf(id: number): readonly number[] {
         const path = [rows.parentOf(id) ?? ROOT];
-        for (const level of ancestors.slice(1).reverse()) {
+        for (const level of between) {
             path.unshift(level.parentOf(path[0] as number) ?? ROOT);
         }
         return path;
@@ -152,7 +154,7 @@ export function collection<R extends Row>(
         },
 
         async get(path, id) {
-            const isBelow = exists(path) && pathOf(id).slice(0, below).join() === path.join();
+            const isBelow = exists(path) && pathOf(id).every((above, depth) => depth >= below || above === path[depth]);
             return isBelow ? (rows.get(id) ?? null) : null;
         },
     };

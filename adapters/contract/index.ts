@@ -45,6 +45,7 @@ import {
     retainedOrderLaws,
 } from './webhooks/ordering-laws.ts';
 import { outcomeLaws } from './webhooks/outcome-laws.ts';
+import { heldOwnerLaws, ownerLaws, replayedOwnerLaws, retainedOwnerLaws } from './webhooks/owner-laws.ts';
 import { pageLaws, summaryLaws } from './webhooks/page-laws.ts';
 import { pauseLaws } from './webhooks/pause-laws.ts';
 import { type Queues, queueBench, queueLaws } from './webhooks/queue-laws.ts';
@@ -177,6 +178,10 @@ export function webhookStoresContract(test: ContractTest, create: () => WebhookS
         { needs: ['transactions', 'notifications'], laws: onBench(notificationLaws) },
         { needs: ['subscriptions'], laws: onBench(subscriptionLaws) },
         { needs: ['subscriptions', 'transactions'], laws: onBench(joinedSubscriptionLaws) },
+        { needs: ['subscriptions'], laws: onBench(ownerLaws) },
+        { needs: ['subscriptions', 'holding'], laws: onBench(heldOwnerLaws) },
+        { needs: ['subscriptions', 'replays'], laws: onBench(replayedOwnerLaws) },
+        { needs: ['subscriptions', 'retention'], laws: onBench(retainedOwnerLaws) },
         { needs: ['ofExporters'], laws: onBench(ofExportersLaws) },
         { lacks: 'ofExporters', laws: onBench(notOfExportersLaws) },
         { needs: ['ofExporters', 'activity'], laws: onBench(activityOfExportersLaws) },

@@ -18,6 +18,13 @@ export const storeRefusals = {
         new ScanwireError('CONFLICT', 'Cannot change an exporter that has another secret of its format by now'),
     exporterAuthenticationChanged: (): ScanwireError =>
         new ScanwireError('CONFLICT', 'Cannot change an exporter that authenticates by something else by now'),
+    exporterOwnerChanged: (): ScanwireError => new ScanwireError('CONFLICT', 'Cannot change an exporter that has another owner by now'),
+    ownerStays: (): ScanwireError =>
+        new ScanwireError(
+            'CONFLICT',
+            'Cannot change the owner of an exporter while deliveries or replays of it are kept, which another owner would be shown: add another exporter',
+            { field: 'owner' },
+        ),
     exporterUrlChanged: (): ScanwireError =>
         new ScanwireError('CONFLICT', 'Cannot change the URL of an exporter that has another URL by now'),
     eventExists: (cause?: unknown): ScanwireError =>
@@ -50,7 +57,8 @@ export const storeRefusals = {
 
 /** Why a patch is refused: the exporter has changed since, and is not as the patch expects. Null when it is. */
 export function patchRefusal(exporter: StoredExporter, patch: ExporterPatch): ScanwireError | null {
-    const { expectedType, expectedSecret, expectedHeaders, expectedFormatSecret, expectedAuthentication, expectedUrl } = patch;
+    const { expectedType, expectedSecret, expectedHeaders, expectedFormatSecret, expectedAuthentication, expectedUrl, expectedOwner } =
+        patch;
     const expected = [
         [expectedType, exporter.type, storeRefusals.exporterTypeChanged],
         [expectedSecret, exporter.sealedSecret, storeRefusals.exporterSecretChanged],
@@ -58,6 +66,7 @@ export function patchRefusal(exporter: StoredExporter, patch: ExporterPatch): Sc
         [expectedFormatSecret, exporter.sealedFormatSecret, storeRefusals.exporterFormatSecretChanged],
         [expectedAuthentication, exporter.sealedAuthentication, storeRefusals.exporterAuthenticationChanged],
         [expectedUrl, exporter.url, storeRefusals.exporterUrlChanged],
+        [expectedOwner, exporter.owner, storeRefusals.exporterOwnerChanged],
     ] as const;
     const [, , refusal] = expected.find(([wanted, found]) => wanted !== undefined && wanted !== found) ?? [];
     return refusal?.() ?? null;

@@ -1,6 +1,6 @@
 import type { Acceptance, DeliveryStore, HandedOut } from '../../../lib/webhooks/deliveries/delivery-store.ts';
 import type { HandOutOptions } from '../../../lib/webhooks/dispatching/reservations.ts';
-import type { NewEvent, Recipients, StoredEvent } from '../../../lib/webhooks/events/new-event.ts';
+import type { NewEvent, StoredEvent } from '../../../lib/webhooks/events/new-event.ts';
 import type { FormattedMessage } from '../../../lib/webhooks/messages/formatted-message.ts';
 import { storeRefusals } from '../../../lib/webhooks/store-refusals.ts';
 import { handOut } from './delivery-transitions.ts';
@@ -27,7 +27,7 @@ export function accept(
         throw storeRefusals.keyTaken();
     }
 
-    const addressed = newEvents.map(({ recipients }) => findRecipients(state, recipients));
+    const addressed = newEvents.map((newEvent) => findRecipients(state, newEvent));
     const ids = new Set(newEvents.map(({ event }) => event.id));
     if (ids.size < newEvents.length || [...ids].some((id) => state.events.has(id))) {
         throw storeRefusals.eventExists();
@@ -75,11 +75,15 @@ function keyOf({ owner = null, idempotency }: NewEvent): string | null {
     return idempotency === undefined ? null : JSON.stringify([owner, idempotency.key]);
 }
 
-function findRecipients(state: WebhookState, recipients: Recipients): readonly (readonly [ExporterRow, FormattedMessage | null])[] {
+function findRecipients(
+    state: WebhookState,
+    { recipients, owner = null }: NewEvent,
+): readonly (readonly [ExporterRow, FormattedMessage | null])[] {
     if ('types' in recipients) {
         const subscribers = new Map(recipients.subscribers?.map(({ exporterId, message }) => [exporterId, message]));
         return [...state.exporters.values()]
             .filter(takesEvents)
+            .filter((row) => row.owner === null || row.owner === owner)
             .filter((row) => subscribers.has(row.id) || (!isSelective(row) && recipients.types.includes(row.type)))
             .map((row) => [row, subscribers.get(row.id) ?? null]);
     }

@@ -84,6 +84,9 @@ export function exporterStore(state: WebhookState): ExporterStore {
             if (refusal !== null) {
                 throw refusal;
             }
+            if (patch.owner !== undefined && patch.owner !== row.owner && isKeptOf(state, id)) {
+                throw storeRefusals.ownerStays();
+            }
 
             const before = { ...row };
             // What begins with `expected` is a condition.
@@ -120,6 +123,12 @@ export function exporterStore(state: WebhookState): ExporterStore {
             return true;
         },
     };
+}
+
+/** Whether anything is kept that it was sent, other than a `test`. */
+function isKeptOf({ deliveries, replays }: WebhookState, id: string): boolean {
+    const sent = [...deliveries.values()].some(({ exporterId, priority }) => exporterId === id && priority > 0);
+    return sent || [...replays.values()].some(({ replay }) => replay.exporterId === id);
 }
 
 /** What became of exporters, until it is forgotten. */

@@ -65,6 +65,7 @@ import { rememberedImports } from './0090-remembered-imports.ts';
 import { retentionReadsLess } from './0091-retention-reads-less.ts';
 import { findingsInOrder } from './0092-findings-in-order.ts';
 import { retriesOutOfStep } from './0093-retries-out-of-step.ts';
+import { ownersChange } from './0094-owners-change.ts';
 
 /** All steps in order. A new one goes to the end. */
 export const migrations: readonly Migration[] = [
@@ -134,4 +135,5 @@ export const migrations: readonly Migration[] = [
     retentionReadsLess,
     ...findingsInOrder,
     retriesOutOfStep,
+    ownersChange,
 ];

@@ -159,13 +159,13 @@ export function exporters(db: Executor): ExporterStore {
         overview: (limit) => countedIn(db, limit),
 
         async update(id, asked) {
-            const { expectedType, expectedSecret, expectedHeaders, expectedFormatSecret, expectedAuthentication, expectedUrl, ...patch } =
-                asked;
+            const { expectedType, expectedSecret, expectedHeaders, expectedFormatSecret, expectedAuthentication, ...others } = asked;
+            const { expectedUrl, expectedOwner, ...patch } = others;
             const values = columnValues(patch);
             const assignments = [
                 'updated_at = scanwire.now()',
                 ...(patch.state === 'running' ? [CLOSED_BREAKER] : []),
-                ...Object.keys(values).map((column, index) => `${column} = $${index + 11}`),
+                ...Object.keys(values).map((column, index) => `${column} = $${index + 13}`),
             ];
             const { rows } = await db.query<ExporterRow>(
                 `update scanwire.exporters e set ${assignments.join(', ')}
@@ -173,6 +173,7 @@ export function exporters(db: Executor): ExporterStore {
                     and (not $4::boolean or e.sealed_headers is not distinct from $5) and e.url = coalesce($6, e.url)
                     and (not $7::boolean or e.sealed_authentication is not distinct from $8)
                     and (not $9::boolean or e.sealed_format_secret is not distinct from $10)
+                    and (not $11::boolean or e.owner is not distinct from $12)
                 returning ${EXPORTER_COLUMNS}`,
                 [
                     uuidOrNull(id),
@@ -185,6 +186,8 @@ export function exporters(db: Executor): ExporterStore {
                     expectedAuthentication ?? null,
                     expectedFormatSecret !== undefined,
                     expectedFormatSecret ?? null,
+                    expectedOwner !== undefined,
+                    expectedOwner ?? null,
                     ...Object.values(values),
                 ],
             );
@@ -196,8 +199,12 @@ export function exporters(db: Executor): ExporterStore {
             if (found === null) {
                 throw storeRefusals.unknownExporter();
             }
+            const refusal = patchRefusal(found, asked);
+            if (refusal === null && asked.owner !== undefined && asked.owner !== found.owner) {
+                throw storeRefusals.ownerStays();
+            }
             // The row was changed again since.
-            throw patchRefusal(found, asked) ?? storeRefusals.exporterHeadersChanged();
+            throw refusal ?? storeRefusals.exporterHeadersChanged();
         },
 
         remove: (id) => removeExporter(db, id),

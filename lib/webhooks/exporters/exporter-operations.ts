@@ -15,10 +15,18 @@ import {
 } from './exporter.ts';
 import { type ShownExporter, withHealth } from './exporter-health.ts';
 import { allOf, type ExporterLists, exporterLists, ownerQuerySchema, type SummaryQuery } from './exporter-lists.ts';
-import { type ExporterChanges, exporterChangesSchema, exporterToStore, ownersPatchOf, patchOf } from './exporter-patch.ts';
+import {
+    type ExporterChanges,
+    type ExporterPatch,
+    exporterChangesSchema,
+    exporterToStore,
+    ownersPatchOf,
+    patchOf,
+    undoing,
+} from './exporter-patch.ts';
 import { type ExporterQuestions, exporterQuestions } from './exporter-preview.ts';
 import { resealExporters } from './exporter-resealing.ts';
-import { assertOwnerMay, insertWithinOwnerLimit } from './owner-limits.ts';
+import { assertOwnerMay, storedWithinOwnerLimit } from './owner-limits.ts';
 import { type ReceiverWarning, receiverWarnings } from './receiver-url.ts';
 import { knownUrl, shownUrl, shownUrls, unsealUrl } from './sealed-url.ts';
 import { sendTest, type TestOptions, type TestResult } from './test-event.ts';
@@ -75,7 +83,7 @@ export interface Exporters extends ExporterLists, ExporterQuestions {
      * and the same goes for `formatSecret`, `basic`, `clientCertificate` and `oauth`. A secret that is changed stays valid for a day, or for
      * `overlap`, in the signature forms that can carry several; the same secret once more changes nothing.
      *
-     * @throws ScanwireError `INVALID_INPUT`, `CONFLICT` for a change of type that is not allowed.
+     * @throws ScanwireError `INVALID_INPUT`, `CONFLICT` for a change of type or of owner that is not allowed.
      */
     update(id: string, changes: ExporterChanges, options?: UpdateOptions): Promise<ChangedExporter>;
     /** Starts an exporter: from now on events go to it, and its `pending` deliveries are sent; `held` ones only once they are replayed. Sends a `test`. */
@@ -138,29 +146,15 @@ export function exporters(context: WebhooksContext): Exporters {
         return { exporter: visible(exporter, keyRing), test, warnings };
     }
 
-    /**
-     * Stores a change. If somebody else has changed the exporter meanwhile, it is tried again with what is stored by then, so that neither change
-     * is lost.
-     */
-    async function update(id: string, changes: ExporterChanges, asOwner = false, tries = MAX_CHANGES_AT_ONCE): Promise<StoredExporter> {
-        const before = await stored(id);
-        const patch = await (asOwner ? ownersPatchOf : patchOf)(before, changes, context);
-        try {
-            return Object.keys(patch).length === 0 ? before : await store.update(id, patch);
-        } catch (error) {
-            if (tries > 1 && error instanceof ScanwireError && error.code === 'CONFLICT') {
-                return await update(id, changes, asOwner, tries - 1);
-            }
-            throw error;
-        }
-    }
+    const update = changing(stored, context, lists);
 
     return {
         async create(settings, { asOwner = false } = {}) {
             const valid = checkedNew(settings, asOwner);
             const secret = checkSecret(valid.secret ?? generateSecret());
             const exporter = await exporterToStore(valid, secret, context);
-            await insertWithinOwnerLimit(context, exporter, store, lists);
+            const acquisition = { owner: exporter.owner, store: () => store.insert(exporter), undo: () => store.remove(exporter.id) };
+            await storedWithinOwnerLimit(context, acquisition, lists);
             return { exporter: visible(exporter, keyRing), secret, warnings: await warningsOf(exporter, valid.url, context) };
         },
 
@@ -224,6 +218,45 @@ function checkedNew(settings: NewExporterSettings, asOwner: boolean): CheckedExp
         assertOwnerMay(valid);
     }
     return valid;
+}
+
+/**
+ * Stores changes. If somebody else has changed the exporter meanwhile, it is tried again with what is stored by then, so that neither change
+ * is lost.
+ */
+function changing(stored: (id: string) => Promise<StoredExporter>, context: WebhooksContext, lists: ExporterLists) {
+    const { exporters: store } = context;
+
+    /** Stores it while the exporter is of the owner by whose limits it was checked. */
+    async function storePatch(before: StoredExporter, patch: ExporterPatch): Promise<StoredExporter> {
+        const { id, owner } = before;
+        const acquisition = {
+            owner: patch.owner ?? null,
+            store: () => store.update(id, { ...patch, expectedOwner: owner }),
+            undo: () => store.update(id, undoing(patch, before)),
+        };
+        return await storedWithinOwnerLimit(context, acquisition, lists);
+    }
+
+    return async function update(
+        id: string,
+        changes: ExporterChanges,
+        asOwner = false,
+        tries: number = MAX_CHANGES_AT_ONCE,
+    ): Promise<StoredExporter> {
+        const before = await stored(id);
+        // An owner's change is none of what another owner has by now.
+        const asked = asOwner ? { owner: before.owner, ...changes } : changes;
+        const patch = await (asOwner ? ownersPatchOf : patchOf)(before, asked, context);
+        try {
+            return Object.keys(patch).length === 0 ? before : await storePatch(before, patch);
+        } catch (error) {
+            if (tries > 1 && error instanceof ScanwireError && error.code === 'CONFLICT' && error.field !== 'owner') {
+                return await update(id, asked, asOwner, tries - 1);
+            }
+            throw error;
+        }
+    };
 }
 
 /** How an exporter is paused. Its settings stay as they are: no `test` is sent. */

@@ -17,10 +17,17 @@ import {
     storedAuthentication,
     unsettledCredential,
 } from './authentication.ts';
-import { type CheckedExporterSettings, configurableSchemas, type ExporterSettings, newExporter, type StoredExporter } from './exporter.ts';
+import {
+    type CheckedExporterSettings,
+    configurableSchemas,
+    type ExporterSettings,
+    newExporter,
+    ownerSchema,
+    type StoredExporter,
+} from './exporter.ts';
 import { assertCollector, assertOwnerMayChange } from './owner-limits.ts';
 import { checkReceiverUrl } from './receiver-url.ts';
-import { knownUrl, urlToStore } from './sealed-url.ts';
+import { knownUrl, unsealUrl, urlToStore } from './sealed-url.ts';
 
 /** What may change of an exporter; what is absent stays. */
 export interface ExporterChanges extends Partial<Omit<ExporterSettings, 'headers'>> {
@@ -28,6 +35,11 @@ export interface ExporterChanges extends Partial<Omit<ExporterSettings, 'headers
     readonly headers?: HeaderChanges;
     /** Only `investigation_legacy` can change, only to `investigation_legacy_and_library`, and never back. */
     readonly type?: ExportType;
+    /**
+     * Whose it is from then on, null for the deployment's. Only while nothing but `test` events is kept of what it was sent, and no replay: another
+     * owner would be shown them.
+     */
+    readonly owner?: string | null;
     /**
      * Keeps the additional headers, the credentials and the secret of the format for the new URL, although it has another scheme, host or port.
      * Without it such a change has to give all of them again (`headers` with all values, `basic` and so on), since they were given for the
@@ -53,6 +65,9 @@ export const exporterChangesSchema: Joi.ObjectSchema<ExporterChanges> = Joi.obje
     type: Joi.string()
         .valid(...EXPORT_TYPES)
         .description('Of a legacy exporter: from `investigation_legacy` to `investigation_legacy_and_library`, once'),
+    owner: ownerSchema
+        .allow(null)
+        .description("Whose it is from then on; null for the deployment's. Only while nothing is kept of what it was sent"),
     keepHeaders: Joi.boolean().description(
         'Sends headers and credentials to the new URL although it leads to another scheme, host or port',
     ),
@@ -67,7 +82,7 @@ export const exporterChangesSchema: Joi.ObjectSchema<ExporterChanges> = Joi.obje
     .required();
 
 /** What an exporter's settings are changed to; what is absent stays. */
-export type ExporterPatch = Partial<Omit<StoredExporter, 'id' | 'createdAt' | 'updatedAt' | 'consecutiveFailures' | 'legacy' | 'owner'>> & {
+export type ExporterPatch = Partial<Omit<StoredExporter, 'id' | 'createdAt' | 'updatedAt' | 'consecutiveFailures' | 'legacy'>> & {
     /** Stored only if the exporter still has this type; else `CONFLICT`. */
     readonly expectedType?: ExportType;
     /** Only when its `sealedSecret` is still this text; else `CONFLICT`. */
@@ -80,6 +95,8 @@ export type ExporterPatch = Partial<Omit<StoredExporter, 'id' | 'createdAt' | 'u
     readonly expectedAuthentication?: string | null;
     /** Only when its `url` is still this text; else `CONFLICT`. */
     readonly expectedUrl?: string;
+    /** Only when its `owner` is still this, null for the deployment's; else `CONFLICT`. */
+    readonly expectedOwner?: string | null;
 };
 
 /** A new exporter as it is stored. @throws ScanwireError `INVALID_INPUT` with the field. */
@@ -108,16 +125,21 @@ export async function exporterToStore(
 /** What is to be stored of changes that were asked for. @throws ScanwireError as `Exporters.update`. */
 export async function patchOf(before: StoredExporter, changes: ExporterChanges, context: WebhooksContext): Promise<ExporterPatch> {
     const [authentication, others] = splitAuthentication(changes);
-    const { url, secret, formatSecret: _, headers, type, keepHeaders: __, overlap, ...stored } = others;
+    const { url, secret, formatSecret: _, headers, type, owner, keepHeaders: __, overlap, ...stored } = others;
     if (overlap !== undefined && secret === undefined) {
         throw new ScanwireError('INVALID_INPUT', 'Overlap goes with a new secret: it is how long the former one goes on signing', {
             field: 'overlap',
         });
     }
 
-    const guard = guardFor(context.guard, before.owner);
+    const isHandedOver = owner !== undefined && owner !== before.owner;
+    const guard = guardFor(context.guard, isHandedOver ? owner : before.owner);
+    if (isHandedOver && url === undefined) {
+        checkReceiverUrl(unsealUrl(before, context.keyRing), guard);
+    }
     const patch = {
         ...stored,
+        ...(isHandedOver && { owner }),
         ...formatPatch(before, changes, context),
         ...(url !== undefined && (await urlPatch(before, { ...changes, url: checkReceiverUrl(url, guard) }, context))),
         ...authenticationPatch(before, authentication, context.keyRing),
@@ -126,7 +148,7 @@ export async function patchOf(before: StoredExporter, changes: ExporterChanges, 
         ...(type !== undefined && type !== before.type && typePatch(before, type)),
     };
     const after = { ...before, ...patch };
-    if (stored.collector !== undefined) {
+    if (isHandedOver || stored.collector !== undefined) {
         assertCollector(after, context);
     }
     checkAuthentication(after, context);
@@ -153,6 +175,12 @@ function checkedChanges(after: StoredExporter, changes: ExporterChanges, context
 
     const choices = kinds === undefined && filter === undefined ? null : checkSubscription(after, context.kinds);
     return choices !== null && filter !== undefined ? { filter: choices.filter } : {};
+}
+
+/** What makes a change as if it had not been. */
+export function undoing(patch: ExporterPatch, before: StoredExporter): ExporterPatch {
+    const names = Object.keys(patch).filter((name) => Object.hasOwn(before, name)) as (keyof StoredExporter)[];
+    return Object.fromEntries(names.map((name) => [name, before[name]]));
 }
 
 /** The same where its owner asks for the changes. @throws ScanwireError as well for what is for the operator to give. */

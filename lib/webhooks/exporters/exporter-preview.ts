@@ -68,7 +68,7 @@ export function exporterQuestions(stored: (id: string) => Promise<StoredExporter
             const before = await stored(id);
             const valid = checked(
                 exporterChangesSchema.min(0),
-                { ...changes, ...(type !== undefined && { type }) },
+                { ...changes, ...(type !== undefined && { type }), ...(owner !== undefined && { owner }) },
                 { subject: 'Exporter' },
             );
             return { ...before, ...(await patchOf(before, valid, context)) };

@@ -59,7 +59,10 @@ export interface ExporterStore {
      * The exporter after the change. Starting one (`state: 'running'`) also resets its failures and its breaker; for one that is resumed the time
      * for which it was paused does not count as time for which it failed.
      *
-     * @throws ScanwireError `NOT_FOUND`, `CONFLICT`.
+     * Another `owner` is stored only while no delivery of the exporter but those of `test` events, and no replay, is kept; and nothing of the owner
+     * before that is being accepted at the same time becomes a delivery to it afterwards.
+     *
+     * @throws ScanwireError `NOT_FOUND`, `CONFLICT`, with the field `owner` where that cannot change.
      */
     update(id: string, patch: ExporterPatch): Promise<StoredExporter>;
     /**

@@ -5,7 +5,6 @@ import { unsealAuthentication } from './authentication.ts';
 import { collectorSchema, ownerSchema, type StoredExporter } from './exporter.ts';
 import type { ExporterLists } from './exporter-lists.ts';
 import type { ExporterChanges } from './exporter-patch.ts';
-import type { ExporterStore } from './exporter-store.ts';
 import { knownUrl } from './sealed-url.ts';
 
 /** What the exporters of an owner may be. */
@@ -52,23 +51,29 @@ export function assertCollector(
     }
 }
 
+/** How an exporter becomes an owner's. */
+export interface Acquisition<Stored> {
+    /** Null for the deployment, which may have any number. */
+    readonly owner: string | null;
+    store(): Promise<Stored>;
+    /** Makes it as if it had not been stored. */
+    undo(): Promise<unknown>;
+}
+
 /**
- * Stores a new exporter if its owner may have one more. Of several that are created at the same time for the last place, at most one is stored,
- * and perhaps none.
+ * Stores an exporter that becomes an owner's if they may have one more. Of several that are stored at the same time for the last place, at most one
+ * stays, and perhaps none.
  *
  * @throws ScanwireError `CONFLICT`, field `owner`.
  */
-export async function insertWithinOwnerLimit(
+export async function storedWithinOwnerLimit<Stored>(
     settings: Checked,
-    exporter: StoredExporter,
-    store: Pick<ExporterStore, 'insert' | 'remove'>,
+    { owner, store, undo }: Acquisition<Stored>,
     { summaries }: Pick<ExporterLists, 'summaries'>,
-): Promise<void> {
-    const { id, owner } = exporter;
+): Promise<Stored> {
     const max = owner === null ? null : (limitsOf(owner, settings).maxExporters ?? settings.maxExportersPerOwner);
     if (owner === null || max === null) {
-        await store.insert(exporter);
-        return;
+        return await store();
     }
 
     async function assertRoom(more: number): Promise<void> {
@@ -79,13 +84,14 @@ export async function insertWithinOwnerLimit(
     }
 
     await assertRoom(1);
-    await store.insert(exporter);
+    const stored = await store();
     try {
         await assertRoom(0);
     } catch (error) {
-        await store.remove(id);
+        await undo();
         throw error;
     }
+    return stored;
 }
 
 /**
@@ -106,12 +112,15 @@ export function assertOwnerMay({ trust, proxy }: Pick<ExporterChanges, 'trust' |
 }
 
 /**
- * The same for a change. What the operator gave was given for one receiver: while it stays, its owner cannot take it to another, nor the proxy to
+ * The same for a change, and whose the exporter is stays. What the operator gave was given for one receiver: while it stays, its owner cannot take it to another, nor the proxy to
  * another token server.
  *
  * @throws ScanwireError `INVALID_INPUT` with the field; `UNSEALABLE`.
  */
 export function assertOwnerMayChange(before: StoredExporter, changes: ExporterChanges, keyRing: KeyRing): void {
+    if (changes.owner !== undefined && changes.owner !== before.owner) {
+        throw new ScanwireError('INVALID_INPUT', 'Owner must stay: that is for the operator to give', { field: 'owner' });
+    }
     assertOwnerMay(changes, before);
     const { url, oauth, proxy, trust = before.trust } = changes;
     const moves = url !== undefined && isElsewhere(url, knownUrl(before, keyRing));

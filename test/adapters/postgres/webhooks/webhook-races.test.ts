@@ -1,8 +1,10 @@
 import t from 'tap';
 import { only, present } from '../../../../adapters/contract/assertions.ts';
-import { at, failure, RULES, sampleEvent, success, WebhookBench } from '../../../../adapters/contract/webhooks/fixture.ts';
+import { at, failure, forAll, RULES, sampleEvent, success, WebhookBench } from '../../../../adapters/contract/webhooks/fixture.ts';
 import { postgresWebhooks } from '../../../../adapters/postgres/index.ts';
 import { deliveries } from '../../../../adapters/postgres/webhooks/deliveries.ts';
+import { exporters } from '../../../../adapters/postgres/webhooks/exporters.ts';
+import type { NewEvent } from '../../../../lib/webhooks/events/new-event.ts';
 import { migratedPool } from '../../../support/migrated-database.ts';
 import { emptyWebhookStores } from './empty-webhook-stores.ts';
 import { meanwhile } from './meanwhile.ts';
@@ -69,6 +71,56 @@ t.test('accepts nothing for an exporter whose removal commits first', async (t) 
         () => own.publish(),
     );
     t.same(accepted, []);
+});
+
+/** Events of an owner for an exporter that has chosen them, in every way in which events are accepted. */
+function waysOf(exporterId: string): Readonly<Record<string, readonly NewEvent[]>> {
+    const chosen = (more: Partial<NewEvent> = {}): NewEvent => ({
+        event: sampleEvent(),
+        owner: 'ours',
+        recipients: { types: ['investigation'], subscribers: [{ exporterId, message: null }] },
+        ...more,
+    });
+    return {
+        'one of an owner': [chosen()],
+        'some of an owner': [chosen(), chosen()],
+        'some in order': [chosen({ orderKey: 'key' }), chosen()],
+        'one of everybody': [forAll(sampleEvent())],
+        'some of everybody': [forAll(sampleEvent()), forAll(sampleEvent())],
+        'some of everybody, one with a key': [forAll(sampleEvent()), { ...forAll(sampleEvent()), idempotency: { key: '1', digest: '1' } }],
+    };
+}
+
+t.test('gives no exporter another owner while an event is being accepted for it', async (t) => {
+    for (const [way, newEvents] of Object.entries(waysOf(''))) {
+        const own = await emptyBench();
+        const isOwned = newEvents.some(({ owner }) => owner !== undefined);
+        const { id } = await own.addExporter(isOwned ? { owner: 'ours' } : {});
+        const changed = meanwhile(
+            pool,
+            (tx) => own.deliveries.accept(waysOf(id)[way] as readonly NewEvent[], { tx }),
+            () => own.exporters.update(id, { owner: 'theirs' }),
+        );
+        await t.rejects(changed, { code: 'CONFLICT', field: 'owner' }, way);
+        t.equal((await own.deliveries.list({ exporterId: id, limit: 9 })).length, newEvents.length, way);
+    }
+});
+
+t.test('gives an exporter nothing of before once another owner has it', async (t) => {
+    for (const [way, newEvents] of Object.entries(waysOf(''))) {
+        const own = await emptyBench();
+        const isOwned = newEvents.some(({ owner }) => owner !== undefined);
+        const { id } = await own.addExporter(isOwned ? { owner: 'ours' } : {});
+        const revision = (await own.exporters.subscribers?.())?.revision as number;
+        const accepted = await meanwhile(
+            pool,
+            (client) => exporters(client).update(id, { owner: 'theirs' }),
+            () =>
+                own.deliveries.accept(waysOf(id)[way] as readonly NewEvent[], { revision }).catch((error: { code: string }) => error.code),
+        );
+        t.ok(accepted === 'CONFLICT' || accepted.length === newEvents.length, way);
+        t.same(await own.deliveries.list({ exporterId: id, limit: 9 }), [], way);
+    }
 });
 
 t.test('records a late outcome that is told while the claim is being taken away', async (t) => {

@@ -18,16 +18,33 @@ const LOST = /^26000$|^42P05$|^0A000$/;
 
 /** What node-postgres understands and {@link Executor} does not ask for: a statement that may have a name, and who is called when it has ended. */
 interface DriverClient {
-    query(statement: DriverStatement): Promise<QueryResult>;
-    query(statement: DriverStatement, ended: (error: Error | null | undefined, result: QueryResult) => void): void;
+    query(statement: DriverStatement & { readonly values: unknown[] | undefined }): Promise<QueryResult>;
+    query(
+        statement: DriverStatement,
+        values: unknown[] | undefined,
+        ended: (error: Error | null | undefined, result: QueryResult) => void,
+    ): void;
 }
 
 type QueryResult = Awaited<ReturnType<Executor['query']>>;
+type Answer<Row> = Promise<{ rows: Row[]; rowCount: number | null }>;
 
 interface DriverStatement {
     readonly name?: string;
     readonly text: string;
-    readonly values: unknown[] | undefined;
+}
+
+/** By name, what stands behind the statements of that name. */
+const bases = new Map<string, DriverStatement>();
+
+/**
+ * A statement that has nothing of its own. The driver copies each one that it is given, property by property, which takes longer than to write it to the
+ * socket; what stands behind it, it reads where it is. Older ones write into what they are given, so that it is a new one each time.
+ */
+function bare(name: string, text: string): DriverStatement {
+    const base = bases.get(name) ?? { name, text };
+    bases.set(name, base);
+    return Object.create(base);
 }
 
 /**
@@ -53,17 +70,14 @@ export function driven(client: Executor, prepares: boolean): Executor {
     return {
         query<Row>(text: string, values?: unknown[]) {
             const name = prepares ? nameOn(client, text) : null;
-            if (name === null && !callsBack) {
-                return client.query<Row>(text, values);
+            if (!callsBack) {
+                return name === null ? client.query<Row>(text, values) : (driver.query({ name, text, values }) as Answer<Row>);
             }
 
-            const statement = name === null ? { text, values } : { name, text, values };
-            const result = callsBack
-                ? new Promise<QueryResult>((resolve, reject) =>
-                      driver.query(statement, (error, given) => (error ? reject(error) : resolve(given))),
-                  )
-                : driver.query(statement);
-            return result as ReturnType<typeof client.query<Row>>;
+            const statement = name === null ? { text } : bare(name, text);
+            return new Promise<QueryResult>((resolve, reject) =>
+                driver.query(statement, values, (error, given) => (error ? reject(error) : resolve(given))),
+            ) as Answer<Row>;
         },
     };
 }

@@ -38,6 +38,8 @@ export function define(exporters: Command): void {
     const update = command(exporters, 'update <id>', 'change settings and send a test event', updated);
     addSettings(update, false)
         .option('--no-header', 'drop all additional headers')
+        .option('--owner <owner>', 'whose it is from then on; only while nothing but tests is kept of what it was sent')
+        .option('--no-owner', "make it the deployment's: gets events of all")
         .option('--overlap <span>', 'how long the former secret goes on signing, such as 2h, 0 for not at all (default: 1d)', span)
         .option('--keep-headers', 'send headers and credentials to the new URL although it leads elsewhere')
         .addOption(update.createOption('--type <type>', 'export type').choices(EXPORT_TYPES))
@@ -160,8 +162,9 @@ async function created({ options, perform }: Call): Promise<Answer> {
 }
 
 async function updated({ args: [id = ''], options, perform }: Call): Promise<Answer> {
-    const { type, keepHeaders, overlap } = options;
-    const changes = { ...(await settingsOf(options)), ...definedFields({ type, keepHeaders, overlap }) } as ExporterChanges;
+    const { type, keepHeaders, overlap, owner: given } = options;
+    const owner = given === false ? null : given;
+    const changes = { ...(await settingsOf(options)), ...definedFields({ type, owner, keepHeaders, overlap }) } as ExporterChanges;
     if (Object.keys(changes).length === 0) {
         throw new ScanwireError('INVALID_INPUT', 'Nothing to change: give at least one setting, for example --url');
     }

@@ -133,7 +133,8 @@ const CUTS: { readonly [Name in OperationName]: Cut<Name> | null } = {
         (query) =>
             page({ ...query, owner }),
     showExporter: toExporter,
-    updateExporter: toExporter,
+    // Who asks for another owner is refused, and so is what comes after the operator has given it to one.
+    updateExporter: (update, own) => toExporter((input) => update({ owner: own.owner, ...input }), own),
     startExporter: toExporter,
     stopExporter: toExporter,
     pauseExporter: toExporter,

@@ -77,6 +77,20 @@ t.test('says who gets an event and why not, and what would be sent, with nothing
     t.match(JSON.parse(body), { specversion: '1.0', source: '/Acme/webhook-exporter', data: { title: String } });
 });
 
+t.test('gives an exporter to another owner while nothing but tests is kept of it', async (t) => {
+    shared ??= served();
+    const data = await shared;
+    const { id } = await json<{ id: string }>(data, 'exporters', 'create', '--url', `http://${RECEIVER}/in`, '--start');
+    t.match(await json(data, 'exporters', 'update', id, '--owner', 'eve'), { owner: 'eve' });
+    t.match(await json(data, 'exporters', 'update', id, '--no-owner'), { owner: null });
+    t.match(await json(data, 'exporters', 'update', id, '--owner', 'fay', '--name', 'hers'), { owner: 'fay', name: 'hers' });
+
+    await json(data, 'events', 'publish', KIND, BODY, '--owner', 'fay');
+    const refused = await said(['exporters', 'update', id, '--owner', 'eve', '--data', data]);
+    t.match(refused, { code: 1, stderr: /Cannot change the owner of an exporter while deliveries or replays of it are kept/ });
+    t.match(await json(data, 'exporters', 'show', id), { owner: 'fay' });
+});
+
 t.test('takes a template, the secret of a format and a rate, and looks at the receiver', async (t) => {
     shared ??= served();
     const data = await shared;

@@ -65,8 +65,8 @@ const FORM = `{% render 'form', action: action, name: title %}{% render 'error',
 {% render 'exporter-preview', preview: preview, action: action %}
 {% for setting in others %}{% render 'setting', setting: setting, error: error %}{% endfor %}
 <fieldset><legend>{{ t.exporters.authentication }}</legend>{% render 'authentication-parts', parts: parts, error: error %}</fieldset>
-{% if isNew %}{% if isOwned %}{% else %}{% render 'input', field: 'owner', label: t.exporters.owner, value: values.owner, hint: t.exporters.ownerHint, error: error %}{% endif %}
-<label><input type="checkbox" name="legacy"{% if values.legacy %} checked{% endif %}> {{ t.exporters.legacy }}</label>{% endif %}
+{% if isOwned %}{% else %}{% render 'input', field: 'owner', label: t.exporters.owner, value: values.owner, hint: ownerHint, error: error %}{% endif %}
+{% if isNew %}<label><input type="checkbox" name="legacy"{% if values.legacy %} checked{% endif %}> {{ t.exporters.legacy }}</label>{% endif %}
 </details>
 {% unless isRunning %}<label><input type="checkbox" name="start"{% if values.start %} checked{% endif %}> {{ t.exporters.startNow }}</label>{% endunless %}
 <button>{{ t.exporters.save }}</button></form>
@@ -89,7 +89,8 @@ export interface ExporterValues extends TypedSettings {
     /** Whether a form that is shown again asks for it again. */
     readonly formatSecretAgain: boolean;
     readonly authentication: TypedAuthentication;
-    readonly owner: string;
+    /** Null where the form does not ask for it. */
+    readonly owner: string | null;
     readonly legacy: boolean;
     readonly start: boolean;
     /** Whether what is folded away is open. */
@@ -111,9 +112,9 @@ export function newValues(): ExporterValues {
 
 /** What a form for an exporter begins with. @param exporter With its whole URL. */
 export function valuesFrom(exporter: Exporter): ExporterValues {
-    const { headerNames, url, type } = exporter;
+    const { headerNames, url, type, owner } = exporter;
     const headers = [...headerNames.map((header) => [header, ''] as const), ...EMPTY_ROWS];
-    return { ...newValues(), ...shownSettings(exporter), headers, url, type, secret: '', start: false };
+    return { ...newValues(), ...shownSettings(exporter), headers, url, type, owner: owner ?? '', secret: '', start: false };
 }
 
 /** What was typed into the form. */
@@ -135,7 +136,7 @@ export function valuesOf(form: URLSearchParams): ExporterValues {
         formatSecret,
         formatSecretAgain: formatSecret !== '' || missingIn(form).includes('formatSecret'),
         authentication: typedAuthentication(form),
-        owner: text('owner'),
+        owner: form.get('owner'),
         legacy: form.has('legacy'),
         start: form.has('start'),
         open: true,
@@ -145,11 +146,11 @@ export function valuesOf(form: URLSearchParams): ExporterValues {
 /** The settings of a new exporter. @throws ScanwireError `INVALID_INPUT` for what is no JSON. */
 export function newSettings(values: ExporterValues): NewExporterSettings {
     const { secret, owner, legacy } = values;
-    return { ...changesOf(values), url: values.url, headers: typed(values.headers), secret, legacy, ...(owner !== '' && { owner }) };
+    return { ...changesOf(values), url: values.url, headers: typed(values.headers), secret, legacy, ...(owner && { owner }) };
 }
 
 /** What the form changes of an exporter; secrets that are left empty stay. @throws ScanwireError as {@link newSettings}. */
-export function changesOf(values: ExporterValues, before?: Pick<Exporter, 'type' | 'headerNames'>): ExporterChanges {
+export function changesOf(values: ExporterValues, before?: Pick<Exporter, 'type' | 'headerNames' | 'owner'>): ExporterChanges {
     const { url, formatSecret, type } = values;
     const headers = headersIn(values, before?.headerNames);
     return {
@@ -159,8 +160,14 @@ export function changesOf(values: ExporterValues, before?: Pick<Exporter, 'type'
         ...authenticationIn(values.authentication),
         ...(headers !== undefined && { headers }),
         ...(before !== undefined && before.type !== type && { type: type as ExportType }),
+        ...(before !== undefined && changedOwner(values, before)),
         ...(values.keepHeaders && { keepHeaders: true }),
     };
+}
+
+/** Whose the exporter becomes, where that changes. */
+export function changedOwner({ owner }: ExporterValues, before: Pick<Exporter, 'owner'>): Pick<ExporterChanges, 'owner'> {
+    return owner === null || owner === (before.owner ?? '') ? {} : { owner: owner || null };
 }
 
 /** What the rows come to: a name without a value stands for the value that there is. @returns Undefined where all stays as it is. */

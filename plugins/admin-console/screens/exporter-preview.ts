@@ -3,7 +3,7 @@ import type { Exporter } from '../../../lib/webhooks/exporters/exporter.ts';
 import { DRAFTED } from '../../../lib/webhooks/exporters/exporter-preview.ts';
 import type { Output } from '../operations.ts';
 import { indented } from './delivery.ts';
-import { type ExporterValues, headersIn, newSettings } from './exporter-form.ts';
+import { changedOwner, type ExporterValues, headersIn, newSettings } from './exporter-form.ts';
 import { errorText, FormFault } from './languages.ts';
 import type { Templates } from './renderer.ts';
 import type { Visit } from './screen.ts';
@@ -87,7 +87,7 @@ function draftOf(values: ExporterValues, before?: Exporter) {
     const { secret: __, headers: ___, ...others } = chosen as typeof settings;
     const headers = headersIn(values, before.headerNames);
     const type = values.type === before.type ? {} : { type: values.type as Exporter['type'] };
-    return { id: before.id, ...others, ...type, ...(headers !== undefined && { headers }) };
+    return { id: before.id, ...others, ...type, ...changedOwner(values, before), ...(headers !== undefined && { headers }) };
 }
 
 const NOTHING: ExporterValues['authentication'] = { texts: new Map(), dropped: [], missing: [] };

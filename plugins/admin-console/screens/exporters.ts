@@ -46,7 +46,7 @@ const SHOW = `{% layout 'layout' %}{% block content %}
 <details><summary>{{ t.exporters.remove }}</summary><p>{{ t.exporters.removeAsk }}</p>{% assign action = '/exporters/' | append: exporter.id | append: '/remove' %}{% render 'form', action: action %}<button>{{ t.exporters.removeNow }}</button></form></details>
 {% endblock %}`;
 
-const EDIT = `{% layout 'layout' %}{% block content %}{% render 'exporter-form', title: title, action: action, isNew: isNew, isOwned: isOwned, values: values, error: error, collectors: collectors, settings: settings, others: others, formats: formats, types: types, typeHint: typeHint, isRunning: isRunning, carries: carries, keptHeaders: keptHeaders, parts: parts, preview: preview %}{% endblock %}`;
+const EDIT = `{% layout 'layout' %}{% block content %}{% render 'exporter-form', title: title, action: action, isNew: isNew, isOwned: isOwned, values: values, error: error, collectors: collectors, settings: settings, others: others, formats: formats, types: types, typeHint: typeHint, ownerHint: ownerHint, isRunning: isRunning, carries: carries, keptHeaders: keptHeaders, parts: parts, preview: preview %}{% endblock %}`;
 
 /** What is done by a button of the page of an exporter. Those that send a test show what it came to. */
 const ACTIONS = ['start', 'stop', 'pause', 'resume', 'test'] as const;
@@ -117,6 +117,7 @@ async function formPage(visit: Visit, { values, before, error, status = 200 }: F
         isNew,
         isOwned: owner !== null,
         typeHint,
+        ownerHint: isNew ? texts.exporters.ownerHint : texts.exporters.ownerStays,
         preview: await previewShown(visit, values, before),
         ...controlsOf(values, texts, before),
     };

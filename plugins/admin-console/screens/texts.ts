@@ -238,6 +238,8 @@ export const texts = {
         oauthMethods: { client_secret_basic: 'the header Authorization', client_secret_post: 'fields of the form' },
         owner: 'Owner',
         ownerHint: 'It gets the events of this owner only. Those of all when empty.',
+        ownerStays:
+            'It gets the events of this owner only. Those of all when empty. Can change only while nothing but tests is kept of what it was sent.',
         legacy: 'Dates from before the detection rules library',
         startNow: 'Start it, which sends a test event',
         save: 'Save',

@@ -319,6 +319,23 @@ t.test('changes an exporter, and keeps the secrets that are left empty', async (
     t.match(await exporters.show(id), { headerNames: [], trust: 'all' });
 });
 
+t.test('gives an exporter to another owner, and says beside the field why it cannot', async (t) => {
+    const { server, visitor, exporters, at, id } = await added(t);
+    for (const owner of ['acme', '', 'other']) {
+        await visitor.send(await visitor.get(`${at}/edit`), `${at}/edit`, { owner });
+        t.equal((await exporters.show(id)).owner, owner || null);
+    }
+    const form = await visitor.get(`${at}/edit`);
+    t.equal(new Map(fieldsOf(form.html, `${at}/edit`)).get('owner'), 'other');
+
+    await server.plugins['webhook-exporter'].publish('idr_investigation_created', investigation, { owner: 'other' });
+    const refused = await visitor.send(form, `${at}/edit`, { owner: 'acme', name: 'same' });
+    t.match(refused.html, /Cannot change the owner of an exporter while deliveries/);
+    t.match(await exporters.show(id), { owner: 'other', name: 'alerts' });
+    await visitor.send(form, `${at}/edit`, { name: 'same' });
+    t.match(await exporters.show(id), { owner: 'other', name: 'same' });
+});
+
 t.test('adds a header beside one whose value nobody has at hand, and drops one whose name is emptied', async (t) => {
     const seen: IncomingMessage['headers'][] = [];
     const url = await receiver(t, ({ headers }) => {

@@ -1,6 +1,8 @@
 import t, { type Test } from 'tap';
 import { memoryWebhooks } from '../../../../adapters/memory/index.ts';
 import { egressGuard } from '../../../../lib/egress/guard.ts';
+import type { ExporterChanges } from '../../../../lib/webhooks/exporters/exporter-patch.ts';
+import { investigation } from '../../../support/investigation.ts';
 import { recordingProcess } from '../../../support/recording-process.ts';
 
 const URL = 'https://receiver.example/hook';
@@ -189,5 +191,63 @@ t.test('refuses limits that cannot be', async (t) => {
         code: 'MISCONFIGURED',
         field: 'owners.ann[1]',
         message: 'Entry 2 of the egress allow list owners.ann is not a CIDR block: write address/bits',
+    });
+});
+
+t.test('gives an exporter to an owner within what that one may have', async (t) => {
+    const guard = egressGuard({ allow: ['10.0.0.0/8'], owners: { ann: [] } });
+    const owners = { ann: { collectors: ['default'] }, full: { maxExporters: 1 } };
+    const { exporters } = recordingProcess(t, memoryWebhooks(), { guard, owners });
+    const update = (id: string, changes: ExporterChanges) => exporters.update(id, changes, { wait: false });
+
+    const inside = (await exporters.create({ url: 'https://10.1.2.3/' })).exporter;
+    await t.rejects(update(inside.id, { owner: 'ann' }), { code: 'INVALID_INPUT', field: 'url' }, 'not open to her');
+    t.match((await update(inside.id, { owner: 'ann', url: URL })).exporter, { owner: 'ann' });
+    await t.rejects(update(inside.id, { url: 'https://10.1.2.3/' }), { code: 'INVALID_INPUT', field: 'url' });
+
+    const proxied = (await exporters.create({ url: URL, proxy: { url: 'https://10.1.2.3/' } })).exporter;
+    await t.rejects(update(proxied.id, { owner: 'ann' }), { code: 'INVALID_INPUT', field: 'proxy.url' });
+
+    const far = (await exporters.create({ url: URL, collector: 'far' })).exporter;
+    await t.rejects(update(far.id, { owner: 'ann' }), { code: 'INVALID_INPUT', field: 'collector' });
+
+    const both = [inside.id, far.id];
+    const all = await Promise.allSettled(both.map((id) => update(id, { owner: 'full', name: 'new' })));
+    const full = await exporters.summaries({ owner: 'full' });
+    t.ok(full.length <= 1, 'never more, however many are given at once');
+    for (const [index, { status }] of all.entries()) {
+        const { owner, name } = await exporters.get(both[index] as string);
+        t.equal(owner === 'full' && name === 'new', status === 'fulfilled', 'else it is as it was');
+    }
+    await exporters.create({ url: URL, owner: 'full' }).catch(() => {});
+    await t.rejects(update(proxied.id, { owner: 'full' }), { code: 'CONFLICT', field: 'owner' });
+    t.match(await exporters.get(proxied.id), { owner: null });
+});
+
+t.test('lets no owner give an exporter away, nor change one that was given to another meanwhile', async (t) => {
+    const { exporters, meanwhile } = interrupted(t);
+    const { exporter } = await exporters.create({ url: URL, owner: 'ann' });
+    const asOwner = { asOwner: true, wait: false };
+    const refusal = { code: 'INVALID_INPUT', field: 'owner', message: 'Owner must stay: that is for the operator to give' };
+    for (const owner of ['bob', null]) {
+        await t.rejects(exporters.update(exporter.id, { owner }, asOwner), refusal);
+    }
+    t.match((await exporters.update(exporter.id, { owner: 'ann', name: 'hers' }, asOwner)).exporter, { owner: 'ann', name: 'hers' });
+
+    meanwhile(() => exporters.update(exporter.id, { owner: 'bob' }, { wait: false }));
+    await t.rejects(exporters.update(exporter.id, { url: 'https://elsewhere.example/' }, asOwner), refusal);
+    const stored = await exporters.show(exporter.id, { showUrl: true });
+    t.match(stored, { owner: 'bob', url: URL });
+});
+
+t.test('keeps the owner of an exporter that has got an event', async (t) => {
+    const { exporters, publish } = recordingProcess(t, memoryWebhooks());
+    const { exporter } = await exporters.create({ url: URL, owner: 'ann' });
+    await exporters.start(exporter.id, { wait: false });
+    await publish('idr_investigation_created', investigation, { owner: 'ann' });
+    await t.rejects(exporters.update(exporter.id, { owner: 'bob' }, { wait: false }), { code: 'CONFLICT', field: 'owner' });
+    t.match((await exporters.update(exporter.id, { owner: 'ann', name: 'same' }, { wait: false })).exporter, {
+        owner: 'ann',
+        name: 'same',
     });
 });

@@ -5,6 +5,7 @@ import type { DeliveryFilter, DeliveryQuery } from '../../../lib/webhooks/delive
 import type { DeliveryState } from '../../../lib/webhooks/deliveries/delivery-states.ts';
 import type { Delivery } from '../../../lib/webhooks/deliveries/delivery-store.ts';
 import { isCountKept } from '../../../lib/webhooks/deliveries/kept-counts.ts';
+import { MAX_COUNTED } from '../../../lib/webhooks/exporters/exporter-health.ts';
 import { type Row, type Time, uuidOrNull, withDates } from '../database.ts';
 import { countKept } from './delivery-counts.ts';
 
@@ -28,6 +29,10 @@ const STAGES: { readonly [State in DeliveryState]: string } = {
 
 /** The newest deliveries that a query asks for. */
 export async function listDeliveries(db: Executor, { limit, ...filter }: DeliveryQuery): Promise<readonly Delivery[]> {
+    if (await isKnownEmpty(db, filter)) {
+        return [];
+    }
+
     const lastOld = await lastOldOf(db, filter);
     return await withinSpans(db, filter, async (span) => {
         const { source, values } = chosenBy(filter, span, limit, { newest: true, lastOld });
@@ -41,6 +46,16 @@ export async function listDeliveries(db: Executor, { limit, ...filter }: Deliver
         );
         return rows.map(deliveryFromRow);
     });
+}
+
+/**
+ * Whether the stored numbers say that there are none. What one condition selects is found by an index, or is everywhere; of two that are both
+ * frequent and never meet, all that has one would be read to say so.
+ */
+async function isKnownEmpty(db: Executor, { since, until, after, ...filter }: DeliveryFilter): Promise<boolean> {
+    const { state, exporterId, exporterIds = exporterId, kind, outcome } = filter;
+    const conditions = [state, exporterIds, kind, outcome].filter((condition) => condition !== undefined);
+    return conditions.length > 1 && isCountKept(filter) && (await countKept(db, filter, MAX_COUNTED)) === 0;
 }
 
 /** How many deliveries the filter selects; at most `max` where they have to be counted one by one. */

@@ -1,6 +1,6 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { Ticker } from '../../lib/clock.ts';
 import type { Executor } from '../../lib/transaction.ts';
+import { inTurn } from './giving-way.ts';
 
 /** What is maintained, and when. */
 export interface MaintenanceOptions {
@@ -43,6 +43,14 @@ const OF_LARGE = 'set local default_statistics_target = 5; ';
 /** Tables with fewer dead or changed rows are not worth a visit. */
 const ROWS = 500;
 
+/** What was cut off since others waited comes again after one round, then after 2, 4, … and at most so many: a quarter of an hour. */
+const MOST_REST = 64;
+/**
+ * A vacuum that was cut off so often, over more than half an hour, in a table of which such a share is dead, goes to its end although others wait: without any the
+ * table would grow for ever.
+ */
+const LAST_RESORT = { cuts: 8, deadPerLive: 0.2 };
+
 /**
  * Does what a server's background processes would do, which PGlite has not: checkpoints (without any the write-ahead log
  * grows for ever, and with it the time a start takes after a crash), and vacuum with analyse of the tables that changed.
@@ -53,6 +61,7 @@ export async function maintain({ database, requests, ticker, atWork = async () =
     let clearedAt = await writtenBytes(database);
     let seen = requests();
     let owed = false;
+    const rests = restsOf();
     let work: Promise<void> = Promise.resolve();
     let ended = false;
     let pauses = 0;
@@ -61,14 +70,18 @@ export async function maintain({ database, requests, ticker, atWork = async () =
         const asked = requests() - seen;
         const written = (await writtenBytes(database)) - clearedAt;
         const due = written >= (asked < QUIET_BELOW ? WRITTEN.whenQuiet : WRITTEN.always);
-        const spared = (due || owed) && (await atWork());
-        if (due || (owed && !spared)) {
+        const isOwed = rests.pass() || owed;
+        const spared = (due || isOwed) && (await atWork());
+        if (due || (isOwed && !spared)) {
             const dead = asked < QUIET_BELOW ? DEAD.whenQuiet : DEAD.always;
-            await clearUp(database, spared ? Number.POSITIVE_INFINITY : dead, () => ended);
-            clearedAt = await writtenBytes(database);
-            owed = spared;
+            await clearUp(database, rests, spared ? Number.POSITIVE_INFINITY : dead, () => ended);
+            if ((due || owed) && !ended) {
+                await database.query('checkpoint');
+                clearedAt = await writtenBytes(database);
+            }
         }
 
+        owed = spared;
         seen = requests();
     }
 
@@ -94,11 +107,39 @@ export async function maintain({ database, requests, ticker, atWork = async () =
     };
 }
 
-/** Then leaves the database to others for as long: a request of several statements would have to wait before each of them otherwise. */
-async function inTurn(database: Executor, statement: string): Promise<void> {
-    const begun = performance.now();
-    await database.query(statement);
-    await sleep(performance.now() - begun);
+/** What was cut off, and when it comes again: the statements of a table know nothing of those of another. */
+interface Rests {
+    /** Another round has come. @returns Whether something that was cut off is due again. */
+    pass(): boolean;
+    /** Does it unless it rests; what is done is forgotten, what is cut off rests longer each time. */
+    unlessResting(name: string, act: (cuts: number) => Promise<boolean>): Promise<void>;
+}
+
+function restsOf(): Rests {
+    const cutOff = new Map<string, { cuts: number; rounds: number }>();
+    return {
+        pass() {
+            for (const [name, one] of cutOff) {
+                one.rounds -= 1;
+                if (one.rounds < 0) {
+                    // It was due in the last round, and there was nothing to do any more.
+                    cutOff.delete(name);
+                }
+            }
+            return [...cutOff.values()].some(({ rounds }) => rounds <= 0);
+        },
+
+        async unlessResting(name, act) {
+            const { cuts, rounds } = cutOff.get(name) ?? { cuts: 0, rounds: 0 };
+            if (rounds > 0) {
+                return;
+            }
+            cutOff.delete(name);
+            if (!(await act(cuts))) {
+                cutOff.set(name, { cuts: cuts + 1, rounds: Math.min(2 ** cuts, MOST_REST) });
+            }
+        },
+    };
 }
 
 /** A table that has changed, and what is to be done with it. */
@@ -107,14 +148,17 @@ interface Changed {
     readonly large: boolean;
     readonly dead: boolean;
     readonly changed: boolean;
+    /** Whether it must not wait for a quiet moment for ever. */
+    readonly crowded: boolean;
 }
 
-/** Where `$1` rows at least, and for each live one `$2`, are dead, or `$3` have changed since it was analysed; large is what has more bytes than `$4`. */
+/** Where `$1` rows at least, and for each live one `$2`, are dead, or `$3` have changed since it was analysed; large is what has more bytes than `$4`, crowded what has `$5` dead ones. */
 const CHANGED_TABLES = `
-select format('%I.%I', schemaname, relname) as name, pg_catalog.pg_total_relation_size(relid) > $4 as large, dead, changed
+select format('%I.%I', schemaname, relname) as name, pg_catalog.pg_total_relation_size(relid) > $4 as large, dead, changed, crowded
 from pg_catalog.pg_stat_user_tables, lateral (select
     n_dead_tup >= greatest($1, n_live_tup * $2::float) as dead,
-    n_mod_since_analyze >= greatest($1, n_live_tup * $3::float) as changed)
+    n_mod_since_analyze >= greatest($1, n_live_tup * $3::float) as changed,
+    n_dead_tup >= n_live_tup * $5::float as crowded)
 where dead or changed
 order by n_dead_tup desc`;
 
@@ -122,26 +166,28 @@ order by n_dead_tup desc`;
  * Table by table, so that others get their turn in between. Where few rows are dead there is nothing to vacuum, which would go through the
  * whole of a table that an import has just filled.
  */
-async function clearUp(database: Executor, deadPerLive: number, ended: () => boolean): Promise<void> {
+async function clearUp(database: Executor, rests: Rests, deadPerLive: number, ended: () => boolean): Promise<void> {
     // The session counts rows for itself and passes the counts on once in a while.
     await database.query('select pg_catalog.pg_stat_force_next_flush()');
-    const { rows } = await database.query<Changed>(CHANGED_TABLES, [ROWS, deadPerLive, CHANGED, LARGE]);
+    const { rows } = await database.query<Changed>(CHANGED_TABLES, [ROWS, deadPerLive, CHANGED, LARGE, LAST_RESORT.deadPerLive]);
 
-    for (const { name, large, dead, changed } of rows) {
+    for (const { name, large, dead, changed, crowded } of rows) {
         if (ended()) {
             return;
         }
 
         if (dead) {
-            await inTurn(database, `vacuum ${name}`);
+            await rests.unlessResting(`vacuum ${name}`, async (cuts) => {
+                const givesWay = cuts < LAST_RESORT.cuts || !crowded;
+                return await inTurn(database, `vacuum ${name}`, { givesWay });
+            });
         }
 
         if (changed) {
-            await inTurn(database, `${large ? OF_LARGE : ''}analyze ${name}`);
+            const statement = `${large ? OF_LARGE : ''}analyze ${name}`;
+            await rests.unlessResting(statement, async () => await inTurn(database, statement));
         }
     }
-
-    await database.query('checkpoint');
 }
 
 async function writtenBytes(database: Executor): Promise<number> {

@@ -2,6 +2,7 @@
  * Done by hand where `@electric-sql/pglite-socket` would nearly do: BullMQ needs a LISTEN and a search_path for each connection, which
  * that has not, and here nothing listens on a socket.
  */
+import { GIVES_WAY } from './giving-way.ts';
 import { query, type Reply, readReply, requestLength, startup, statementIn, type TransactionState, waitsForMore, without } from './wire.ts';
 
 /** That a connection got an answer. */
@@ -13,8 +14,8 @@ export interface Answered {
 
 /** The real session, and the way to the connections that share it. */
 export interface SharedSessionOptions {
-    /** Runs messages on the one real session and resolves with all that it answered. */
-    execute(bytes: Buffer): Promise<Buffer>;
+    /** Runs messages on the one real session and resolves with all that it answered. `givesWay`: it may be cut off as soon as others wait. */
+    execute(bytes: Buffer, options?: { readonly givesWay: boolean }): Promise<Buffer>;
     /** Hands bytes to a connection: an answer, or, with null, a notification in between. */
     send(connection: number, bytes: Buffer, answered: Answered | null): void;
 }
@@ -25,6 +26,8 @@ export interface SharedSession {
     receive(connection: number, bytes: Buffer): void;
     /** The connection is gone: what it waited for is dropped, its transaction rolled back. */
     leave(connection: number): void;
+    /** Whether requests wait for the one that runs. */
+    waits(): boolean;
     /** Resolves when everything received has been answered; an open transaction is rolled back. */
     drain(): Promise<void>;
 }
@@ -65,7 +68,7 @@ export async function sharedSession({ execute, send }: SharedSessionOptions): Pr
     async function serve({ connection, bytes }: Request): Promise<TransactionState> {
         const sql = statementIn(bytes);
         await session.lookInto(connection.searchPath);
-        const reply = await session.run(copiesFromClient(sql) ? REFUSED_COPY : bytes);
+        const reply = await session.run(copiesFromClient(sql) ? REFUSED_COPY : bytes, { givesWay: sql.startsWith(GIVES_WAY) });
         /* c8 ignore next 3 -- only a fault of PGlite, at which the thread ends rather than answer one connection what another asked */
         if (reply.state === null && !waitsForMore(bytes)) {
             throw new Error('The database session does not answer');
@@ -116,6 +119,7 @@ export async function sharedSession({ execute, send }: SharedSessionOptions): Pr
             }
         },
 
+        waits: () => turns.waits(),
         drain: () => turns.drain(),
     };
 }
@@ -127,8 +131,8 @@ async function openSession(execute: SharedSessionOptions['execute']) {
     const defaultPath = readReply(greeting).searchPath ?? 'public';
     let searchPath = defaultPath;
 
-    async function run(bytes: Buffer): Promise<Reply> {
-        const reply = readReply(await execute(bytes));
+    async function run(bytes: Buffer, options?: { readonly givesWay: boolean }): Promise<Reply> {
+        const reply = readReply(await execute(bytes, options));
         searchPath = reply.searchPath ?? searchPath;
         return reply;
     }
@@ -198,6 +202,7 @@ function turnsOf(serve: (request: Request) => Promise<TransactionState>, rollbac
         },
 
         leave,
+        waits: () => waiting.length > 0,
 
         async drain(): Promise<void> {
             await proceed();

@@ -1,6 +1,7 @@
-import { type MessagePort, parentPort, type Transferable, workerData } from 'node:worker_threads';
+import { type MessagePort, parentPort, receiveMessageOnPort, type Transferable, workerData } from 'node:worker_threads';
 import { PGlite } from '@electric-sql/pglite';
 import { databaseClock } from './database-clock.ts';
+import { givingWay } from './giving-way.ts';
 import { type Answered, type SharedSession, sharedSession } from './shared-session.ts';
 import { readTemplate } from './template.ts';
 
@@ -45,16 +46,24 @@ if (parentPort !== null) {
 
 async function serve(port: MessagePort, data: ThreadData): Promise<void> {
     const database = await open(data);
-    const session = await sharedSession({
-        execute: (bytes) => execute(database, bytes),
+    const cutOff = givingWay(database, { look: () => takeAll() || session.waits(), now: () => performance.now() });
+    let closes = false;
+    const session: SharedSession = await sharedSession({
+        async execute(bytes, { givesWay } = { givesWay: false }) {
+            const chunks: Uint8Array[] = [];
+            const run = () => execute(database, bytes, (chunk) => chunks.push(chunk.slice()));
+            await (givesWay ? cutOff(run) : run());
+            return Buffer.concat(chunks);
+        },
         send(connection, bytes, answered) {
             const [own, transfer] = transferable(bytes);
             port.postMessage({ connection, bytes: own, answered } satisfies ThreadReply, transfer);
         },
     });
 
-    port.on('message', (request: ThreadRequest) => {
+    function take(request: ThreadRequest): void {
         if (request === 'close') {
+            closes = true;
             void close(port, database, session);
         } else if (request === 'follow clock') {
             follow(port);
@@ -63,7 +72,17 @@ async function serve(port: MessagePort, data: ThreadData): Promise<void> {
         } else {
             session.receive(request.connection, Buffer.from(request.bytes.buffer));
         }
-    });
+    }
+
+    /** Takes what was asked while a statement runs, which no event says meanwhile. @returns Whether the database is to be closed. */
+    function takeAll(): boolean {
+        for (let next = receiveMessageOnPort(port); next !== undefined; next = receiveMessageOnPort(port)) {
+            take(next.message);
+        }
+        return closes;
+    }
+
+    port.on('message', take);
     port.postMessage('open' satisfies ThreadReply);
 }
 
@@ -76,10 +95,8 @@ async function open({ dataDir, template }: ThreadData): Promise<PGlite> {
 }
 
 /** Runs messages without PGlite's own reading of the answer: node-postgres reads it, on the other side. */
-async function execute(database: PGlite, bytes: Buffer): Promise<Buffer> {
-    const chunks: Uint8Array[] = [];
-    await database.execProtocolRawStream(bytes, { syncToFs: false, onRawData: (chunk) => chunks.push(chunk.slice()) });
-    return Buffer.concat(chunks);
+async function execute(database: PGlite, bytes: Buffer, onRawData: (chunk: Uint8Array) => void): Promise<void> {
+    await database.execProtocolRawStream(bytes, { syncToFs: false, onRawData });
 }
 
 /** Bytes that are a whole buffer change hands without a copy; a part of one is copied, so that no other part goes with it. */

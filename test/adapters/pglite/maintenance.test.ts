@@ -1,5 +1,6 @@
 import t, { type Test } from 'tap';
 import { until } from '../../../adapters/contract/assertions.ts';
+import { GIVES_WAY } from '../../../adapters/pglite/giving-way.ts';
 import { type EmbeddedDatabase, openEmbeddedDatabase, openMemoryDatabase } from '../../../adapters/pglite/index.ts';
 import { maintain } from '../../../adapters/pglite/maintenance.ts';
 
@@ -42,8 +43,9 @@ t.test('leaves off between two tables when it is to end', async (t) => {
     const { end } = await maintain({
         database: {
             async query(text: string, values?: unknown[]) {
-                statements.push(text);
-                ending ??= text.startsWith('vacuum') ? end() : undefined;
+                const statement = text.replace(GIVES_WAY, '');
+                statements.push(statement);
+                ending ??= statement.startsWith('vacuum') ? end() : undefined;
                 return await database.query(text, values);
             },
         } as Pick<EmbeddedDatabase, 'query'>,
@@ -75,7 +77,7 @@ t.test('vacuums nothing while something is at work, and what it owes afterwards'
     const { end } = await maintain({
         database: {
             async query(text: string, values?: unknown[]) {
-                statements.push(text);
+                statements.push(text.replace(GIVES_WAY, ''));
                 return await database.query(text, values);
             },
         } as Pick<EmbeddedDatabase, 'query'>,
@@ -153,6 +155,48 @@ t.test('analyses a table when a tenth of its rows has changed, a large one by fe
     t.same(analyses(), both);
 });
 
+t.test('puts off what is cut off since others wait, longer each time, and never for good', async (t) => {
+    let wait = true;
+    const { database, statements, round, rounds } = await underWatch(t, () => wait);
+    await database.query('create table busy (n integer); create table other (n integer)');
+    await database.query('insert into busy select generate_series(1, 20000)');
+    await round({ asked: 1_000 });
+    t.ok(statements.includes('analyze public.busy: cut off'));
+    wait = false;
+    t.same(await rounds(1), ['analyze public.busy'], 'nothing was written, so that no checkpoint is due');
+    t.same(await rounds(1), []);
+
+    wait = true;
+    await database.query('delete from busy where n <= 1100');
+    await round({ asked: 1_000 });
+    const cut = 'vacuum public.busy: cut off';
+    t.ok(statements.includes(cut));
+    for (const rest of [1, 2, 4, 8, 16, 32, 64, 64, 64]) {
+        t.same(await rounds(rest - 1), [], `rests for ${rest} rounds`);
+        t.same(await rounds(1), [cut]);
+    }
+    wait = false;
+    t.same(await rounds(64), ['vacuum public.busy']);
+    t.same(await rounds(64), []);
+});
+
+t.test('vacuums to the end what was cut off often, when so much is dead that the table grows', async (t) => {
+    const { database, rounds, round } = await underWatch(t, (statement) => statement.includes('vacuum'));
+    await database.query('create table busy (n integer)');
+    await database.query('insert into busy select generate_series(1, 20000)');
+    await database.query('delete from busy where n <= 3000');
+    await round({ asked: 1_000 });
+    const cut = 'vacuum public.busy: cut off';
+    t.same(
+        await rounds(1 + 2 + 4 + 8 + 16 + 32 + 64),
+        Array.from({ length: 7 }, () => cut),
+    );
+    t.same(await rounds(64), [cut], 'not while less is dead');
+    await database.query('delete from busy where n <= 5000');
+    t.same(await rounds(63), []);
+    t.same(await rounds(1), ['vacuum public.busy', 'analyze public.busy']);
+});
+
 t.test('lets no round begin while it is paused', async (t) => {
     const database = await openMemoryDatabase();
     t.teardown(() => database.end());
@@ -186,16 +230,20 @@ t.test('lets no round begin while it is paused', async (t) => {
 });
 
 /** A database whose clearing up goes by rounds, with the statements of the last one. */
-async function underWatch(t: Test) {
+async function underWatch(t: Test, othersWait: (statement: string) => boolean = () => false) {
     const database = await openMemoryDatabase();
     const statements: string[] = [];
     let tick = (): void => {};
     let requests = 0;
-    const { end } = await maintain({
+    const { end, pause } = await maintain({
         database: {
             async query(text: string, values?: unknown[]) {
+                if (text.startsWith(GIVES_WAY) && othersWait(text)) {
+                    statements.push(`${text.replace(GIVES_WAY, '')}: cut off`);
+                    throw Object.assign(new Error('canceling statement due to user request'), { code: '57014' });
+                }
                 const result = await database.query(text, values);
-                statements.push(text);
+                statements.push(text.replace(GIVES_WAY, ''));
                 return result;
             },
         } as Pick<EmbeddedDatabase, 'query'>,
@@ -223,6 +271,17 @@ async function underWatch(t: Test) {
             requests += asked;
             tick();
             await until(() => statements.includes('checkpoint'));
+        },
+
+        /** What is done with tables in a number of rounds, in which much is asked and nothing was written. */
+        async rounds(count: number): Promise<readonly string[]> {
+            statements.length = 0;
+            for (let round = 0; round < count; round += 1) {
+                requests += 1_000;
+                tick();
+                (await pause())();
+            }
+            return statements.filter((text) => /(?:^|; )(?:vacuum|analyze) |^checkpoint/.test(text));
         },
     };
 }

@@ -136,9 +136,28 @@ export const nameSchema: Joi.StringSchema = Joi.string()
 /** The pattern of {@link storableText}: PostgreSQL stores no NUL, and a lone surrogate has no UTF-8. */
 export const STORABLE: RegExp = /^[^\0\p{Cs}]*$/u;
 
+/** What is wrong with a text that is not {@link STORABLE}, as the end of a sentence. */
+export const UNSTORABLE = 'must not contain NUL or half a surrogate pair';
+
 /** A text that every database keeps as it is. */
 export const storableText = (): Joi.StringSchema =>
-    Joi.string().pattern(STORABLE).messages({ 'string.pattern.base': '{{#label}} must not contain NUL or half a surrogate pair' });
+    Joi.string()
+        .pattern(STORABLE)
+        .messages({ 'string.pattern.base': `{{#label}} ${UNSTORABLE}` });
+
+/** An escape of a JSON text, and as its group what PostgreSQL does not store in one: NUL, and half a surrogate pair. */
+const ESCAPE = /\\(?:u(0000|d[89a-f][0-9a-f]{2})|.)/g;
+
+/** Whether every database keeps a JSON text that `JSON.stringify` has written. Escape after escape, so that a long row of backslashes is looked at once. */
+export function isStorable(json: string): boolean {
+    for (const [, unstorable] of json.matchAll(ESCAPE)) {
+        if (unstorable !== undefined) {
+            return false;
+        }
+    }
+
+    return true;
+}
 
 /** A path of a route, of plain segments: `/health`, without a slash at its end. */
 export const ROUTE_PATH: RegExp = /^(?:\/[A-Za-z0-9._~-]+)+$/;

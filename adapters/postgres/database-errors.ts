@@ -1,5 +1,6 @@
 import { ScanwireError } from '../../lib/errors.ts';
 import { MAX_ID } from '../../lib/inventory/fields.ts';
+import { UNSTORABLE } from '../../lib/schema-validation.ts';
 
 /** Of a database that does not answer. */
 export function silent(what: string): ScanwireError {
@@ -113,8 +114,12 @@ export function joinedError(error: unknown): unknown {
     return sqlState(error).startsWith('40') ? error : storeError(error);
 }
 
-/** What is no fault of the statement but of how the database was set up, and stays so until somebody does something. */
+/** What is no fault of the statement but of what was given for it, or of how the database was set up, and stays so until somebody does something. */
 function refusal(code: string, cause: Error): ScanwireError | null {
+    // The schemas refuse it first, and name the field.
+    if (UNSTORABLE_TEXT.has(code)) {
+        return new ScanwireError('INVALID_INPUT', `A text ${UNSTORABLE} (${code})`, { cause });
+    }
     const isOurs = cause.message.includes('scanwire');
     if (code === '42703' || (isOurs && ABSENT.has(code))) {
         const message = `The database lacks something that a statement names: run migrate(pool) of this version of scanwire before (${code})`;
@@ -135,6 +140,9 @@ function refusal(code: string, cause: Error): ScanwireError | null {
 
 /** What the server says when the ids of a table have run out. */
 const RAN_OUT = /"(workspaces|hosts|services|notes|vulns)_id_seq"/;
+
+/** Bytes that are no character of the database's encoding, as NUL is none; an escape of a JSON text that stands for none. */
+const UNSTORABLE_TEXT = new Set(['22021', '22P05']);
 
 /** A schema, a table or a function is not there. */
 const ABSENT = new Set(['3F000', '42P01', '42883']);

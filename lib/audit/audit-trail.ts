@@ -1,6 +1,6 @@
 import Joi from 'joi';
 import { ScanwireError } from '../errors.ts';
-import { checked, inMilliseconds, objectWith } from '../schema-validation.ts';
+import { checked, inMilliseconds, objectWith, storableText } from '../schema-validation.ts';
 import { KEEP_FOR } from '../webhooks/deliveries/retention.ts';
 
 /** Something that somebody has done. No secrets and no bodies are in it. */
@@ -88,9 +88,9 @@ const optionsSchema: Joi.ObjectSchema<AuditTrailOptions & { readonly keepFor: nu
 export const auditQuerySchema: Joi.ObjectSchema<AuditQuery> = Joi.object<AuditQuery, true>({
     since: Joi.date().iso().description('Those from this time on'),
     until: Joi.date().iso().description('Those from before this time'),
-    actor: Joi.string().description('Those of this user'),
-    operation: Joi.string().description('Those of this operation'),
-    after: Joi.string().description('Id of an entry: only older ones'),
+    actor: storableText().description('Those of this user'),
+    operation: storableText().description('Those of this operation'),
+    after: storableText().description('Id of an entry: only older ones'),
     limit: Joi.number().integer().min(1).max(1000).default(100),
 })
     .label('query')
@@ -128,5 +128,5 @@ const MAX_TEXT = 520;
 
 /** Comes from outside: what no database takes, or nobody can read, must not keep it out of the trail. */
 function plain<Text extends string | null>(text: Text): Text {
-    return (text === null ? null : text.slice(0, MAX_TEXT).replace(/\p{Cc}/gu, '\uFFFD')) as Text;
+    return (text === null ? null : text.slice(0, MAX_TEXT).replace(/[\p{Cc}\p{Cs}]/gu, '\uFFFD')) as Text;
 }

@@ -65,7 +65,7 @@ function faultOfText(text: string, maxLength: number): UrlFault | null {
         return 'too_long';
     }
 
-    if (/[\p{Cc}\p{Zl}\p{Zp}]/u.test(text)) {
+    if (/[\p{Cc}\p{Cs}\p{Zl}\p{Zp}]/u.test(text)) {
         return 'control_characters';
     }
 

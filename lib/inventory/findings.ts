@@ -1,5 +1,6 @@
 import Joi from 'joi';
 import { ScanwireError } from '../errors.ts';
+import { isStorable, UNSTORABLE } from '../schema-validation.ts';
 import { FIELD_SCHEMAS, MAX_ID, PROTOCOLS } from './fields.ts';
 import type { Note, Service, Vuln } from './resources.ts';
 
@@ -31,20 +32,6 @@ export const MAX_ALIKE = 1_000;
 export const MAX_NAME = 255;
 /** Of the data of a note; as deep as a scan may be. */
 const MAX_DEPTH = 64;
-
-/** An escape of a JSON text, and as its group what PostgreSQL does not store: NUL, and half a surrogate pair. */
-const ESCAPE = /\\(?:u(0000|d[89a-f][0-9a-f]{2})|.)/g;
-
-/** Whether PostgreSQL stores a JSON text. Escape after escape, so that a long row of backslashes is looked at once. */
-function isStorable(json: string): boolean {
-    for (const [, unstorable] of json.matchAll(ESCAPE)) {
-        if (unstorable !== undefined) {
-            return false;
-        }
-    }
-
-    return true;
-}
 
 /**
  * The rules for notes and vulnerabilities of an import.
@@ -153,7 +140,7 @@ function refuseUnstorable(data: object, field: string): void {
     }
 
     if (!isStorable(JSON.stringify(data))) {
-        throw new ScanwireError('INVALID_INPUT', `${field} must not contain NUL or half a surrogate pair`, { field });
+        throw new ScanwireError('INVALID_INPUT', `${field} ${UNSTORABLE}`, { field });
     }
 }
 

@@ -1,5 +1,6 @@
 import Joi from 'joi';
-import { checked, nameSchema } from '../schema-validation.ts';
+import { ScanwireError } from '../errors.ts';
+import { checked, nameSchema, STORABLE, UNSTORABLE } from '../schema-validation.ts';
 import { FIELD_SCHEMAS, type FieldTypes } from './fields.ts';
 
 /*
@@ -138,4 +139,11 @@ const nameOnly = Joi.object<{ workspace: string }, true>({ workspace: nameSchema
  */
 export function workspaceName(name: unknown): string {
     return checked(nameOnly, { workspace: name as string }).workspace;
+}
+
+/** For stores, which code may ask for a workspace of any name. @throws ScanwireError `INVALID_INPUT`, field `workspace`, for one that no database keeps. */
+export function refuseUnstorableName(name: string): void {
+    if (!STORABLE.test(name)) {
+        throw new ScanwireError('INVALID_INPUT', `Workspace ${UNSTORABLE}`, { field: 'workspace' });
+    }
 }

@@ -52,7 +52,7 @@ function adminRoute(name: OperationName, settings: Settings): ServerRoute {
             cors: false,
             cache: { otherwise: 'no-store' },
             ext: {
-                ...(endpoint.streamed !== true && { onPreAuth: arriving(endpoint) }),
+                onPreAuth: [{ method: inUtf8 }, ...(endpoint.streamed === true ? [] : arriving(endpoint))],
                 onPostAuth: { method: authorized(settings) },
                 onPreResponse: unsniffed,
             },
@@ -100,6 +100,12 @@ function validationOf(name: OperationName, { method, streamed }: Endpoint): Rout
 /** What is streamed may be packed, and is read within its own limits. */
 const asItIs: Lifecycle.Method = (request, h) =>
     isPacked(request) ? refused(request, 415, { code: 'INVALID_INPUT', message: UNPACKED_ONLY }).takeover() : h.continue;
+
+/** A text in the query that is no UTF-8, as half a surrogate pair is none, would come with other characters in its place, and be stored so. */
+const inUtf8: Lifecycle.Method = (request, h) =>
+    JSON.stringify(request.query).includes('\ufffd') && !/%ef%bf%bd/i.test(request.url.search)
+        ? refused(request, 400, { code: 'INVALID_INPUT', message: 'The query must be UTF-8 that is percent-encoded' }).takeover()
+        : h.continue;
 
 /** What has a body has arrived once that was read, however long its client takes to send it. */
 function arriving({ method }: Endpoint): { readonly method: Lifecycle.Method }[] {

@@ -4,9 +4,10 @@ import { withinBoundary } from '../../../lib/inventory/boundary.ts';
 import { inClosedPorts } from '../../../lib/inventory/closed-ports.ts';
 import { type Findings, indexedAmongAlike } from '../../../lib/inventory/findings.ts';
 import { type Host, type HostInput, hostFields, newHost, type ServiceInput } from '../../../lib/inventory/host.ts';
+import { refuseUnstorableHosts } from '../../../lib/inventory/host-input.ts';
 import { addCounts, anyRefused, countsAgain, type ImportCounts, importCounts, withRefused } from '../../../lib/inventory/import-counts.ts';
 import { merging } from '../../../lib/inventory/mentions.ts';
-import type { Workspace } from '../../../lib/inventory/resources.ts';
+import { refuseUnstorableName, type Workspace } from '../../../lib/inventory/resources.ts';
 import type { ImportSummary, InventoryWriter } from '../../../lib/inventory/store.ts';
 import { processWarning } from '../../../lib/process-warning.ts';
 import type { Endpoint } from '../../../lib/records/endpoints.ts';
@@ -32,6 +33,7 @@ export interface InventoryImport
 function rowWriter(tables: InventoryTables, clock: Clock) {
     const { workspaces, hosts, services, sightings } = tables;
     function storeWorkspace(name: string): Workspace {
+        refuseUnstorableName(name);
         const blank = { boundary: null, description: null, owner_id: null, limit_to_network: false };
         return workspaces.find(ROOT, name) ?? workspaces.insert(ROOT, (id) => ({ id, name, ...blank, ...times(clock()) }), name);
     }
@@ -150,6 +152,7 @@ export function inventoryImport(tables: InventoryTables, clock: Clock): Inventor
 
             const complete: HostInput[] = [];
             for await (const input of inputs) {
+                refuseUnstorableHosts([input]);
                 complete.push(input);
             }
 

@@ -1,6 +1,7 @@
 import { mergedRanges, type PortRange } from '../../../lib/inventory/closed-ports.ts';
 import type { NoteInput, VulnInput } from '../../../lib/inventory/findings.ts';
 import type { HostInput, ServiceInput } from '../../../lib/inventory/host.ts';
+import { refuseUnstorableHosts } from '../../../lib/inventory/host-input.ts';
 import type { Executor } from '../../../lib/transaction.ts';
 import { MOST, MOST_OF_SLICE } from './crowded-hosts.ts';
 import { type HostPiece, inPieces } from './host-pieces.ts';
@@ -28,7 +29,11 @@ export async function setAside(pool: Executor, importId: string, seq: number, ho
         const findings = findingsAside(piece);
         const sql = `insert into scanwire.import_batches (import_id, seq, created_at, hosts, findings)
             values ($1, $2, scanwire.now(), $3, $4)`;
-        await pool.query(sql, [importId, seq + index, JSON.stringify(piece.map(aside)), findings && JSON.stringify(findings)]);
+        const texts = [JSON.stringify(piece.map(aside)), findings && JSON.stringify(findings)];
+        for (const text of texts) {
+            refuseUnstorableHosts(hosts, text ?? '');
+        }
+        await pool.query(sql, [importId, seq + index, ...texts]);
         hasFindings ||= findings !== null;
     }
     return { seq, pieces: pieces.length, size: hosts.length, hasFindings };

@@ -4,6 +4,7 @@ import { type WithinBoundary, withinBoundary } from '../../../lib/inventory/boun
 import type { HostInput } from '../../../lib/inventory/host.ts';
 import { anyRefused, countsAgain, type ImportedCounts, withRefused } from '../../../lib/inventory/import-counts.ts';
 import { merging } from '../../../lib/inventory/mentions.ts';
+import { refuseUnstorableName } from '../../../lib/inventory/resources.ts';
 import type { ImportOptions, ImportOrigin, ImportProgress, ImportSummary } from '../../../lib/inventory/store.ts';
 import { type OnWarning, processWarning } from '../../../lib/process-warning.ts';
 import type { Executor } from '../../../lib/transaction.ts';
@@ -45,6 +46,7 @@ export async function importHosts(
         prepare = true,
     }: ImportOptions & PreparingOptions & { readonly clock: StoreClock },
 ): Promise<ImportSummary> {
+    refuseUnstorableName(workspaceName);
     const database = patiently(pool);
     const importId = randomUUID();
     try {
@@ -276,9 +278,7 @@ function failed(what: string, error: unknown): string {
 /** What is wrong with a value that no column takes, by SQLSTATE. Not in the words of the database, which repeat the value. */
 const REFUSED: Readonly<Record<string, string>> = {
     '22003': 'a number that is too large',
-    '22021': 'text with a NUL character or half a character',
     '22P02': 'text that is not of its form, for example no address',
-    '22P05': 'text with a NUL character or half a character',
     '23502': 'nothing where something must be',
     '23514': 'a value that is none of those allowed',
 };

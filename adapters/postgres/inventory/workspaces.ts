@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ScanwireError } from '../../../lib/errors.ts';
 import { checkedWorkspaceChanges } from '../../../lib/inventory/boundary.ts';
-import type { Workspace } from '../../../lib/inventory/resources.ts';
+import { refuseUnstorableName, type Workspace } from '../../../lib/inventory/resources.ts';
 import type { WorkspaceChanges } from '../../../lib/inventory/store.ts';
 import type { Executor } from '../../../lib/transaction.ts';
 import { type Patience, type PoolLike, transaction } from '../database.ts';
@@ -28,6 +28,7 @@ interface LockedWorkspace {
 
 /** The workspace of that name, made unless it exists, and shown from now on. */
 export async function ensureWorkspace(database: Executor, name: string, at: Date): Promise<Workspace> {
+    refuseUnstorableName(name);
     await database.query(
         `insert into scanwire.workspaces (name, created_at, updated_at) values ($1, $2, $2)
          on conflict (name) do update set generation = 0 where workspaces.generation < 0`,

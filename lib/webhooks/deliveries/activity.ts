@@ -1,6 +1,6 @@
 import Joi from 'joi';
 import { ScanwireError } from '../../errors.ts';
-import { checked } from '../../schema-validation.ts';
+import { checked, storableText } from '../../schema-validation.ts';
 import type { WebhooksContext } from '../webhooks-context.ts';
 
 /** How long a look goes back, and the length of its slices, in milliseconds. */
@@ -82,13 +82,13 @@ export const activityQuerySchema: Joi.ObjectSchema<AskedActivity> = Joi.object<A
     span: Joi.string()
         .valid(...Object.keys(ACTIVITY_SPANS))
         .default('hour'),
-    exporterId: Joi.string(),
+    exporterId: storableText(),
 })
     .label('query')
     .default();
 
 const wholeQuerySchema = (activityQuerySchema as Joi.ObjectSchema<ActivityQuery & AskedActivity>)
-    .append({ exporterIds: Joi.array().items(Joi.string()) })
+    .append({ exporterIds: Joi.array().items(storableText()) })
     .oxor('exporterId', 'exporterIds');
 
 /** Reads what became of deliveries lately. */

@@ -1,25 +1,26 @@
 import Joi from 'joi';
 import { ScanwireError } from '../../errors.ts';
+import { storableText } from '../../schema-validation.ts';
 import { OUTCOME_CODES } from '../outcomes/outcome.ts';
 import type { AttemptFilter, AttemptQuery } from './attempt-lists.ts';
 import type { AskedFilter, AskedQuery, DeliveryFilter, DeliveryQuery } from './deliveries.ts';
 import { DELIVERY_STATES } from './delivery-states.ts';
 import type { DeliveryStore } from './delivery-store.ts';
 
-/** What deliveries can be filtered by. Ids and kinds may be any text; one that names nothing finds nothing. */
+/** What deliveries can be filtered by. Ids and kinds may be any text that a store keeps; one that names nothing finds nothing. */
 const FIELDS = {
     state: Joi.string().valid(...DELIVERY_STATES),
-    exporterId: Joi.string(),
-    kind: Joi.string(),
-    eventId: Joi.string(),
+    exporterId: storableText(),
+    kind: storableText(),
+    eventId: storableText(),
     since: Joi.date().iso(),
     until: Joi.date().iso(),
     outcome: Joi.string().valid(...OUTCOME_CODES),
-    after: Joi.string(),
+    after: storableText(),
 };
 
 /** What attempts can be filtered by. */
-const ATTEMPT_FIELDS = { ...FIELDS, deliveryId: Joi.string() };
+const ATTEMPT_FIELDS = { ...FIELDS, deliveryId: storableText() };
 
 const LIMIT = Joi.number().integer().min(1).max(1000).default(100);
 
@@ -64,7 +65,7 @@ export const wholeAttemptFilterSchema: Joi.ObjectSchema<AttemptFilter> = ofSever
 export const wholeAttemptQuerySchema: Joi.ObjectSchema<AttemptQuery> = ofSeveral(attemptQuerySchema);
 
 function ofSeveral<Filter extends object>(schema: Joi.ObjectSchema<Omit<Filter, 'exporterIds'>>): Joi.ObjectSchema<Filter> {
-    return schema.concat(Joi.object({ exporterIds: Joi.array().items(Joi.string()) })) as unknown as Joi.ObjectSchema<Filter>;
+    return schema.concat(Joi.object({ exporterIds: Joi.array().items(storableText()) })) as unknown as Joi.ObjectSchema<Filter>;
 }
 
 /**

@@ -1,6 +1,6 @@
 import Joi from 'joi';
 import { ScanwireError } from '../../errors.ts';
-import { checked } from '../../schema-validation.ts';
+import { checked, storableText } from '../../schema-validation.ts';
 import type { WebhooksContext } from '../webhooks-context.ts';
 
 /**
@@ -68,7 +68,7 @@ export interface ReplayOptions {
 
 /** The rules of {@link ReplayOptions}, with their defaults. */
 export const replaySchema: Joi.ObjectSchema<CheckedReplay> = Joi.object<CheckedReplay>({
-    exporterId: Joi.string().required().description('Whose deliveries are sent once more'),
+    exporterId: storableText().required().description('Whose deliveries are sent once more'),
     failedSince: Joi.date().iso().description('Those that were sent in vain at this time or later'),
     held: Joi.boolean()
         .valid(true)

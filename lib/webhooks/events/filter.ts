@@ -1,7 +1,7 @@
 import { type Block, parseBlock, unmapped } from '../../addresses.ts';
 import type { SchemaDescription } from '../../application-schema.ts';
 import { ScanwireError } from '../../errors.ts';
-import { isObject } from '../../schema-validation.ts';
+import { isObject, isStorable, UNSTORABLE } from '../../schema-validation.ts';
 import { timestamp } from '../../timestamp.ts';
 import { describedBody } from './event-body.ts';
 import type { EventKind } from './event-kinds.ts';
@@ -188,8 +188,13 @@ export function checkFilter(filter: unknown, kinds: readonly EventKind[]): Filte
     }
 
     const checked = checkedPart(filter, 'filter', 1);
-    if (JSON.stringify(checked).length > MAX_SIZE) {
+    const text = JSON.stringify(checked);
+    if (text.length > MAX_SIZE) {
         throw refused('filter', `must have at most ${MAX_SIZE} characters`);
+    }
+
+    if (!isStorable(text)) {
+        throw refused('filter', UNSTORABLE);
     }
 
     return checked;

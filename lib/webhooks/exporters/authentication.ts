@@ -4,7 +4,7 @@ import type { UrlFault } from '../../egress/outgoing-url.ts';
 import { type EgressProxy, type ProxyAddress, parseProxyUrl } from '../../egress/proxy.ts';
 import { ScanwireError } from '../../errors.ts';
 import type { KeyRing, SealedText } from '../../keys/key-ring.ts';
-import { subjectOf } from '../../schema-validation.ts';
+import { storableText, subjectOf } from '../../schema-validation.ts';
 import type { HeaderPairs } from '../messages/message-headers.ts';
 import type { WebhooksContext } from '../webhooks-context.ts';
 import { certificatesIn, checkTls, tlsContext } from './client-certificate.ts';
@@ -78,7 +78,7 @@ export type AuthenticationPart = keyof Authentication;
 export type AuthenticationSettings = { readonly [Part in AuthenticationPart]?: Authentication[Part] | null };
 
 const MAX_PEM = 65_536;
-const pemSchema = (): Joi.StringSchema => Joi.string().max(MAX_PEM);
+const pemSchema = (): Joi.StringSchema => storableText().max(MAX_PEM);
 
 /** The characters that RFC 6749 allows in the names and secrets of clients. */
 const ascii = (max: number): Joi.StringSchema =>

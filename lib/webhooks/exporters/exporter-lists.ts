@@ -1,5 +1,5 @@
 import Joi from 'joi';
-import { checked } from '../../schema-validation.ts';
+import { checked, storableText } from '../../schema-validation.ts';
 import { boundsOf, type SliceTally, type SliceTimes, slicesOf } from '../deliveries/activity.ts';
 import type { WebhooksContext } from '../webhooks-context.ts';
 import type { Exporter, StoredExporter } from './exporter.ts';
@@ -73,21 +73,21 @@ type Asked = ExporterPageQuery & Required<Pick<ExporterPageQuery, 'limit'>>;
 
 /** The rules of {@link ExporterPageQuery}, with their defaults. */
 export const exporterPageSchema: Joi.ObjectSchema<Asked> = Joi.object<Asked, true>({
-    after: Joi.string(),
+    after: storableText(),
     limit: Joi.number().integer().min(1).max(100).default(25),
-    owner: Joi.string(),
+    owner: storableText(),
 })
     .label('query')
     .default();
 
 /** Whose exporters are listed in full. */
 export const ownerQuerySchema: Joi.ObjectSchema<Pick<SummaryQuery, 'owner'>> = Joi.object<Pick<SummaryQuery, 'owner'>>({
-    owner: Joi.string(),
+    owner: storableText(),
 })
     .label('query')
     .default({});
 
-const summaryQuerySchema = Joi.object<SummaryQuery>({ ids: Joi.array().items(Joi.string()), owner: Joi.string() })
+const summaryQuerySchema = Joi.object<SummaryQuery>({ ids: Joi.array().items(storableText()), owner: storableText() })
     .label('query')
     .default({});
 

@@ -155,7 +155,7 @@ export const ownerSchema: Joi.StringSchema = storableText().max(200);
 export const configurableSchemas: { readonly [Setting in keyof Required<ExporterSettings>]: Joi.Schema } = {
     ...settingSchemas,
     secret: Joi.string().description('Signing secret'),
-    formatSecret: Joi.string().max(1024).description('What the format needs and nobody may see'),
+    formatSecret: storableText().max(1024).description('What the format needs and nobody may see'),
     headers: Joi.array()
         .items(Joi.array().ordered(Joi.string().required(), Joi.string().allow('').required()))
         .description('Additional headers, pairs of name and value'),

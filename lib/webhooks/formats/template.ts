@@ -1,7 +1,7 @@
 import { createRequire } from 'node:module';
 import type { Context, Liquid, Template } from 'liquidjs';
 import { ScanwireError } from '../../errors.ts';
-import { fieldPath, isObject } from '../../schema-validation.ts';
+import { fieldPath, isObject, isStorable, UNSTORABLE } from '../../schema-validation.ts';
 import type { Format, FormatEvent } from './format.ts';
 import { writtenTime } from './written-time.ts';
 
@@ -170,8 +170,13 @@ function checkedDocument(document: object): Part {
         texts += 1;
         return texts <= MAX_TEXTS;
     });
-    if (JSON.stringify(document).length > MAX_TEMPLATE) {
+    const text = JSON.stringify(document);
+    if (text.length > MAX_TEMPLATE) {
         throw refused(`Template must have at most ${MAX_TEMPLATE} characters`, []);
+    }
+
+    if (!isStorable(text)) {
+        throw refused(`Template ${UNSTORABLE}`, []);
     }
 
     return part;

@@ -9,12 +9,14 @@ export interface Readers {
     readonly firsts: Reader;
     /** The batches behind the first one, of all listings together: a few at once, the others in their order. */
     readonly further: Reader;
+    /** The second ones of listings as text, in turn with the others. Where one has {@link BATCH_OF_SEVERAL} rows, its listing is a long one. */
+    readonly seconds: Reader;
     /** The same of statements that may read many rows to find or to count few. */
     readonly searching: Pick<Readers, 'database' | 'further'> & {
         /** Whether everybody waits for each of them: then they look through rows range by range. */
         readonly inRanges: boolean;
     };
-    /** The long ones of listings as text, in turn with the others: each statement selects an id and a text, and results in one `TextBatch`. */
+    /** Those behind them, in turn with the others: each statement selects an id and a text, and results in one `TextBatch`. */
     readonly texts: Reader;
     /** Whether several listings wait for their turns. */
     areSeveral(): boolean;
@@ -36,8 +38,11 @@ export function forManyListings(signal: AbortSignal | undefined): void {
  */
 const AT_ONCE = { ofOne: 2, ofSeveral: 1, firsts: 4 } as const;
 
+/** Rows of a batch of a listing as text while several are read: a turn of the event loop is short then, and what waits to be sent is little. */
+export const BATCH_OF_SEVERAL = 500;
+
 /**
- * Behind a long batch of several listings nothing is read for twice as long as it took: it is sent meanwhile, and who asks for something else finds the
+ * Behind a batch of several long listings nothing is read for twice as long as it took: it is sent meanwhile, and who asks for something else finds the
  * event loop and the processors free. What is sent is also what V8 collects behind it, for some milliseconds each time, so half as much a second is half as
  * many pauses.
  */
@@ -77,7 +82,8 @@ export function readersOf(
         firsts: begin.of(database),
         further: goOn.of(database),
         searching: { database: searching, further: goOn.of(searching), inRanges },
-        texts: goOn.of(texts, { rests: true }),
+        seconds: goOn.of(database, { restsFrom: BATCH_OF_SEVERAL }),
+        texts: goOn.of(texts, { restsFrom: 0 }),
         areSeveral: goOn.areSeveral,
     };
 }
@@ -127,17 +133,19 @@ function turns(atOnce: (waiting: number) => number, pace: Pace) {
     return {
         areSeveral: (): boolean => waiting.length > 1,
 
-        of: (reader: Reader, behind: { readonly rests: boolean } = { rests: false }): Reader => ({
+        /** @param restsFrom Rows of a batch, at least, that is rested behind; none is by default. */
+        of: (reader: Reader, { restsFrom }: { readonly restsFrom: number } = { restsFrom: Number.POSITIVE_INFINITY }): Reader => ({
             async query<Row>(text: string, values?: unknown[], signal?: AbortSignal) {
                 await turn(signal);
                 const begun = pace.now();
                 try {
-                    return await reader.query<Row>(text, values, signal);
-                } finally {
-                    underWay -= 1;
-                    if (behind.rests) {
+                    const result = await reader.query<Row>(text, values, signal);
+                    if (result.rows.length >= restsFrom) {
                         rest(pace.now() - begun);
                     }
+                    return result;
+                } finally {
+                    underWay -= 1;
                     beginSome();
                 }
             },

@@ -4,14 +4,12 @@ import type { Collection, ReadOptions } from '../../../lib/inventory/store.ts';
 import type { Reader } from '../database.ts';
 import { prepared } from '../prepared.ts';
 import { batchOf, type TextOfRow } from './copy-out.ts';
-import { forManyListings, type Readers } from './readers.ts';
+import { BATCH_OF_SEVERAL, forManyListings, type Readers } from './readers.ts';
 
 /** Rows of the first batch, and of the next. Text costs little to read, so that batches are larger than those of rows, and round trips fewer. The first batch is small, since somebody waits for it. */
 const [FIRST_BATCH, BATCH] = [250, 1000];
 /** In a long listing, whose statements are planned each time: half a megabyte of hosts. Twice as many are read no sooner, and keep whoever else asks waiting half as long again. */
 const LONG_BATCH = 1000;
-/** The same while several are read: a turn of the event loop is short then, and what waits to be sent is little. */
-const BATCH_OF_SEVERAL = 500;
 
 /**
  * Maximum number of bytes of the texts of a batch. The batch behind one whose rows are longer than expected has fewer rows, so that it fits. Most rows have some hundred bytes,
@@ -128,14 +126,19 @@ type TextReading = ReturnType<ReturnType<typeof textReading>>;
 
 /** The statements that read text. */
 function textReading(
-    { firsts, further, texts, areSeveral }: Readers,
+    { firsts, further, seconds, texts, areSeveral }: Readers,
     { parents, page, usable = 'true', isKept = false, columns, atOnce = LONG_BATCH }: TextSource,
 ) {
     const behind = page(`$${parents + 1}`);
     // Row by row: what is longer than some ten KiB the database, which gives its memory back behind each statement, is slower to join than to send.
     const reading = (limit: number | string): string =>
         `select page.id, case when ${usable} then page.text end as text from (${behind} limit ${limit}) page`;
-    const [first, second, long] = [prepared(reading(FIRST_BATCH)), prepared(reading(BATCH)), reading(`$${parents + 2}`)];
+    const [first, second, ofSeveral] = [FIRST_BATCH, BATCH, BATCH_OF_SEVERAL].map((limit) => prepared(reading(limit))) as [
+        string,
+        string,
+        string,
+    ];
+    const long = reading(`$${parents + 2}`);
     // Row by row, text that is made would come in drops, each of which wakes this process up, and without an order part by part. Parts by ids
     // are hashed as the rows come; by the numbers of rows they would be put aside and sorted, with their texts.
     const [after, until, width] = [1, 2, 3].map((offset) => `$${parents + offset}`) as [string, string, string];
@@ -176,7 +179,10 @@ function textReading(
             isKept,
             atOnce,
             first: (): AskedBatch => unbounded(0, FIRST_BATCH, asOne(firsts, first, 0)),
-            second: (from: number): AskedBatch => unbounded(from, BATCH, asOne(further, second, from)),
+            second(from: number): AskedBatch {
+                const [limit, statement] = areSeveral() ? [BATCH_OF_SEVERAL, ofSeveral] : [BATCH, second];
+                return unbounded(from, limit, asOne(seconds, statement, from));
+            },
             long(from: number, rows: number): AskedBatch {
                 const limit = areSeveral() ? Math.min(rows, BATCH_OF_SEVERAL) : rows;
                 return unbounded(from, limit, asEach(long, from, limit));

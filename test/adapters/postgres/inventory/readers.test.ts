@@ -108,6 +108,32 @@ t.test('rests behind a long batch for twice as long as it took, where others wai
     t.equal(pace.rests.length, 4, 'nor does it rest where nobody waits, or behind a short one');
 });
 
+t.test('rests behind a second batch of a long listing too, and behind none of a short one or of one that cannot be read', async (t) => {
+    const { database, asked } = heldDatabase();
+    const pace = heldPace();
+    const { seconds } = readersOf(database, database, database, { pace });
+    const reads = Array.from({ length: 6 }, (_, number) => seconds.query('select', [number]));
+    const rows = (count: number) => Array.from({ length: count }, (_, id) => ({ id }));
+    await settled();
+    asked[0]?.answer(rows(499));
+    asked[1]?.fail(new Error('lost'));
+    await t.rejects(reads[1] as Promise<unknown>, { message: 'lost' });
+    await settled();
+    t.strictSame([pace.rests.length, asked.length], [0, 3], 'the next one begins');
+
+    pace.time += 6;
+    asked[2]?.answer(rows(500));
+    await reads[2];
+    await settled();
+    t.strictSame([pace.rests.map(({ passed }) => passed), asked.length], [[12], 3]);
+    pace.rests[0]?.task();
+    for (let next = 3; next < 6; next += 1) {
+        await settled();
+        asked[next]?.answer([]);
+    }
+    await Promise.all(reads.filter((_, number) => number !== 1));
+});
+
 t.test('begins four listings at once, of those that begin together', async (t) => {
     const { database, asked } = heldDatabase();
     const { firsts } = readersOf(database, database);

@@ -110,6 +110,20 @@ t.test('reads a long listing whose text is kept batch by batch, the next while o
     t.strictSame(statements, [[0], [250], [1_250], [2_250], [3_250], [4_250], [5_250]]);
 });
 
+t.test('reads smaller batches of each while several are read, the second one included', async (t) => {
+    const { written, statements } = listing(idsUpTo(3_000), { isKept: true });
+    const all = await Promise.all(Array.from({ length: 6 }, written));
+    for (const ids of all) {
+        t.strictSame(ids, idsUpTo(3_000));
+    }
+    const begun = new Set(statements.map(([from]) => from));
+    t.strictSame(
+        [250, 750, 1_250].map((from) => begun.has(from)),
+        [true, true, true],
+        `${[...begun]}`,
+    );
+});
+
 t.test('looks up no bounds for a listing of two batches', async (t) => {
     const { written, statements } = listing(idsUpTo(1_200));
     t.strictSame(await written(), idsUpTo(1_200));

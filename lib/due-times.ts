@@ -6,11 +6,13 @@ const LOOK = 250;
 interface Waiting {
     readonly due: number;
     readonly giveUp: () => void;
+    isOver: boolean;
 }
 
 /** Waits for promises until they are due, to a quarter of a second. One timer does for all: one for each takes a request as long as the look-up of its row. */
 export class DueTimes {
-    readonly #waiting = new Set<Waiting>();
+    /** With those that are over, until is looked again. */
+    #waiting: Waiting[] = [];
     #isLooking = false;
 
     /**
@@ -21,42 +23,42 @@ export class DueTimes {
      */
     within<T>(promise: Promise<T>, due: number, late: () => Error): Promise<T> {
         return new Promise((resolve, reject) => {
-            const waiting = { due, giveUp: () => reject(late()) };
-            this.#waiting.add(waiting);
-            this.#look();
+            const waiting: Waiting = { due, giveUp: () => reject(late()), isOver: false };
+            this.#waiting.push(waiting);
+            if (!this.#isLooking) {
+                this.#lookLater();
+            }
             promise.then(
                 (value) => {
-                    this.#waiting.delete(waiting);
+                    waiting.isOver = true;
                     resolve(value);
                 },
                 (error: unknown) => {
-                    this.#waiting.delete(waiting);
+                    waiting.isOver = true;
                     reject(error);
                 },
             );
         });
     }
 
-    #look(): void {
-        if (this.#isLooking || this.#waiting.size === 0) {
-            return;
-        }
-
+    #lookLater(): void {
         this.#isLooking = true;
         afterWait(LOOK, () => {
             this.#isLooking = false;
-            this.#giveUpLate();
             this.#look();
         });
     }
 
-    #giveUpLate(): void {
+    #look(): void {
         const now = performance.now();
-        for (const waiting of this.#waiting) {
-            if (waiting.due <= now) {
-                this.#waiting.delete(waiting);
-                waiting.giveUp();
-            }
+        const isDue = ({ due }: Waiting): boolean => due <= now;
+        const open = this.#waiting.filter(({ isOver }) => !isOver);
+        this.#waiting = open.filter((waiting) => !isDue(waiting));
+        for (const { giveUp } of open.filter(isDue)) {
+            giveUp();
+        }
+        if (this.#waiting.length > 0 && !this.#isLooking) {
+            this.#lookLater();
         }
     }
 }

@@ -1,6 +1,15 @@
 /** What routes of several plugins have in common: the ids of their paths, their query, how bodies come, answers that repeat them, and a header of every answer. */
 import { setImmediate } from 'node:timers/promises';
-import type { Lifecycle, Request, ResponseObject, ResponseValue, RouteOptionsPayload } from '@hapi/hapi';
+import type {
+    Lifecycle,
+    Request,
+    ResponseObject,
+    ResponseValue,
+    RouteOptionsPayload,
+    RouteOptionsSecure,
+    RouteOptionsSecureObject,
+    Server,
+} from '@hapi/hapi';
 import type Joi from 'joi';
 import { printableJson } from '../lib/printable.ts';
 import { checked } from '../lib/schema-validation.ts';
@@ -56,6 +65,18 @@ export const unsniffed: { readonly method: Lifecycle.Method } = {
  */
 export async function messagesFirst(): Promise<void> {
     await setImmediate();
+}
+
+/** What hapi puts into answers by the option `security`, where that is on and says nothing else. */
+const NOTHING_OF_SECURITY: object = { hsts: false, xframe: false, xss: false, noOpen: false, referrer: false };
+
+/**
+ * The same as the option `security` of a route, besides what the application has there for all its routes. It needs no extension, which takes a
+ * request longer than the header does.
+ */
+export function unsniffedBy({ settings }: Server): RouteOptionsSecure {
+    const ofAll = (settings.routes?.security || NOTHING_OF_SECURITY) as RouteOptionsSecureObject;
+    return { ...ofAll, noSniff: true };
 }
 
 /** What hapi's option `routes.json.escape` keeps out of JSON; of what it writes itself it keeps out two line ends besides, which are escaped here anyway. */

@@ -7,8 +7,8 @@ import { claimInstance } from '../instance.ts';
 import { isBelowIn, isDecodable, leadPathsBelow } from '../leading-paths.ts';
 import { logging } from '../log-and-events.ts';
 import { MAX_STREAMS, streamsOf } from '../open-streams.ts';
-import { atFreePaths, licensed, needsScope, withStrategy } from '../route-authorization.ts';
-import { UNREAD_BODY, unsniffed } from '../route-parts.ts';
+import { atFreePaths, inTurn, licensed, needsScope, withStrategy } from '../route-authorization.ts';
+import { UNREAD_BODY, unsniffedBy } from '../route-parts.ts';
 import { base as basePage, type Resource, read, UNREADABLE, unknownRoute } from './handlers.ts';
 import { optionsSchema, type RestApiV2Options } from './options.ts';
 import { type RequestLimiting, requestLimiting } from './request-limits.ts';
@@ -44,7 +44,7 @@ export const plugin: NamedPlugin<RestApiV2Options> = {
         const log = logging(server, 'rest-api-v2', settings);
         const table = resources(settings, (message) => log('warn', message));
         const streams = streamsOf(settings.store, maxStreams ?? MAX_STREAMS);
-        const routeOptions = optionsOfEveryRoute(settings, limiting);
+        const routeOptions = optionsOfEveryRoute(server, settings, limiting);
 
         withStrategy(UNKNOWN_STRATEGY, PREFIX, () => {
             addGetRoute(server, routeOptions, BASE, basePage);
@@ -87,7 +87,7 @@ async function describeApi(
         );
         return h.response(text).type('application/json; charset=utf-8');
     };
-    const options = isPublic ? { ...routeOptions, auth: false as const, ext: { onPreResponse: unsniffed } } : routeOptions;
+    const options = isPublic ? { ...routeOptions, auth: false as const, ext: {} } : routeOptions;
     atFreePaths(PREFIX, () => addGetRoute(server, options, DOCUMENT, handler));
     if (page !== undefined) {
         const { addDocsPage } = await import('./api-docs.ts');
@@ -96,18 +96,28 @@ async function describeApi(
 }
 
 /** A valid key that may read the inventory first, then a valid licence, then anything else. Cookies are nobody's business here, broken ones included. */
-function optionsOfEveryRoute({ auth = 'token', license }: RestApiV2Options, limiting: RequestLimiting | null): RouteOptions {
+function optionsOfEveryRoute(
+    server: Server,
+    { auth = 'token', license }: RestApiV2Options,
+    limiting: RequestLimiting | null,
+): RouteOptions {
     return {
         auth: auth === false ? false : { strategies: [auth], mode: 'required' },
         cache: { otherwise: 'no-store' },
         ext: {
             onPreAuth: { method: noteArrival },
-            onCredentials: { method: needsScope('inventory:read', DENIAL) },
-            onPostAuth: [...(limiting === null ? [] : [{ method: limiting.count }]), { method: licensed(license, UNREADABLE) }],
-            onPreResponse: [unsniffed, ...(limiting === null ? [] : [{ method: limiting.tell }])],
+            onPostAuth: {
+                method: inTurn(
+                    needsScope('inventory:read', DENIAL),
+                    ...(limiting === null ? [] : [limiting.count]),
+                    licensed(license, UNREADABLE),
+                ),
+            },
+            ...(limiting !== null && { onPreResponse: { method: limiting.tell } }),
         },
         // A range of an answer whose bytes may have changed since the last one is worth nothing.
         response: { ranges: false },
+        security: unsniffedBy(server),
         state: { parse: false, failAction: 'ignore' },
     };
 }

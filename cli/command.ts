@@ -1,5 +1,8 @@
+import { mkdtemp, rm } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import type { Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { setFlagsFromString } from 'node:v8';
 import type { Command } from 'commander';
 import { ScanwireError } from '../lib/errors.ts';
@@ -7,7 +10,7 @@ import { jsonText, printableLines } from '../lib/printable.ts';
 import { type DownloadName, endpoints, type Input, type OperationName, type Output } from '../plugins/admin-console/operations.ts';
 import { ask, download } from './admin-client.ts';
 import { connectToServer } from './admin-socket.ts';
-import { DEFAULT_DATA, dataFolder, dataFolderExists } from './data-folder.ts';
+import { type DataFolder, DEFAULT_DATA, dataFolder, dataFolderExists } from './data-folder.ts';
 
 /** By `require`: an `import` of CommonJS first searches it for its exports, which takes as long as loading it. */
 export const commander: typeof import('commander') = createRequire(import.meta.url)('commander');
@@ -131,8 +134,30 @@ async function performHere<Name extends OperationName, T>(
         import('../plugins/admin-console/handlers.ts'),
         import('../plugins/admin-console/audit.ts'),
     ]);
-    const options = { folder: dataFolder(data), environment: process.env, onError: () => {} };
-    return await withOwnSystem(options, delivers === true, async (system) => use(await handlersOf(system, OPERATOR)[name](input)));
+    const act = (folder: DataFolder): Promise<T> => {
+        const options = { folder, environment: process.env, onError: () => {} };
+        return withOwnSystem(options, delivers === true, async (system) => use(await handlersOf(system, OPERATOR)[name](input)));
+    };
+    const folder = dataFolder(data);
+    return (await leavesNothing(folder, name)) ? await inPassingFolder(act) : await act(folder);
+}
+
+/** Whether a data folder that is not there would hold nothing of use afterwards: what the operation is about is in the database of a host. */
+async function leavesNothing(folder: DataFolder, name: OperationName): Promise<boolean> {
+    const { DATABASE_URL: database, SCANWIRE_KEY_RING: ring } = process.env;
+    const { keeps } = endpoints[name];
+    const isKept = keeps === 'files' || (keeps === 'keyRing' && ring === undefined);
+    return database !== undefined && !isKept && !(await dataFolderExists(folder));
+}
+
+/** In a data folder that is gone afterwards. */
+async function inPassingFolder<T>(act: (folder: DataFolder) => Promise<T>): Promise<T> {
+    const path = await mkdtemp(join(tmpdir(), 'scanwire-'));
+    try {
+        return await act(dataFolder(path));
+    } finally {
+        await rm(path, { recursive: true, force: true });
+    }
 }
 
 /** Prints what a command has to say; a bad result makes the exit code 1. */

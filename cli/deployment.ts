@@ -1,3 +1,4 @@
+import { rm } from 'node:fs/promises';
 import Joi from 'joi';
 import { type AuditTrailOptions, auditTrail } from '../lib/audit/audit-trail.ts';
 import { egressGuard } from '../lib/egress/guard.ts';
@@ -17,9 +18,9 @@ import { httpSender } from '../lib/webhooks/sending/http-sender.ts';
 import { type Webhooks, webhooks } from '../lib/webhooks/webhooks.ts';
 import { within } from '../lib/within.ts';
 import type { System } from '../plugins/admin-console/system.ts';
-import { type DataFolder, prepareDataFolder } from './data-folder.ts';
+import { type DataFolder, dataFolderExists, prepareDataFolder } from './data-folder.ts';
 import { diskFinding } from './disk-finding.ts';
-import { assertRingFits, storedKeyRing } from './stored-key-ring.ts';
+import { assertRingFits, lacksKeyRing, storedKeyRing } from './stored-key-ring.ts';
 import { type StoredLicense, storedLicense } from './stored-license.ts';
 import { openRedisQueue, openStores, queueBeside, type Stores } from './stores.ts';
 
@@ -49,11 +50,19 @@ export async function openParts({ folder, environment, onError }: SystemOptions)
     const receivers = receiversIn(environment);
     const { REDIS_URL: url } = environment;
     const redis = url === undefined ? null : await openRedisQueue(url, onError);
+    const isNew = !(await dataFolderExists(folder));
     await prepareDataFolder(folder);
+    const makesRing = await lacksKeyRing(folder, environment);
     const [keyRing, license] = await Promise.all([storedKeyRing(folder, environment), storedLicense(folder)]);
     const stores = await openStores(folder, environment.DATABASE_URL, onError);
     try {
-        await assertRingFits(stores, keyRing);
+        await assertRingFits(stores, keyRing).catch(async (error: ScanwireError) => {
+            if (makesRing && error.code === 'MISCONFIGURED') {
+                // Left behind, it would be taken for the ring of the database.
+                await rm(isNew ? folder.path : folder.keyRing, { recursive: true, force: true });
+            }
+            throw error;
+        });
         const queue = redis ?? (await queueBeside(stores));
         return {
             stores,

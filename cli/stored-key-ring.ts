@@ -86,6 +86,11 @@ function parse(text: string, source: string): KeyRing {
     }
 }
 
+/** Whether a ring would be made where one is asked for. */
+export async function lacksKeyRing(folder: DataFolder, environment: NodeJS.ProcessEnv): Promise<boolean> {
+    return environment[KEY_RING_VARIABLE] === undefined && (await readIfPresent(folder.keyRing)) === null;
+}
+
 /**
  * Refuses a key ring beside a database that another one sealed: what it sealed there the other processes could not open, and
  * their next start would be refused.

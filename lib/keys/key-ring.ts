@@ -192,11 +192,21 @@ function refusalToOpen(ring: KeyRing, { sealed, context }: SealedText): Scanwire
         return null;
     } catch (cause) {
         const reason = cause instanceof ScanwireError ? `: ${cause.message}` : '';
-        return new ScanwireError('MISCONFIGURED', `The key ring does not fit what is stored for ${context}${reason}`, {
-            field: 'keyRing',
-            cause,
-        });
+        const message = `The key ring does not fit what is stored for ${context}${reason}${remedy(ring, sealed)}`;
+        return new ScanwireError('MISCONFIGURED', message, { field: 'keyRing', cause });
     }
+}
+
+/** What to do, as the end of a sentence; nothing for the text of a ring of the application's own. */
+function remedy({ ids }: KeyRing, sealed: string): string {
+    const id = sealingKeyId(sealed);
+    if (id === null) {
+        return '';
+    }
+
+    return ids.has(id)
+        ? `; the key ${id} of the ring must be the one that sealed it, byte by byte`
+        : `; add the key ${id} of the ring that sealed it, beside the current one`;
 }
 
 /** Whether another key of a ring than the current one has sealed this. False for the text of a ring of the application's own, which has a form of its own. */

@@ -214,18 +214,20 @@ export interface Endpoint {
     readonly downloads?: true;
     /** Makes sense before there is any data: a data folder is made for it. */
     readonly creates?: true;
+    /** Leaves something in the data folder whatever the database: what it installs, or the key ring that it has sealed with. */
+    readonly keeps?: 'files' | 'keyRing';
     /** Waits for a delivery, so a worker must run somewhere. */
     readonly delivers?: true;
 }
 
 /** The method and path of each operation. */
 export const endpoints: { readonly [Name in OperationName]: Endpoint } = {
-    createKey: { method: 'POST', path: '/keys', creates: true },
+    createKey: { method: 'POST', path: '/keys', creates: true, keeps: 'keyRing' },
     listKeys: { method: 'GET', path: '/keys' },
     revealKey: { method: 'GET', path: '/keys/{id}' },
     revokeKey: { method: 'DELETE', path: '/keys/{id}' },
 
-    createExporter: { method: 'POST', path: '/exporters', creates: true, delivers: true },
+    createExporter: { method: 'POST', path: '/exporters', creates: true, keeps: 'keyRing', delivers: true },
     listExporters: { method: 'GET', path: '/exporters' },
     summarizeExporters: { method: 'GET', path: '/exporters/summary' },
     pageExporters: { method: 'GET', path: '/exporters/page' },
@@ -263,8 +265,8 @@ export const endpoints: { readonly [Name in OperationName]: Endpoint } = {
     diagnoseExporter: { method: 'POST', path: '/exporters/{id}/doctor', delivers: true },
 
     showLicense: { method: 'GET', path: '/license' },
-    installLicense: { method: 'POST', path: '/license', creates: true },
-    trustLicense: { method: 'POST', path: '/license/key', creates: true },
+    installLicense: { method: 'POST', path: '/license', creates: true, keeps: 'files' },
+    trustLicense: { method: 'POST', path: '/license/key', creates: true, keeps: 'files' },
 
     importScan: { method: 'POST', path: '/import', streamed: true, creates: true },
     exportWorkspace: { method: 'GET', path: '/export', downloads: true },

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -50,8 +50,9 @@ t.test('sends for its collector, with the key ring of the data folder, and ends 
     const stranger = await scanwire(['keys', 'create', 'ci', '--data', join(folder, 'elsewhere')], { env });
     t.match(stranger, {
         code: 1,
-        stderr: /^scanwire: The key ring does not fit what is stored for exporter:\S+: Missing key k-\w+ in the key ring\. .*--data.*\n$/,
+        stderr: /^scanwire: The key ring does not fit what is stored for exporter:\S+: Missing key (k-\w+) in the key ring; add the key \1 .*--data.*\n$/,
     });
+    t.notOk(existsSync(join(folder, 'elsewhere')), 'no ring is left that would be taken for that of the database');
 
     const early = await scanwire(['worker', '--collector', 'edge', '--data', data], { env });
     t.match(early, { code: 1, stderr: /^scanwire: Cannot send before a host has stored its settings.*\n$/ });

@@ -76,7 +76,7 @@ export interface ExporterSettings extends Partial<Omit<StoredSettings, 'url'>>, 
     readonly formatSecret?: string;
 }
 
-/** What a user configures when an exporter is made: its settings, and what can never change afterwards. */
+/** What a user configures when an exporter is made: its settings, what never changes afterwards, and whose it is. */
 export interface NewExporterSettings extends ExporterSettings {
     /**
      * Whether it takes the place of an exporter from before the rule set `library` existed, in this application or in another one. It then starts

@@ -66,6 +66,7 @@ import { retentionReadsLess } from './0091-retention-reads-less.ts';
 import { findingsInOrder } from './0092-findings-in-order.ts';
 import { retriesOutOfStep } from './0093-retries-out-of-step.ts';
 import { ownersChange } from './0094-owners-change.ts';
+import { acceptedForLess } from './0095-accepted-for-less.ts';
 
 /** All steps in order. A new one goes to the end. */
 export const migrations: readonly Migration[] = [
@@ -136,4 +137,5 @@ export const migrations: readonly Migration[] = [
     ...findingsInOrder,
     retriesOutOfStep,
     ownersChange,
+    acceptedForLess,
 ];

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { ScanwireError } from '../../lib/errors.ts';
 import type { Executor } from '../../lib/transaction.ts';
 import { assertPool, guarded, type PoolLike, transaction, withClient } from './database.ts';
-import { isBehindOthers } from './database-errors.ts';
+import { isBehindOthers, sqlState } from './database-errors.ts';
 import { migrations } from './migrations/index.ts';
 
 /** Key of the advisory lock that lets one step run at a time: the bytes of `scan`, `wire`. */
@@ -85,7 +85,7 @@ async function runNext(pool: PoolLike, steps: readonly Migration[]): Promise<rea
         async (client) => {
             await takeLock(client, 'pg_try_advisory_xact_lock');
             await client.query(LOCK_TIMEOUT);
-            await ensureLedger(client);
+            await ofStep('that keeps the ledger', ensureLedger(client));
 
             const done = await readLedger(client);
             assertFits(done, steps);
@@ -98,13 +98,33 @@ async function runNext(pool: PoolLike, steps: readonly Migration[]): Promise<rea
                 return next;
             }
 
-            await client.query('sql' in next ? next.sql : `create index ${definitionOf(next)}`);
+            await ofStep(next.id, client.query('sql' in next ? next.sql : `create index ${definitionOf(next)}`));
             await writeLedger(client, next);
             return [next.id];
         },
         PATIENCE,
     );
     return found !== null && 'index' in found ? await buildBesideWriters(pool, found) : found;
+}
+
+/** What the server says of a right that is lacking. It names what the right is on, and nothing that was sent. */
+const DENIED = /^permission denied for (database|schema) (\S+)$/;
+
+/** @throws ScanwireError of a lacking right that says at which step, and which right; whatever else a step throws as it is. */
+async function ofStep<T>(name: string, work: Promise<T>): Promise<T> {
+    try {
+        return await work;
+    } catch (error) {
+        const { cause } = error as Error;
+        if (!(error instanceof ScanwireError) || sqlState(cause) !== '42501') {
+            throw error;
+        }
+        const { message } = cause as Error;
+        const [, what, called] = DENIED.exec(message) ?? [];
+        const remedy =
+            what === undefined ? 'the role must own what it changes' : `grant create on ${what} ${called} to the role of the pool`;
+        throw new ScanwireError('MISCONFIGURED', `The migration ${name} was refused: ${message} (42501); ${remedy}`, { cause });
+    }
 }
 
 /**
@@ -148,7 +168,7 @@ async function buildBesideWriters(pool: PoolLike, step: IndexMigration): Promise
             await session.query(`drop index concurrently scanwire.${step.index.name}`);
         }
         if (valid !== true) {
-            await session.query(sqlOf(step));
+            await ofStep(step.id, session.query(sqlOf(step)));
         }
 
         await writeLedger(session, step);

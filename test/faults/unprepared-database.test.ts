@@ -79,8 +79,22 @@ t.test('says which rights a role lacks', async (t) => {
     const role = await poorRole(t, owner);
     const poor = as(role);
     const refused = { code: 'MISCONFIGURED', message: /lacks a right.*usage on the schema scanwire.*\(42501\)/, cause: { code: '42501' } };
-    await t.rejects(migrate(poor), refused);
+    const denied = (message: RegExp): typeof refused => ({ ...refused, message });
+    await t.rejects(
+        migrate(poor),
+        denied(/^The migration that keeps the ledger was refused: .*; grant create on database \w+ to the role/),
+    );
+    await owner.query(`create schema scanwire; grant usage on schema scanwire to ${role}`);
+    await t.rejects(migrate(poor), denied(/ledger was refused: .*\(42501\); grant create on schema scanwire to the role of the pool$/));
+    await owner.query('drop schema scanwire');
     await migrate(owner);
+    await owner.query(`grant usage, create on schema scanwire to ${role}; grant select, insert on scanwire.migration to ${role}`);
+    const more = { id: '9999-more', sql: 'alter table scanwire.hosts add column more text' };
+    await t.rejects(
+        migrate(poor, { steps: [...migrations, more] }),
+        denied(/^The migration 9999-more was refused: must be owner of table hosts \(42501\); the role must own what it changes$/),
+    );
+    await owner.query(`revoke all on schema scanwire from ${role}; revoke all on scanwire.migration from ${role}`);
     await t.rejects(postgresStores({ pool: poor }).apiKeys.list(), refused);
     await owner.query(`grant usage on schema scanwire to ${role}`);
     await t.rejects(postgresStores({ pool: poor }).webhooks.exporters.list(), refused);

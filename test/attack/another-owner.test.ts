@@ -221,7 +221,9 @@ t.test('lets an owner do all of it with what is theirs, of which others see noth
         for (const own of (ATTACKS[name] ?? []).filter(() => name !== 'removeExporter')) {
             const input = own(ann);
             const refused =
-                ['no url', 'none', null].some((text) => Object.values(input).includes(text)) || name === 'cancelReplay' ? [200, 400] : [200];
+                ['no url', 'none', null].some((text) => Object.values(input).includes(text)) || name === 'cancelReplay'
+                    ? [200, 400]
+                    : [200];
             const { status, payload } = await ask(server, 'ann', name, input);
             t.ok(refused.includes(status), `${name}: ${status} ${payload.slice(0, 100)}`);
             t.notMatch(payload, bob.exporter);

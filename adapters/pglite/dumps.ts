@@ -2,7 +2,7 @@ import type { Ticker } from '../../lib/clock.ts';
 import { ScanwireError } from '../../lib/errors.ts';
 import { isEntryName } from '../../lib/tar.ts';
 import type { Executor } from '../../lib/transaction.ts';
-import { assertNothingErased, leaveNoErasedBodies } from './erased-bodies.ts';
+import { assertNothingErased, filesOfBodies, leaveNoErasedBodies } from './erased-bodies.ts';
 import type { Maintenance } from './maintenance.ts';
 import { onlineBackup } from './online-backup.ts';
 
@@ -49,7 +49,8 @@ export function dumps({ database, files, maintenance, ticker, ended }: DumpParts
             // A checkpoint would take away the log that the copy needs.
             resume = await maintenance.pause();
             const judge = () => assertNothingErased(database, erased);
-            yield* onlineBackup({ database, files, ended, judge, ...(prefix !== undefined && { prefix }) });
+            const pagesToClear = await filesOfBodies(database);
+            yield* onlineBackup({ database, files, ended, judge, pagesToClear, ...(prefix !== undefined && { prefix }) });
         } finally {
             resume?.();
             isCopied = false;

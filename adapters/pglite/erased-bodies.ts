@@ -1,7 +1,9 @@
 import { ScanwireError } from '../../lib/errors.ts';
 import type { Executor } from '../../lib/transaction.ts';
+import { inTurn } from './giving-way.ts';
+import { PAGES_OF_FILE } from './heap-page.ts';
 
-/** Number of the bodies that were erased since their tables were last rewritten; fails where the schema does not count them. */
+/** Number of the bodies that were erased since they were last removed for good; fails where the schema does not count them. */
 const COUNT = 'select last_value::text as count from scanwire.erased_bodies';
 
 /** Begins to count anew, unless another was erased after those `$1`. */
@@ -27,16 +29,35 @@ function erasedMeanwhile(): ScanwireError {
     );
 }
 
-/** What has bodies of events, what was made of them and what was answered to them; none where the schema knows of no events. */
+/**
+ * What has bodies of events, what was made of them and what was answered to them, where the schema knows of events; and what an analysis has noted of
+ * them, some of their texts.
+ */
 const TABLES = `
-select c.oid, pg_catalog.format('scanwire.%I', c.relname) as name
+select
+    c.oid,
+    pg_catalog.format('%s.%I', c.relnamespace::pg_catalog.regnamespace, c.relname) as name,
+    c.relname = 'pg_statistic' as notes,
+    array_remove(array[pg_catalog.pg_relation_filepath(c.oid), pg_catalog.pg_relation_filepath(nullif(c.reltoastrelid, 0))], null) as files
 from pg_catalog.pg_class c
 where
-    c.relnamespace = pg_catalog.to_regnamespace('scanwire') and c.relkind = 'r'
-    and c.relname in ('events', 'delivery_messages', 'attempt_responses')`;
+    c.oid = 'pg_catalog.pg_statistic'::pg_catalog.regclass
+    or c.relnamespace = pg_catalog.to_regnamespace('scanwire') and c.relkind = 'r'
+        and c.relname in ('events', 'delivery_messages', 'attempt_responses')
+order by notes`;
 
-/** What an analysis has noted of them: some of their texts. */
+interface Table {
+    readonly oid: number;
+    readonly name: string;
+    readonly notes: boolean;
+    /** Names of its files and of those of its long values, from the data directory on; of each the first. */
+    readonly files: readonly string[];
+}
+
 const FORGET_STATISTICS = 'delete from pg_catalog.pg_statistic where starelid = any ($1::oid[])';
+
+/** How often one of them gives way to others before it goes to its end. */
+const MOST_TRIES = 20;
 
 /** Segments of the write-ahead log that are there to be used again, with what was in them. */
 const AHEAD =
@@ -46,22 +67,22 @@ const AHEAD =
 const MAX_SEGMENTS = 16;
 
 /**
- * Leaves nothing of bodies that were erased in the files of the embedded database: an update leaves the row as it was in its page, as does its removal, and
- * its text in the write-ahead log, and a copy of the files would have both. The tables are rewritten once after something was erased, which
- * holds everybody up for that long; then the log goes on in a new file until there is none of the old ones. A schema of before, which does
- * not count what was erased, is rewritten each time.
+ * Removes what is left of bodies that were erased: an update leaves the row as it was in its page, as does its removal, and its text in the
+ * write-ahead log, and a copy of the files would have both. A vacuum removes the row, whose bytes stay in the room between others: a copy has
+ * none of that room (see {@link filesOfBodies}). Then the log goes on in a new file until there is none of the old ones. A schema of before, which
+ * does not count what was erased, is treated so each time.
  *
  * @returns What {@link assertNothingErased} is told; null where nothing is counted.
- * @throws ScanwireError `CONFLICT` when a body was erased while they were rewritten.
+ * @throws ScanwireError `CONFLICT` when a body was erased meanwhile.
  */
 export async function leaveNoErasedBodies(database: Executor): Promise<string | null> {
     const count = await erasedBodies(database);
-    const { rows: tables } = await database.query<{ oid: number; name: string }>(TABLES);
-    if (count === '0' || tables.length === 0) {
+    const { rows: tables } = await database.query<Table>(TABLES);
+    if (count === '0' || tables.length === 1) {
         return count;
     }
 
-    await rewrite(database, tables);
+    await removeDead(database, tables);
     await goOnInNewLog(database);
     if (count === null) {
         return null;
@@ -74,15 +95,31 @@ export async function leaveNoErasedBodies(database: Executor): Promise<string | 
     return '0';
 }
 
-async function rewrite(database: Executor, tables: readonly { readonly oid: number; readonly name: string }[]): Promise<void> {
-    for (const { name } of tables) {
-        await database.query(`vacuum full ${name}`);
-    }
+/** Says of a file, by its name from the data directory on, whether its pages may hold bodies, and at which page of its table it begins; null where none may. */
+export async function filesOfBodies(database: Executor): Promise<(name: string) => number | null> {
+    const { rows } = await database.query<Table>(TABLES);
+    const files = new Set(rows.flatMap((table) => table.files));
+    return (name) => {
+        const [, first = name, part = 0] = /^(.*)\.(\d+)$/.exec(name) ?? [];
+        return files.has(first) ? Number(part) * PAGES_OF_FILE : null;
+    };
+}
 
+async function removeDead(database: Executor, tables: readonly Table[]): Promise<void> {
     await database.query(FORGET_STATISTICS, [tables.map(({ oid }) => oid)]);
-    await database.query('vacuum full pg_catalog.pg_statistic');
     for (const { name } of tables) {
-        await database.query(`analyze ${name}`);
+        // Indexes have nothing of bodies, and what is dead in them is removed by a later vacuum.
+        await untilDone(database, `vacuum (index_cleanup off) ${name}`);
+    }
+    for (const { name } of tables.filter(({ notes }) => !notes)) {
+        await untilDone(database, `analyze ${name}`);
+    }
+}
+
+/** What a vacuum has done of the table before it was cut off, the next one need not do. */
+async function untilDone(database: Executor, statement: string): Promise<void> {
+    for (let tries = 1; !(await inTurn(database, statement, { givesWay: tries < MOST_TRIES })); tries += 1) {
+        // The others had their turn.
     }
 }
 

@@ -3,6 +3,7 @@ import { join, posix } from 'node:path';
 import { ScanwireError } from '../../lib/errors.ts';
 import { isEntryName, TAR_END, tarEntry, tarFolder, tarHeader, tarPadding } from '../../lib/tar.ts';
 import type { Executor } from '../../lib/transaction.ts';
+import { clearRoom, PAGE } from './heap-page.ts';
 
 /*
  * PostgreSQL's own way to copy the files of a database that is written to meanwhile: they are read as they come, pages torn and all, between
@@ -17,6 +18,8 @@ export interface OnlineBackupOptions {
     readonly files: string;
     /** The folder that names in the tar file begin with, without a slash at its end; none unless it is given. */
     readonly prefix?: string;
+    /** The number in its table of the first page of a file from whose copy what was removed is left out, null for any other. */
+    pagesToClear(name: string): number | null;
     /** Whether the database is being closed: nothing is copied any further. */
     ended(): boolean;
     /** Asked when all is copied, and before the copy is complete: rejects when it must not be used. */
@@ -65,13 +68,13 @@ const CHUNK = 65_536;
 
 /** The database as a tar file, of all that was committed when it ends. Others go on meanwhile, but for a checkpoint at its begin. */
 export async function* onlineBackup(options: OnlineBackupOptions): AsyncGenerator<Uint8Array, void, undefined> {
-    const { database, files, prefix, ended, judge } = options;
+    const { database, files, prefix, ended, judge, pagesToClear } = options;
     const named = (name: string): string => (prefix === undefined ? name : `${prefix}/${name}`);
     await database.query(`select pg_catalog.pg_backup_start('scanwire', fast := true)`);
     let stopped = false;
     try {
         for await (const { name, isFolder } of entriesOf(files, (name) => isCopied(name) && isEntryName(named(name)))) {
-            yield* isFolder ? [tarFolder(named(name))] : copyOf(await opened(join(files, name)), named(name), ended);
+            yield* isFolder ? [tarFolder(named(name))] : copyOf(await opened(join(files, name)), named(name), ended, pagesToClear(name));
         }
         yield* copyOf(await open(join(files, CONTROL)), named(CONTROL), ended);
 
@@ -172,7 +175,12 @@ function unlessGone(error: NodeJS.ErrnoException, mayBeGone: boolean): null {
  * A file as long as it was when it was opened: what is added later is in the log, and where it was cut off meanwhile zeros stand, which the log cuts
  * off again.
  */
-async function* copyOf(file: FileHandle | null, name: string, ended: () => boolean): AsyncGenerator<Uint8Array> {
+async function* copyOf(
+    file: FileHandle | null,
+    name: string,
+    ended: () => boolean,
+    clearFrom: number | null = null,
+): AsyncGenerator<Uint8Array> {
     if (file === null) {
         return;
     }
@@ -187,6 +195,9 @@ async function* copyOf(file: FileHandle | null, name: string, ended: () => boole
 
             const chunk = Buffer.alloc(Math.min(CHUNK, size - at));
             await file.read(chunk, 0, chunk.length, at);
+            for (let page = 0; clearFrom !== null && page + PAGE <= chunk.length; page += PAGE) {
+                clearRoom(chunk.subarray(page, page + PAGE), clearFrom + (at + page) / PAGE);
+            }
             yield chunk;
         }
         yield tarPadding(size);

@@ -1,3 +1,4 @@
+import { mkdirSync } from 'node:fs';
 import { buffer } from 'node:stream/consumers';
 import t, { type Test } from 'tap';
 import { sampleEvent, sampleExporter } from '../../../adapters/contract/webhooks/fixture.ts';
@@ -5,6 +6,7 @@ import { leaveNoErasedBodies } from '../../../adapters/pglite/erased-bodies.ts';
 import { type EmbeddedDatabase, openEmbeddedDatabase } from '../../../adapters/pglite/index.ts';
 import { migrate, postgresWebhooks } from '../../../adapters/postgres/index.ts';
 import { migrations } from '../../../adapters/postgres/migrations/index.ts';
+import { unpackTar } from '../../../lib/tar.ts';
 import type { Executor } from '../../../lib/transaction.ts';
 import { usedDataOf } from '../../support/served.ts';
 
@@ -30,13 +32,22 @@ t.test('leaves nothing of an erased body, nor of what was made of it and answere
     t.ok((await copy()).includes('Answer 0 to it'), 'the answer too');
 
     await deliveries.erase(erased?.event.id ?? '');
+    let last: Buffer = Buffer.alloc(0);
     for (const time of ['once', 'and again']) {
         const files = await copy();
+        last = files;
         t.notOk(files.includes('a secret that was erased'), time);
         t.notOk(files.includes('Answer 0 to it'), time);
         t.ok(files.includes('Answer 1 to it'), time);
         t.ok(files.includes('Slack: a body that was kept'), time);
     }
+
+    const restored = `${t.testdirName}/restored`;
+    mkdirSync(restored, { mode: 0o700, recursive: true });
+    await unpackTar([last], `${restored}/database`);
+    const { database: copied } = await opened(t, restored);
+    const { rows } = await copied.query('select from scanwire.events where octet_length(body::text) > 2');
+    t.equal(rows.length, 1, 'pages of which something was left out are whole');
 });
 
 t.test('leaves nothing of an erased body whose row was removed since', async (t) => {
@@ -46,7 +57,7 @@ t.test('leaves nothing of an erased body whose row was removed since', async (t)
     await deliveries.erase(id);
     await database.query('delete from scanwire.events');
     t.notOk((await buffer(database.dump())).includes('a secret that was erased'));
-    t.same(await counted(database), ['0'], 'the next copy rewrites nothing');
+    t.same(await counted(database), ['0'], 'the next copy vacuums nothing');
 });
 
 t.test('leaves nothing of an erased body that an analysis has noted', async (t) => {
@@ -114,7 +125,7 @@ for (const [when, isThen] of [
     });
 }
 
-t.test('begins no copy when a body was erased while the tables were rewritten', async (t) => {
+t.test('begins no copy when a body was erased while the tables were vacuumed', async (t) => {
     const { database, deliveries, publish } = await migrated(t);
     const ids = [await publish('one secret'), await publish('another secret')] as const;
     await deliveries.erase(ids[0]);
@@ -122,7 +133,7 @@ t.test('begins no copy when a body was erased while the tables were rewritten', 
     const erasing: Executor = {
         async query(text, values) {
             const result = await database.query(text, values);
-            if (!isErased && text.startsWith('vacuum full')) {
+            if (!isErased && text.includes('vacuum ')) {
                 isErased = true;
                 await deliveries.erase(ids[1]);
             }

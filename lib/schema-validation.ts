@@ -140,10 +140,7 @@ export const STORABLE: RegExp = /^[^\0\p{Cs}]*$/u;
 export const UNSTORABLE = 'must not contain NUL or half a surrogate pair';
 
 /** A text that every database keeps as it is. */
-export const storableText = (): Joi.StringSchema =>
-    Joi.string()
-        .pattern(STORABLE)
-        .messages({ 'string.pattern.base': `{{#label}} ${UNSTORABLE}` });
+export const storableText = (): Joi.StringSchema => Joi.string().pattern(STORABLE).message(`{{#label}} ${UNSTORABLE}`);
 
 /** An escape of a JSON text, and as its group what PostgreSQL does not store in one: NUL, and half a surrogate pair. */
 const ESCAPE = /\\(?:u(0000|d[89a-f][0-9a-f]{2})|.)/g;

@@ -2,7 +2,7 @@ import Joi from 'joi';
 import { canonicalAddress } from '../addresses.ts';
 import { compiled, type QuickCheck, UNSURE } from '../compiled-schema.ts';
 import { ScanwireError } from '../errors.ts';
-import { checked, isStorable, STORABLE, storableText, UNSTORABLE } from '../schema-validation.ts';
+import { checked, STORABLE, storableText } from '../schema-validation.ts';
 import { checkedClosedPorts } from './closed-ports.ts';
 import { PROTOCOLS, SERVICE_STATES } from './fields.ts';
 import { checkedFindings, findingSchemas } from './findings.ts';
@@ -92,25 +92,6 @@ function checkedHost(input: unknown): HostInput {
     quickCheck ??= compiled(hostInputSchema.describe(), [STORABLE]);
     const host = quickCheck(input);
     return host === UNSURE ? checked(hostInputSchema, input) : (host as HostInput);
-}
-
-/**
- * For stores, which code may give hosts that nobody has checked.
- *
- * @param json Of all of them, or of what is stored of them.
- * @throws ScanwireError `INVALID_INPUT` with the field, for a text that no database keeps.
- */
-export function refuseUnstorableHosts(hosts: readonly HostInput[], json: string = JSON.stringify(hosts)): void {
-    if (isStorable(json)) {
-        return;
-    }
-
-    for (const host of hosts) {
-        const [field] = Object.entries(host).find((entry) => !isStorable(JSON.stringify(entry))) ?? [];
-        if (field !== undefined) {
-            throw new ScanwireError('INVALID_INPUT', `A host cannot be stored: ${field} ${UNSTORABLE}`, { field });
-        }
-    }
 }
 
 /** The schema lets null pass as text, against the type. */

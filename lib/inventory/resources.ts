@@ -1,7 +1,8 @@
 import Joi from 'joi';
 import { ScanwireError } from '../errors.ts';
-import { checked, nameSchema, STORABLE, UNSTORABLE } from '../schema-validation.ts';
+import { checked, isStorable, nameSchema, STORABLE, UNSTORABLE } from '../schema-validation.ts';
 import { FIELD_SCHEMAS, type FieldTypes } from './fields.ts';
+import type { HostInput } from './host.ts';
 
 /*
  * Every resource is a table of its fields with their kinds, in the order in which they go out: its type and its schema follow
@@ -145,5 +146,24 @@ export function workspaceName(name: unknown): string {
 export function refuseUnstorableName(name: string): void {
     if (!STORABLE.test(name)) {
         throw new ScanwireError('INVALID_INPUT', `Workspace ${UNSTORABLE}`, { field: 'workspace' });
+    }
+}
+
+/**
+ * For stores, which code may give hosts that nobody has checked.
+ *
+ * @param json Of all of them, or of what is stored of them.
+ * @throws ScanwireError `INVALID_INPUT` with the field, for a text that no database keeps.
+ */
+export function refuseUnstorableHosts(hosts: readonly HostInput[], json: string = JSON.stringify(hosts)): void {
+    if (isStorable(json)) {
+        return;
+    }
+
+    for (const host of hosts) {
+        const [field] = Object.entries(host).find((entry) => !isStorable(JSON.stringify(entry))) ?? [];
+        if (field !== undefined) {
+            throw new ScanwireError('INVALID_INPUT', `A host cannot be stored: ${field} ${UNSTORABLE}`, { field });
+        }
     }
 }

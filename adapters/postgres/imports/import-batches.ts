@@ -1,7 +1,7 @@
 import { mergedRanges, type PortRange } from '../../../lib/inventory/closed-ports.ts';
 import type { NoteInput, VulnInput } from '../../../lib/inventory/findings.ts';
 import type { HostInput, ServiceInput } from '../../../lib/inventory/host.ts';
-import { refuseUnstorableHosts } from '../../../lib/inventory/host-input.ts';
+import { refuseUnstorableHosts } from '../../../lib/inventory/resources.ts';
 import type { Executor } from '../../../lib/transaction.ts';
 import { MOST, MOST_OF_SLICE } from './crowded-hosts.ts';
 import { type HostPiece, inPieces } from './host-pieces.ts';

@@ -64,7 +64,10 @@ const SAMPLES: { readonly [Name in OperationName]: readonly Sample[] } = {
     summarizeExporters: [{ owner: 'ann' }],
     pageExporters: [{ owner: 'ann', after: ID }],
     showExporter: [{ id: 'EXPORTER' }],
-    updateExporter: SETTINGS.map((settings) => ({ id: 'EXPORTER', wait: false, ...settings })),
+    updateExporter: [
+        { id: 'EXPORTER', wait: false, owner: 'ann' },
+        ...SETTINGS.map((settings) => ({ id: 'EXPORTER', wait: false, ...settings })),
+    ],
     startExporter: [{ id: ID }],
     stopExporter: [{ id: 'EXPORTER' }],
     pauseExporter: [{ id: 'EXPORTER' }],

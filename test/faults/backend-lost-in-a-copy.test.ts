@@ -18,7 +18,7 @@ import { type TcpProxy, tcpProxy } from '../support/tcp-proxy.ts';
 const SHORT = 1_250;
 const HOSTS = 3_500;
 /** Those behind have so long an `info` that a batch is more than sockets hold: the server is in the midst of it when some has come. */
-const [INFO, SOME] = [7_000, 2 ** 20];
+const [INFO, SOME] = [14_000, 2 ** 20];
 /** What a copy in binary begins with. */
 const COPY = 'PGCOPY';
 /** As few as a long listing uses: one that is lost for good is missed. */

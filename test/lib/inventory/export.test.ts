@@ -275,15 +275,33 @@ t.test('writes the XML of nmap, by its document type, from which an import makes
     ]);
 });
 
+/** The rows of a store of the application's own, which may have texts that no store of ours takes. */
+function withTexts(inventory: MemoryInventory, known: string, text: string): InventoryStore {
+    async function* replaced<Row extends object>(batches: AsyncIterable<readonly Row[]>): AsyncGenerator<readonly Row[]> {
+        const shown = (row: Row): Row =>
+            Object.fromEntries(Object.entries(row).map(([key, value]) => [key, value === known ? text : value])) as Row;
+        for await (const batch of batches) {
+            yield batch.map(shown);
+        }
+    }
+    const { hosts, workspaceServices } = inventory;
+    return {
+        ...inventory,
+        hosts: { ...hosts, list: (path, options) => replaced(hosts.list(path, options)) },
+        workspaceServices: {
+            ...workspaceServices,
+            select: (path, selection, options) => replaced(workspaceServices.select?.(path, selection, options) ?? workspaceServices.list(path)),
+        },
+    } as InventoryStore;
+}
+
 t.test('writes well-formed XML of hostile texts', async (t) => {
     const hostile = '\0\u0001\u001b[31m]]><!--&amp;"\'\t\r\n\u0085\u009b\u2028\ud800x\udc00\ufffe\uffff💾';
+    const known = 'a text';
     const inventory = await office([]);
-    const [service] = [{ port: 1, proto: 'tcp' as const, state: 'open' as const, name: hostile, info: hostile }];
-    await inventory.importHosts(
-        'office',
-        each([{ address: '192.0.2.1', name: hostile, mac: hostile, os_name: hostile, services: [service] }]),
-    );
-    const xml = await exported(inventory, 'nmap-xml');
+    const [service] = [{ port: 1, proto: 'tcp' as const, state: 'open' as const, name: known, info: known }];
+    await inventory.importHosts('office', each([{ address: '192.0.2.1', name: known, mac: known, os_name: known, services: [service] }]));
+    const xml = await exported(withTexts(inventory, known, hostile), 'nmap-xml');
     t.same(violations(xml), []);
     t.notMatch(xml, /[^\P{Cc}\n]|[\ufffe\uffff]/u);
 

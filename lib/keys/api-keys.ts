@@ -4,10 +4,10 @@ import { batched } from '../batched.ts';
 import { type Clock, systemClock } from '../clock.ts';
 import { ScanwireError } from '../errors.ts';
 import { type Eventual, whenThere } from '../eventual.ts';
-import { processWarning } from '../process-warning.ts';
 import { checked, objectWith } from '../schema-validation.ts';
 import { apiKeyDigest, apiKeyStart, looksLikeApiKey, looksLikeForeignKey, newApiKey } from './key-form.ts';
 import { assertOpens, type KeyRing, type Resealed } from './key-ring.ts';
+import { touching, warned } from './key-uses.ts';
 import { assertKept, assertOptions, isOver, type NewKeyOptions, newKeySchema, workspacesOf } from './limits.ts';
 import { type ApiKeyScope, DEFAULT_SCOPES, scopesOf } from './scopes.ts';
 import { resealKeys, sealedKeys, sealingContext } from './sealed-keys.ts';
@@ -157,8 +157,6 @@ export interface ApiKeys {
     sealAnew(after?: string | null): Promise<Resealed>;
 }
 
-const TOUCH_INTERVAL_MS = 60_000;
-
 /**
  * Makes, shows, revokes and verifies the API keys of a store.
  *
@@ -263,10 +261,6 @@ function telling({ onEvent = () => {}, onError = warned }: ApiKeysOptions): (eve
     return (event) => void tell(event).catch(onError).catch(warned);
 }
 
-function warned(error: unknown): void {
-    processWarning(`What is told of API keys was not heard: ${error instanceof Error ? error.message : String(error)}`);
-}
-
 async function existing(store: ApiKeyStore, id: string): Promise<StoredApiKey> {
     const stored = await store.get(id);
     if (stored === null) {
@@ -284,65 +278,6 @@ function finding(store: ApiKeyStore): (digest: string) => Eventual<StoredApiKey 
     return store.findByDigests
         ? batched(async (digests) => (await store.findByDigests?.(digests)) ?? [], MAX_FOUND)
         : (digest) => store.findByDigest(digest);
-}
-
-/** Records the use of a key at most once a minute, in the background: a request neither waits for it nor fails with it. */
-function touching(
-    { store, clock, onError = ({ message }) => processWarning(message) }: ApiKeysOptions,
-    time: () => Promise<Date>,
-    firstUsed: (id: string) => void,
-): (key: StoredApiKey) => void {
-    // Of this process, for what it measures itself: to ask the store at each request would cost a query.
-    const elapsed = clock === undefined ? () => performance.now() : () => clock().getTime();
-    const nextAt = new Map<string, number>();
-    let toldAt = Number.NEGATIVE_INFINITY;
-
-    /** Each key is tried again a minute later: what fails for one fails for all, and is told once. */
-    function report(cause: unknown, at: number): void {
-        if (at - toldAt >= TOUCH_INTERVAL_MS) {
-            toldAt = at;
-            try {
-                onError(unnoted(cause));
-            } catch (error) {
-                warned(error);
-            }
-        }
-    }
-
-    async function note({ id, lastUsedAt }: StoredApiKey, at: number): Promise<void> {
-        try {
-            const now = await time();
-            const early = lastUsedAt === null ? 0 : TOUCH_INTERVAL_MS - (now.getTime() - lastUsedAt.getTime());
-            if (early > 0) {
-                // Another process has noted a use.
-                nextAt.set(id, at + Math.min(early, TOUCH_INTERVAL_MS));
-            } else {
-                await store.touch(id, now);
-            }
-        } catch (error) {
-            report(error, at);
-        }
-    }
-
-    return (key) => {
-        const at = elapsed();
-        const next = nextAt.get(key.id);
-        if (next !== undefined && at < next) {
-            return;
-        }
-
-        nextAt.set(key.id, at + TOUCH_INTERVAL_MS);
-        if (key.lastUsedAt === null && next === undefined) {
-            firstUsed(key.id);
-        }
-        void note(key, at);
-    };
-}
-
-function unnoted(cause: unknown): ScanwireError {
-    const code = cause instanceof ScanwireError ? cause.code : 'UNAVAILABLE';
-    const message = cause instanceof Error ? cause.message : String(cause);
-    return new ScanwireError(code, `Cannot note when API keys were used last: ${message}`, { cause });
 }
 
 function summary(stored: StoredApiKey): ApiKeySummary {

@@ -64,6 +64,7 @@ function unnoted(cause: unknown): ScanwireError {
     return new ScanwireError(code, `Cannot note when API keys were used last: ${message}`, { cause });
 }
 
+/** Warns, as nobody else can be told. */
 export function warned(error: unknown): void {
     processWarning(`What is told of API keys was not heard: ${error instanceof Error ? error.message : String(error)}`);
 }

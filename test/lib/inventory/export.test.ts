@@ -290,7 +290,8 @@ function withTexts(inventory: MemoryInventory, known: string, text: string): Inv
         hosts: { ...hosts, list: (path, options) => replaced(hosts.list(path, options)) },
         workspaceServices: {
             ...workspaceServices,
-            select: (path, selection, options) => replaced(workspaceServices.select?.(path, selection, options) ?? workspaceServices.list(path)),
+            select: (path, selection, options) =>
+                replaced(workspaceServices.select?.(path, selection, options) ?? workspaceServices.list(path)),
         },
     } as InventoryStore;
 }

@@ -1,4 +1,4 @@
-import { rm } from 'node:fs/promises';
+import { rm, rmdir } from 'node:fs/promises';
 import Joi from 'joi';
 import { type AuditTrailOptions, auditTrail } from '../lib/audit/audit-trail.ts';
 import { egressGuard } from '../lib/egress/guard.ts';
@@ -44,6 +44,14 @@ export interface SystemOptions {
 
 const QUEUE_PATIENCE = 1_000;
 
+/** Left behind, it would be taken for the ring of the database. A new folder goes with it, unless something else is in it by now. */
+async function removeNewRing({ keyRing, path }: DataFolder, isNewFolder: boolean): Promise<void> {
+    await rm(keyRing, { force: true });
+    if (isNewFolder) {
+        await rmdir(path).catch(() => {});
+    }
+}
+
 /** @throws ScanwireError `MISCONFIGURED`, `UNAVAILABLE`; nothing stays open then. */
 export async function openParts({ folder, environment, onError }: SystemOptions): Promise<Parts> {
     // Refused before anything is made or opened. The queue on Redis is opened when it is first asked for anything.
@@ -58,8 +66,7 @@ export async function openParts({ folder, environment, onError }: SystemOptions)
     try {
         await assertRingFits(stores, keyRing).catch(async (error: ScanwireError) => {
             if (makesRing && error.code === 'MISCONFIGURED') {
-                // Left behind, it would be taken for the ring of the database.
-                await rm(isNew ? folder.path : folder.keyRing, { recursive: true, force: true });
+                await removeNewRing(folder, isNew);
             }
             throw error;
         });

@@ -1,9 +1,8 @@
-import pg from 'pg';
 import t from 'tap';
 import { forAll, sampleEvent, sampleExporter } from '../../adapters/contract/webhooks/fixture.ts';
-import { migrate, postgresWebhooks } from '../../adapters/postgres/index.ts';
+import { postgresWebhooks } from '../../adapters/postgres/index.ts';
 import type { DeliveryFilter } from '../../lib/webhooks/deliveries/deliveries.ts';
-import { testDatabase } from '../support/test-database.ts';
+import { migratedPool } from '../support/migrated-database.ts';
 import { explainedConnection, neverVacuum } from './executed-plans.ts';
 import { keep } from './kept-rows.ts';
 
@@ -27,14 +26,7 @@ cross join (
 group by 1, 2, 3, 4, n.sign`;
 
 t.test('pages of two frequent conditions that never meet read little of what is kept', async (t) => {
-    const { url, drop } = await testDatabase();
-    const pool = new pg.Pool({ connectionString: url });
-    pool.on('error', () => {}); // the pool has ended before its connections have
-    t.teardown(async () => {
-        await pool.end();
-        await drop();
-    });
-    await migrate(pool);
+    const pool = await migratedPool(t, {});
     await neverVacuum(pool);
     const { exporters, deliveries } = postgresWebhooks({ pool, notify: false });
     const [one, other] = [sampleExporter(), sampleExporter()];
@@ -45,7 +37,7 @@ t.test('pages of two frequent conditions that never meet read little of what is 
     await deliveries.accept([forAll(sampleEvent({ kind: 'third' }))]);
     await pool.query('vacuum analyze');
 
-    const connection = await explainedConnection(url);
+    const connection = await explainedConnection(String(pool.options.connectionString));
     t.teardown(() => connection.end());
     const explained = postgresWebhooks({ pool: connection.pool, notify: false }).deliveries;
     const kind = 'idr_investigation_created';

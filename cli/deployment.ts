@@ -61,7 +61,7 @@ export async function openParts({ folder, environment, onError }: SystemOptions)
     const isNew = !(await dataFolderExists(folder));
     await prepareDataFolder(folder);
     const makesRing = await lacksKeyRing(folder, environment);
-    const [keyRing, license] = await Promise.all([storedKeyRing(folder, environment), storedLicense(folder)]);
+    const keyRing = await storedKeyRing(folder, environment);
     const stores = await openStores(folder, environment.DATABASE_URL, onError);
     try {
         await assertRingFits(stores, keyRing).catch(async (error: ScanwireError) => {
@@ -70,6 +70,8 @@ export async function openParts({ folder, environment, onError }: SystemOptions)
             }
             throw error;
         });
+        // Makes files of its own: not in a folder that is to go again.
+        const license = await storedLicense(folder);
         const queue = redis ?? (await queueBeside(stores));
         return {
             stores,

@@ -20,6 +20,8 @@ export interface Execution {
     readonly pages: number;
     /** Expected by the planner: from 100,000 on PostgreSQL compiles a statement first, unless it is told not to. */
     readonly cost: number;
+    /** Whether it was. */
+    readonly compiled: boolean;
     /** Read of tables and indexes, each as often as it was read. */
     readonly rows: number;
     /** Begins the statement, so that it is found. */
@@ -37,6 +39,12 @@ export interface Scan {
     readonly rows: number;
     /** Begins the statement, so that it is found. */
     readonly statement: string;
+}
+
+interface Explained {
+    readonly 'Query Text': string;
+    readonly Plan: PlanNode;
+    readonly JIT?: object;
 }
 
 interface PlanNode {
@@ -135,10 +143,10 @@ function executionsOf(told: readonly string[]): readonly Execution[] {
             return [];
         }
 
-        const { 'Query Text': text, Plan } = JSON.parse(json) as { readonly 'Query Text': string; readonly Plan: PlanNode };
+        const { 'Query Text': text, Plan, JIT } = JSON.parse(json) as Explained;
         const statement = text.trim().replaceAll(/\s+/g, ' ').slice(0, 80);
         const scans = scansBelow(Plan, statement);
-        return [{ pages: pagesOf(Plan), cost: Plan['Total Cost'], rows: rowsOf(scans), statement, scans }];
+        return [{ pages: pagesOf(Plan), cost: Plan['Total Cost'], compiled: JIT !== undefined, rows: rowsOf(scans), statement, scans }];
     });
 }
 

@@ -16,11 +16,39 @@ export interface Crowd {
     readonly end?: string;
 }
 
-/** The rows of a table below the host `$1` behind `$2`, as many as a slice takes. Those before are not read again: of what was deleted the index still has them. */
-export function nextRows(table: string, key = 'id', host = 'host_id = $1'): string {
+/**
+ * The rows of a table below a host behind an id, as many as a slice takes. Those before are not read again: of what was deleted the index still has them. By their
+ * order they are asked of the index of the host's rows, whatever the planner believes: for equality it may take the one of all ids.
+ */
+export function nextBelow(table: string, host: string, behind: string): string {
     return `next as materialized (
-        select * from scanwire.${table} where ${host} and ${key} > $2 order by ${key} limit ${MOST}
+        select * from scanwire.${table} where (host_id, id) > (${host}, ${behind}) and host_id <= ${host} order by host_id, id limit ${MOST}
     )`;
+}
+
+/** The same of what only imports write, behind `$2` in its primary key, which has it by its hosts. */
+export function nextKeys(table: string, key: string, host = 'host_id = $1'): string {
+    return `next as materialized (
+        select ctid, * from scanwire.${table} where ${host} and ${key} > $2 order by ${key} limit ${MOST}
+    )`;
+}
+
+/** The ids of `next`, as a list: in a join the planner may read all rows of the host, or all there are, and look each up in `next`. */
+export const OF_NEXT: string = ofNext();
+
+/** The same of another column, or of those rows of which a condition holds. */
+export function ofNext(key = 'id', condition = 'true'): string {
+    return `any (array(select ${key} from next where ${condition}))`;
+}
+
+/** Whether a column of a table that is written has a value: the planner is given no order by which it could read all of the table. */
+export function isIn(column: string, value: string): string {
+    return `${column} = any (array[${value}])`;
+}
+
+/** The ids of those hosts of `slice` of which a condition holds, as a list for the same reason. */
+export function hostsOfSlice(condition = 'true'): string {
+    return `any (array(select host_id from slice where ${condition}))`;
 }
 
 /** What a piece of `next` has come to. */
@@ -33,8 +61,8 @@ export function deleted(table: string, rows: Crowd['rows'], condition = 'true'):
     return {
         rows,
         thin: [
-            `with ${nextRows(table)}, gone as (
-                delete from scanwire.${table} rows using next where rows.id = next.id and ${condition}
+            `with ${nextBelow(table, '$1', '$2')}, gone as (
+                delete from scanwire.${table} rows where rows.id = ${OF_NEXT} and ${condition}
             ) ${endOf()}`,
         ],
     };

@@ -240,9 +240,17 @@ select services.port from input cross join lateral (
 ) services
 where input.generation <= $5`;
 
-/** The service of a host by its port, looked up by that: for a join the planner may take the index of a host's services, and reads all of them for each. */
+/**
+ * The service of a host by its port, if it has one, looked up as hosts are in {@link INPUT}: for equality the planner may take another index of the host's
+ * services, and reads all of them for each. Of none there is nothing to read: for no port, every service of the host would be.
+ */
 export function serviceOf(host: string, given: string): string {
     return `(
-        select id, generation from scanwire.services where host_id = ${host}.host_id and port = ${given}.port and proto = ${given}.proto offset 0
+        select next.* from (
+            select * from scanwire.services
+            where ${given}.port is not null and (host_id, port, proto) >= (${host}.host_id, ${given}.port, ${given}.proto)
+            order by host_id, port, proto limit 1
+        ) next
+        where next.host_id = ${host}.host_id and next.port = ${given}.port and next.proto = ${given}.proto
     )`;
 }

@@ -9,11 +9,13 @@ import { LEASE, type Lease, OWN_WRITE } from './import-lease.ts';
 
 /**
  * Every row is found by an index, one by one: what is small or empty when the planner last heard of it has grown since, and a slice that
- * reads whole tables or indexes takes seconds. Nor does a slice wait for the disk; what shows the import does, and the slices are in the
- * log before it.
+ * reads whole tables or indexes takes seconds. What is asked for in the order of an index is read from that one alone: for a sort the planner takes another
+ * one, and reads all that it has. A statement that sorts all the same looks costly, and would be compiled for seconds. Nor does a slice wait for the disk; what
+ * shows the import does, and the slices are in the log before it.
  */
 const SETTINGS = `set local enable_seqscan = off; set local enable_hashjoin = off; set local enable_mergejoin = off;
-    set local enable_bitmapscan = off; set local synchronous_commit = off; ${OWN_WRITE}`;
+    set local enable_bitmapscan = off; set local enable_sort = off; set local enable_incremental_sort = off;
+    set local jit = off; set local synchronous_commit = off; ${OWN_WRITE}`;
 
 /**
  * The pool for many slices: its connections keep the statements that are marked by `prepared`. To parse and plan those for a slice takes as long as to store

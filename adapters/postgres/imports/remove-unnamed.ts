@@ -4,7 +4,7 @@ import { type ImportCounts, importCounts } from '../../../lib/inventory/import-c
 import type { Executor } from '../../../lib/transaction.ts';
 import type { PoolLike } from '../database.ts';
 import { prepared } from '../prepared.ts';
-import { type Crowd, endOf, MOST, nextRows, ROWS_BELOW, upToCrowd, workspaceOf } from './crowded-hosts.ts';
+import { type Crowd, endOf, MOST, nextBelow, nextKeys, ofNext, ROWS_BELOW, upToCrowd, workspaceOf } from './crowded-hosts.ts';
 import { closedBetween, givenServices, INPUT, serviceOf } from './import-batches.ts';
 import type { Lease } from './import-lease.ts';
 import { everySlice, slice, thinOut } from './import-slices.ts';
@@ -12,14 +12,14 @@ import { FINDINGS } from './stage-findings.ts';
 
 type Table = 'services' | keyof Findings;
 
-/** What is below a crowded host and behind the row `$3`, as much as a slice takes. */
-const next = (table: Table): string => `next as materialized (
-    select * from scanwire.${table} where host_id = $2 and id > $3 order by id limit ${MOST}
-)`;
-
-/** The rows of a table below those hosts that are `judged`, in their place in a join: all, or those of `next`, of which those of the other tables are none. */
+/**
+ * The rows of a table below those hosts that are `judged`, in their place in a join: all, host by host whatever the planner believes, or those of `next`, of which
+ * those of the other tables are none.
+ */
 function below(table: Table, part: Table | undefined): string {
-    return part === table ? 'next rows on true' : `scanwire.${table} rows on ${part === undefined} and rows.host_id = judged.id`;
+    return part === table
+        ? 'next rows on true'
+        : `lateral (select * from scanwire.${table} where ${part === undefined} and host_id = judged.id offset 0) rows on true`;
 }
 
 /**
@@ -37,7 +37,7 @@ function markingFindings(part: Table | undefined): string {
             where not judged.removed and rows.generation > 0 and rows.generation < $4 and not ${isNamed(kind, 'rows.id')}
                 and (rows.service_id is null or ${isNamed('service', 'rows.service_id')})
         ), ${name}_marked as (
-            update scanwire.${name} rows set staged = '{"removed": true}' from ${name}_unnamed where rows.id = ${name}_unnamed.id
+            update scanwire.${name} rows set staged = '{"removed": true}' where rows.id = any (array(select id from ${name}_unnamed))
         )`;
     }).join(', ');
 }
@@ -57,7 +57,7 @@ const LOST_WITH_SERVICES = `(select count(*)::integer from next where exists (
 function marking(slice: string, part?: Table): string {
     return `with ${slice}, judged as materialized (
     select id, not exists (
-        select from scanwire.import_named where workspace_id = $1 and host_id = slice.id and service_id = 0
+        select from scanwire.import_named where workspace_id = $1 and host_id = slice.id and kind = 'service' and service_id = 0 offset 0
     ) as removed
     from slice
 ), lost as materialized (
@@ -107,6 +107,12 @@ select (count(*) filter (where not removed))::integer as named,
 from counted`;
 }
 
+/** Forgets what an import has named below those hosts. By the order of its key, which no other way to read it serves: for equality the planner may read all that is named. */
+function forgetNamed(hosts: string): string {
+    const key = 'named.workspace_id, named.host_id';
+    return `delete from scanwire.import_named named using ${hosts} where (${key}) >= ($1, ${hosts}.id) and (${key}) <= ($1, ${hosts}.id)`;
+}
+
 const TABLES_BELOW: readonly Table[] = ['services', ...FINDINGS.map(({ name }) => name)];
 const BELOW: readonly Crowd['rows'][] = TABLES_BELOW.map((table) => (host) => `from scanwire.${table} where host_id = ${host}`);
 
@@ -117,11 +123,13 @@ const MARK = marking(`${upToCrowd(
 )}, slice as materialized (
     select id from fitting
 ), forgotten as (
-    delete from scanwire.import_named using slice where workspace_id = $1 and host_id = slice.id
+    ${forgetNamed('slice')}
 )`);
 
 /** The same of a crowded host, table by table, but for what is forgotten. */
-const MARK_NEXT = TABLES_BELOW.map((table) => marking(`${next(table)}, slice as materialized (select $2::integer as id)`, table));
+const MARK_NEXT = TABLES_BELOW.map((table) =>
+    marking(`${nextBelow(table, '$2', '$3')}, slice as materialized (select $2::integer as id)`, table),
+);
 
 /** Of a workspace in which an import replaces. */
 interface Replacement {
@@ -216,10 +224,8 @@ export const NAMED: readonly Crowd[] = ['service', ...FINDINGS.map(({ kind }) =>
     return {
         rows: (host) => `from scanwire.import_named where ${own(host)}`,
         thin: [
-            `with ${nextRows('import_named', 'service_id', own('$1'))}, forgotten as (
-                delete from scanwire.import_named named using next
-                where named.workspace_id = next.workspace_id and named.host_id = next.host_id and named.kind = next.kind
-                    and named.service_id = next.service_id
+            `with ${nextKeys('import_named', 'service_id', own('$1'))}, forgotten as (
+                delete from scanwire.import_named where ctid = ${ofNext('ctid')}
             ) ${endOf('service_id')}`,
         ],
     };
@@ -232,7 +238,7 @@ export const FORGET_NAMED: string = `with ${upToCrowd(
     ) named left join scanwire.hosts on hosts.id = host_id`,
     NAMED,
 )}, forgotten as (
-    delete from scanwire.import_named named using fitting where named.workspace_id = $1 and named.host_id = fitting.id
+    ${forgetNamed('fitting')}
 )
 select max(id) as last, count(*)::integer as count, (select id from crowd) as crowd from fitting`;
 

@@ -2,7 +2,18 @@ import type { Findings } from '../../../lib/inventory/findings.ts';
 import { addCounts, type ImportCounts, importCounts } from '../../../lib/inventory/import-counts.ts';
 import type { Executor } from '../../../lib/transaction.ts';
 import { prepared } from '../prepared.ts';
-import { type Crowd, endOf, forgetBuried, isAside, nextRows, shownGeneration, workspaceOf } from './crowded-hosts.ts';
+import {
+    type Crowd,
+    endOf,
+    forgetBuried,
+    hostsOfSlice,
+    isAside,
+    isIn,
+    nextBelow,
+    OF_NEXT,
+    shownGeneration,
+    workspaceOf,
+} from './crowded-hosts.ts';
 import { INPUT, serviceOf } from './import-batches.ts';
 import { COUNTED, noteTouched } from './verdicts.ts';
 
@@ -102,9 +113,9 @@ function staging(name: keyof Findings): string {
     ), looked_up as materialized (
         select among_alike.*, case when place = first then array(
             select id from scanwire.${name} rows
-            where rows.host_id = among_alike.host_id and ${indexed(`rows.${key}`)} = ${indexed('among_alike.key')}
-                and ${serviceOrNone('rows')} = ${serviceOrNone('among_alike')} and rows.${key} is not distinct from among_alike.key and rows.generation > 0
-            order by id offset among_alike.first limit among_alike.alike
+            where (${alikeOf('rows', key)}) >= (${alikeOf('among_alike', 'key')}) and (${alikeOf('rows', key)}) <= (${alikeOf('among_alike', 'key')})
+                and rows.${key} is not distinct from among_alike.key and rows.generation > 0
+            order by ${alikeOf('rows', key)}, id offset among_alike.first limit among_alike.alike
         ) end as ids
         from among_alike
     ), found as materialized (
@@ -119,10 +130,10 @@ function staging(name: keyof Findings): string {
     ), aside as (
         update scanwire.${name} rows
         set staged = coalesce(rows.staged, '{}') || judged.fields || jsonb_build_object('updated_at', $7::timestamptz)
-        from judged where rows.id = judged.id and verdict = 'changed' and judged.generation < $5
+        from judged where ${isIn('rows.id', 'judged.id')} and verdict = 'changed' and judged.generation < $5
     ), changed as (
         update scanwire.${name} rows set ${assignments(name, 'judged.fields')}
-        from judged where rows.id = judged.id and verdict = 'changed' and judged.generation = $5
+        from judged where ${isIn('rows.id', 'judged.id')} and verdict = 'changed' and judged.generation = $5
     ), created as (
         insert into scanwire.${name} (generation, host_id, service_id, created_at, updated_at, ${key},
             ${[...Object.keys(above), ...Object.keys(columns)].join(', ')})
@@ -135,14 +146,9 @@ function staging(name: keyof Findings): string {
     select ${COUNTED}, array(select host_id from touched where added > 0) as grown, array(select host_id from touched) as touched from judged`;
 }
 
-/** A name or a type as its index has it. */
-function indexed(key: string): string {
-    return `coalesce(left(${key}, 200), '')`;
-}
-
-/** The service of a finding as the same index has it. */
-function serviceOrNone(table: string): string {
-    return `coalesce(${table}.service_id, 0)`;
+/** What the index of alike findings has before their ids. They are looked up in its order, as services are: for equality the planner may take another index of the host's. */
+function alikeOf(table: string, key: string): string {
+    return `${table}.host_id, coalesce(left(${table}.${key}, 200), ''), coalesce(${table}.service_id, 0)`;
 }
 
 const STAGE = { notes: prepared(staging('notes')), vulns: prepared(staging('vulns')) };
@@ -208,7 +214,7 @@ function crowdsOf(condition: string, thin: (name: keyof Findings) => readonly st
  * that goes: there may be as many.
  */
 export const STAGED_FINDINGS: readonly Crowd[] = crowdsOf('(findings or removed or services_removed > 0)', (name) => [
-    `with ${nextRows(name)}, judged as materialized (
+    `with ${nextBelow(name, '$1', '$2')}, judged as materialized (
         select id, coalesce(staged ? 'removed', false) or ${isAside('$1', 'removed')} or exists (
             select from scanwire.staged_services service where service.host_id = $1 and service.service_id = next.service_id and removed offset 0
         ) as goes
@@ -217,42 +223,39 @@ export const STAGED_FINDINGS: readonly Crowd[] = crowdsOf('(findings or removed 
         update scanwire.staged_hosts set ${name}_removed = ${name}_removed - (select count(*)::integer from judged where goes)
         where workspace_id = ${workspaceOf('$1')} and host_id = $1 and not removed and exists (select from judged where goes)
     ), changed as (
-        update scanwire.${name} rows set ${changes(name)} from judged where rows.id = judged.id and not goes and ${CHANGED}
+        update scanwire.${name} rows set ${changes(name)} where rows.id = any (array(select id from judged where not goes)) and ${CHANGED}
     ), removed as (
-        delete from scanwire.${name} rows using judged where rows.id = judged.id and goes
+        delete from scanwire.${name} rows where rows.id = any (array(select id from judged where goes))
     ) ${endOf()}`,
     forgetBuried(name),
 ]);
 
 /** The same, to take it back. */
 export const DISCARDED_FINDINGS: readonly Crowd[] = crowdsOf('findings', (name) => [
-    `with ${nextRows(name)}, created as (
-        delete from scanwire.${name} rows using next where rows.id = next.id and rows.generation > ${shownGeneration('$1')}
+    `with ${nextBelow(name, '$1', '$2')}, created as (
+        delete from scanwire.${name} rows where rows.id = ${OF_NEXT} and rows.generation > ${shownGeneration('$1')}
     ), kept as (
-        update scanwire.${name} rows set staged = null from next
-        where rows.id = next.id and rows.staged is not null and rows.generation <= ${shownGeneration('$1')}
+        update scanwire.${name} rows set staged = null
+        where rows.id = ${OF_NEXT} and rows.staged is not null and rows.generation <= ${shownGeneration('$1')}
     ) ${endOf()}`,
 ]);
 
 /** Parts of a statement that works on `slice`, hosts with what is laid aside for them: to move it into place. */
 export const APPLY_FINDINGS: string = NAMES.map(
     (name) => `${name}_changed as (
-        update scanwire.${name} rows set ${changes(name)}
-        from slice where slice.findings and not slice.removed and rows.host_id = slice.host_id and ${CHANGED}
+        update scanwire.${name} rows set ${changes(name)} where rows.host_id = ${hostsOfSlice('findings and not removed')} and ${CHANGED}
     ), ${name}_removed as (
-        delete from scanwire.${name} rows using slice
-        where slice.findings and not slice.removed and rows.host_id = slice.host_id and ${REMOVED}
+        delete from scanwire.${name} rows where rows.host_id = ${hostsOfSlice('findings and not removed')} and ${REMOVED}
     )`,
 ).join(', ');
 
 /** The same, to take it back. */
 export const DISCARD_FINDINGS: string = NAMES.map(
     (name) => `${name}_created as (
-        delete from scanwire.${name} rows using slice where slice.findings and rows.host_id = slice.host_id
+        delete from scanwire.${name} rows where rows.host_id = ${hostsOfSlice('findings')}
             and rows.generation > (select greatest(generation, 0) from scanwire.workspaces where id = $1)
     ), ${name}_kept as (
-        update scanwire.${name} rows set staged = null from slice
-        where slice.findings and rows.host_id = slice.host_id and rows.staged is not null
+        update scanwire.${name} rows set staged = null where rows.host_id = ${hostsOfSlice('findings')} and rows.staged is not null
             and rows.generation <= (select greatest(generation, 0) from scanwire.workspaces where id = $1)
     )`,
 ).join(', ');

@@ -1,5 +1,6 @@
 import { byHostField } from '../../../lib/inventory/host.ts';
 import { prepared } from '../prepared.ts';
+import { isIn } from './crowded-hosts.ts';
 import { CLOSED_APART, givenServices, INPUT } from './import-batches.ts';
 import { SEE } from './sightings.ts';
 import { SERVICE_DIFFERS, SHOWN_SERVICE, SOMETHING_STAGED } from './stage-services.ts';
@@ -68,7 +69,7 @@ export const STAGE_HOSTS: string = prepared(`with ${INPUT}, ${CLOSED_APART}, jud
     select $3, host_id, $7, fields from different where generation < $5
     on conflict (workspace_id, host_id) do update set updated_at = excluded.updated_at, fields = staged.fields || excluded.fields
 ), changed as (
-    update scanwire.hosts set ${assignments('different.fields')} from different where hosts.id = different.host_id and different.generation = $5
+    update scanwire.hosts set ${assignments('different.fields')} from different where ${isIn('hosts.id', 'different.host_id')} and different.generation = $5
 ), created as (
     insert into scanwire.hosts (workspace_id, generation, created_at, updated_at, service_count, note_count, vuln_count, address,
         ${givenFields('fields')

@@ -1,5 +1,6 @@
 import { prepared } from '../prepared.ts';
-import { closedBetween, givenServices, INPUT } from './import-batches.ts';
+import { isIn } from './crowded-hosts.ts';
+import { closedBetween, givenServices, INPUT, serviceOf } from './import-batches.ts';
 import { COUNTED, type Counted, noteTouched, verdict } from './verdicts.ts';
 
 /** Asked once, and not for every row: a file that brings nothing new stages nothing. */
@@ -9,11 +10,10 @@ export const SOMETHING_STAGED: string = '(select exists (select from scanwire.st
 export const SHOWN_SERVICE: string = `(
     select services.id, services.generation, coalesce(staged.state, services.state) as state, coalesce(staged.name, services.name) as name,
         case when staged.service_id is null then services.info else staged.info end as info
-    from scanwire.services
+    from ${serviceOf('given', 'given')} services
     left join lateral (
         select * from scanwire.staged_services where ${SOMETHING_STAGED} and host_id = services.host_id and service_id = services.id offset 0
-    ) staged on true
-    where services.host_id = given.host_id and port = given.port and proto = given.proto offset 0
+    ) staged on true offset 0
 )`;
 
 /** Whether one is new, or shown otherwise. */
@@ -46,7 +46,7 @@ function staging(services: string): string {
     on conflict (host_id, service_id) do update set state = excluded.state, name = excluded.name, info = excluded.info
 ), changed as (
     update scanwire.services set state = different.state, name = different.name, info = different.info
-    from different where services.id = different.service_id and different.generation = $5
+    from different where ${isIn('services.id', 'different.service_id')} and different.generation = $5
 ), created as (
     insert into scanwire.services (generation, host_id, created_at, updated_at, port, proto, state, name, info)
     select $5, host_id, $7, $7, port, proto, state, name, info from judged where verdict = 'new' order by host_index, index

@@ -6,8 +6,11 @@ import {
     deleted,
     endOf,
     forgetBuried,
+    hostsOfSlice,
     isAside,
-    nextRows,
+    isIn,
+    nextKeys,
+    ofNext,
     ROWS_BELOW,
     shownGeneration,
     upToCrowd,
@@ -56,10 +59,10 @@ function nextStaged(crowds: readonly Crowd[]): string {
 )`;
 }
 
-/** Of a slice. For a join the planner may read what is laid aside for all hosts, of which it has not heard. */
-const HOSTS = 'array(select host_id from slice)';
-
 const SERVICE_COLUMNS = 'updated_at = staged.updated_at, state = staged.state, name = staged.name, info = staged.info';
+
+/** Takes from what is laid aside for services of the host `$1` those of `next`. */
+const FORGET_NEXT = `delete from scanwire.staged_services where ctid = ${ofNext('ctid')}`;
 
 const STAGED_SERVICES: Crowd['rows'] = (host) => `from scanwire.staged_services where host_id = ${host}`;
 
@@ -69,10 +72,10 @@ const STAGED_CROWDS: readonly Crowd[] = [
     {
         rows: STAGED_SERVICES,
         thin: [
-            `with ${nextRows('staged_services', 'service_id')}, moved as (
-                delete from scanwire.staged_services staged using next where staged.host_id = $1 and staged.service_id = next.service_id
+            `with ${nextKeys('staged_services', 'service_id')}, moved as (
+                ${FORGET_NEXT}
             ), changed as (
-                update scanwire.services set ${SERVICE_COLUMNS} from next staged where services.id = staged.service_id and not staged.removed
+                update scanwire.services set ${SERVICE_COLUMNS} from next staged where ${isIn('services.id', 'staged.service_id')} and not staged.removed
             ), counted as materialized (
                 select count(*)::integer as services,
                     coalesce(sum((select count(*) from scanwire.notes where service_id = next.service_id)), 0)::integer as notes,
@@ -83,7 +86,7 @@ const STAGED_CROWDS: readonly Crowd[] = [
                     vulns_removed = vulns_removed - vulns
                 from counted where workspace_id = ${workspaceOf('$1')} and host_id = $1 and not removed and services > 0
             ), removed as (
-                delete from scanwire.services using next staged where services.id = staged.service_id and staged.removed
+                delete from scanwire.services where id = ${ofNext('service_id', 'removed')}
             ) ${endOf('service_id')}`,
             forgetBuried('services'),
         ],
@@ -97,17 +100,17 @@ const APPLY = `with ${nextStaged(STAGED_CROWDS)}, changed as (
     update scanwire.hosts
     set updated_at = slice.updated_at, service_count = hosts.service_count + slice.services_added,
         note_count = hosts.note_count + slice.notes_added, vuln_count = hosts.vuln_count + slice.vulns_added, ${assignments('slice.fields')}
-    from slice where hosts.id = slice.host_id and not slice.removed and (slice.fields <> '{}' or greatest(services_added, services_removed,
+    from slice where ${isIn('hosts.id', 'slice.host_id')} and not slice.removed and (slice.fields <> '{}' or greatest(services_added, services_removed,
         notes_added, notes_removed, vulns_added, vulns_removed) > 0 or slice.updated_at > hosts.updated_at)
 ), removed as (
-    delete from scanwire.hosts using slice where hosts.id = slice.host_id and slice.removed
+    delete from scanwire.hosts where id = ${hostsOfSlice('removed')}
 ), services_slice as (
-    delete from scanwire.staged_services where host_id = any (${HOSTS}) returning *
+    delete from scanwire.staged_services where host_id = ${hostsOfSlice()} returning *
 ), services_changed as (
     update scanwire.services set ${SERVICE_COLUMNS}
-    from services_slice staged where services.id = staged.service_id and not staged.removed
+    from services_slice staged where ${isIn('services.id', 'staged.service_id')} and not staged.removed
 ), services_removed as (
-    delete from scanwire.services using services_slice staged where services.id = staged.service_id and staged.removed
+    delete from scanwire.services where id = any (array(select service_id from services_slice where removed))
 ), ${APPLY_FINDINGS}
 select max(host_id) as last, count(*)::integer as count, (select id from crowd) as crowd from slice`;
 
@@ -126,8 +129,8 @@ const DISCARDED_CROWDS: readonly Crowd[] = [
     {
         rows: STAGED_SERVICES,
         thin: [
-            `with ${nextRows('staged_services', 'service_id')}, forgotten as (
-                delete from scanwire.staged_services staged using next where staged.host_id = $1 and staged.service_id = next.service_id
+            `with ${nextKeys('staged_services', 'service_id')}, forgotten as (
+                ${FORGET_NEXT}
             ) ${endOf('service_id')}`,
         ],
     },
@@ -142,9 +145,9 @@ const DISCARDED_CROWDS: readonly Crowd[] = [
 ];
 
 const DISCARD_STAGED = `with ${nextStaged(DISCARDED_CROWDS)}, services_slice as (
-    delete from scanwire.staged_services where host_id = any (${HOSTS})
+    delete from scanwire.staged_services where host_id = ${hostsOfSlice()}
 ), services_created as (
-    delete from scanwire.services where host_id = any (array(select host_id from slice where services_added > 0))
+    delete from scanwire.services where host_id = ${hostsOfSlice('services_added > 0')}
         and generation > (select greatest(generation, 0) from scanwire.workspaces where id = $1)
 ), ${DISCARD_FINDINGS}
 select max(host_id) as last, count(*)::integer as count, (select id from crowd) as crowd from slice`;

@@ -1,4 +1,5 @@
 import type { ImportCounts } from '../../../lib/inventory/import-counts.ts';
+import { isIn } from './crowded-hosts.ts';
 
 /** What was there and is told to be there no more is gone. */
 export function verdict(row: { readonly isNew: string; readonly differs: string; readonly gone: string }): string {
@@ -27,7 +28,7 @@ export function noteTouched(kind: string, isFinding: boolean): string {
     select host_id, host_generation, host_updated_at, (count(*) filter (where verdict = 'new'))::integer as added
     from judged where verdict <> 'unchanged' and host_id < $8 group by host_id, host_generation, host_updated_at
 ), counted as (
-    update scanwire.hosts set ${kind}_count = ${kind}_count + added from touched where hosts.id = host_id and host_generation = $5 and added > 0
+    update scanwire.hosts set ${kind}_count = ${kind}_count + added from touched where ${isIn('hosts.id', 'host_id')} and host_generation = $5 and added > 0
 ), noted as (
     insert into scanwire.staged_hosts as staged (workspace_id, host_id, updated_at, fields, ${added}, findings)
     select $3, host_id, case when added > 0 then $7 else host_updated_at end, '{}', added, ${isFinding} from touched where host_generation < $5

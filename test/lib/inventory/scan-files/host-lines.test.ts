@@ -114,21 +114,28 @@ t.test('reads what naabu writes, with the services that it was asked for', async
 t.test('reads what httpx writes, and has written', async (t) => {
     t.same(await fixture('httpx.jsonl'), [
         {
-            address: '192.0.2.51',
+            address: '2001:db8::51',
             state: 'alive',
             name: 'web.example.test',
-            services: [{ port: 443, proto: 'tcp', state: 'open', name: 'ssl/http', info: 'nginx' }],
+            services: [{ port: 443, proto: 'tcp', state: 'open', name: 'ssl/http', info: null }],
+        },
+        {
+            address: '192.0.2.52',
+            state: 'alive',
+            name: 'api.example.test',
+            services: [{ port: 443, proto: 'tcp', state: 'open', name: 'ssl/http', info: 'cloudflare' }],
+        },
+        {
+            address: '192.0.2.53',
+            state: 'alive',
+            name: 'old.example.test',
+            services: [{ port: 443, proto: 'tcp', state: 'open', name: 'ssl/http', info: 'cloudflare' }],
         },
         {
             address: '192.0.2.52',
             state: 'alive',
             name: 'api.example.test',
             services: [{ port: 8080, proto: 'tcp', state: 'open', name: 'http', info: null }],
-        },
-        {
-            address: '192.0.2.53',
-            state: 'alive',
-            services: [{ port: 8443, proto: 'tcp', state: 'open', name: 'ssl/http', info: 'Apache/2.4.54' }],
         },
     ]);
     const v6 = '{"port":"8080","url":"http://[2001:db8::1]:8080","scheme":"http","host":"2001:db8::1","status_code":404,"failed":false}';

@@ -11,6 +11,23 @@ const metasploit = (inner: string): string =>
 const nessus = (inner: string, name = '192.0.2.1'): string =>
     `<NessusClientData_v2><Report><ReportHost name="${name}">${inner}</ReportHost></Report></NessusClientData_v2>`;
 
+t.test("reads the Metasploit Framework's own sample of an export", async (t) => {
+    t.match(await collect(readScan(createReadStream(fixture('metasploit-v4.xml')))), [
+        {
+            address: '192.0.2.75',
+            mac: '00:0C:29:63:B3:95',
+            name: undefined,
+            os_name: 'Linux',
+            os_flavor: '2.6.X',
+            purpose: 'device',
+            virtual_host: 'VMWare',
+            state: 'alive',
+            services: [{ port: 514, proto: 'tcp', state: 'open', name: 'shell', info: null }],
+            notes: [{ port: undefined, ntype: 'smb.shares', data: { raw: /^BAh7.+==$/ } }],
+        },
+    ]);
+});
+
 t.test('reads hosts, services, notes, vulnerabilities and web sites of an export of Metasploit', async (t) => {
     const hosts = await collect(readScan(createReadStream(fixture('metasploit.xml'))));
     t.strictSame(hosts, [
@@ -244,7 +261,7 @@ t.test('refuses what is broken in them, with the line and the reason', async (t)
 });
 
 t.test('refuses them cut anywhere, and never answers with another error', async (t) => {
-    for (const name of ['metasploit.xml', 'office.nessus']) {
+    for (const name of ['metasploit.xml', 'metasploit-v4.xml', 'office.nessus']) {
         const whole = await readFile(fixture(name));
         for (let length = 0; length < whole.length - 2; length += 7) {
             t.equal((await refusal(readScan(bytes(whole.subarray(0, length))))).code, 'INVALID_INPUT', `${name} cut after ${length} bytes`);

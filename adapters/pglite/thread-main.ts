@@ -24,12 +24,14 @@ export type ThreadReply =
     | 'closed';
 
 /**
- * Small buffers: what a server of many sessions needs is wasted on one, and half of the memory is saved. So is disk for old log. A tenth of
- * the usual sample says enough of a table, and 'analyze', which stops everybody, takes a tenth of the time.
+ * Small buffers: what a server of many sessions needs is wasted on one, and half of the memory is saved. So is disk for old log. A new file of that is
+ * not filled with zeros, 16 MB at once in the midst of somebody's statement (measured: 0.05 to 0.2 s of processor time), which helps against a power cut only. A
+ * tenth of the usual sample says enough of a table, and 'analyze', which stops everybody, takes a tenth of the time.
  */
 const SETTINGS = [
     'shared_buffers=16MB',
     'wal_buffers=1MB',
+    'wal_init_zero=off',
     'max_connections=10',
     'min_wal_size=32MB',
     'max_wal_size=64MB',

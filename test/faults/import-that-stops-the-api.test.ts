@@ -1,10 +1,13 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import t from 'tap';
+import { GIVES_WAY } from '../../adapters/pglite/giving-way.ts';
 import { openMemoryDatabase } from '../../adapters/pglite/index.ts';
 import { migrate, type PoolLike, postgresInventory } from '../../adapters/postgres/index.ts';
 import type { HostInput } from '../../lib/inventory/host.ts';
+import type { Executor } from '../../lib/transaction.ts';
 
 const HOSTS = 5_000;
+const FEW = 200;
 const MANY = 12_000;
 
 /** The piece that goes on when a request comes, and one more that was asked for before it. */
@@ -59,6 +62,74 @@ t.test('nor does one of a single host, however much is below it', async (t) => {
     }
 });
 
+t.test(
+    'nor does a transaction of one run two statements that the database does not know yet, nor an analysis while others wait',
+    async (t) => {
+        const pool = await openMemoryDatabase();
+        t.teardown(() => pool.end());
+        await migrate(pool);
+        const watched = watching(pool);
+        const store = postgresInventory({ pool: watched.pool });
+        const warnings: string[] = [];
+        const onWarning = (message: string) => warnings.push(message);
+        for (const [options, expected] of [
+            [{ dryRun: true }, { hosts: { new: FEW }, notes: { new: FEW } }],
+            [{}, { hosts: { new: FEW }, services: { new: 2 * FEW }, notes: { new: FEW }, vulns: { new: FEW } }],
+            [{ replace: true }, { hosts: { unchanged: FEW }, notes: { unchanged: FEW } }],
+        ] as const) {
+            t.match(await store.importHosts('default', withFindingsEach(scan('a', FEW)), { ...options, onWarning }), expected);
+        }
+
+        const news = watched.transactions.map((texts) => texts.filter(isNews(new Set())));
+        const known = new Set<string>();
+        const unknown = watched.transactions.map((texts) => texts.filter(isNews(known)).length);
+        t.ok(Math.max(...news.map(({ length }) => length)) > 3, 'a slice has several large statements');
+        t.equal(Math.max(...unknown), 1);
+        t.equal(watched.analyses.length, 4);
+        t.ok(watched.analyses.every((text) => text.startsWith(GIVES_WAY)));
+        t.strictSame(warnings, [], 'one that is cut off is left to the database');
+    },
+);
+
+/** Whether a statement is so large that to plan it takes long, and was not seen before. */
+const isNews = (seen: Set<string>) => (text: string) => text.length > 1_000 && seen.size < seen.add(text).size;
+
+async function* withFindingsEach(hosts: AsyncIterable<HostInput>): AsyncGenerator<HostInput> {
+    for await (const host of hosts) {
+        yield { ...host, notes: [{ ntype: 'note', data: { n: 1 } }], vulns: [{ name: 'vuln', info: '' }] };
+    }
+}
+
+/** Notes what is run in each transaction, and each analysis, which is cut off. */
+function watching(pool: PoolLike) {
+    const transactions: string[][] = [];
+    const analyses: string[] = [];
+
+    async function run<Row>(on: Executor, text: string, values?: unknown[]) {
+        if (text.startsWith('begin')) {
+            transactions.push([]);
+        }
+        transactions.at(-1)?.push(text);
+        if (text.includes('analyze scanwire')) {
+            analyses.push(text);
+            throw Object.assign(new Error('canceling statement due to user request'), { code: '57014' });
+        }
+        return await on.query<Row>(text, values);
+    }
+
+    const connect = async () => {
+        const client = await pool.connect();
+        return {
+            query: <Row>(text: string, values?: unknown[]) => run<Row>(client, text, values),
+            on: client.on.bind(client),
+            removeListener: client.removeListener.bind(client),
+            release: client.release.bind(client),
+        };
+    };
+    const query = <Row>(text: string, values?: unknown[]) => run<Row>(pool, text, values);
+    return { pool: { embedded: true, query, connect }, transactions, analyses };
+}
+
 const ADDRESS = '10.0.0.1';
 const NOTHING: HostInput = { address: ADDRESS };
 const OTHER: HostInput = { address: '10.0.0.2' };
@@ -83,9 +154,9 @@ async function* only(host: HostInput): AsyncGenerator<HostInput> {
     yield host;
 }
 
-async function* scan(name: string): AsyncGenerator<HostInput> {
+async function* scan(name: string, hosts = HOSTS): AsyncGenerator<HostInput> {
     const service = { port: 22, proto: 'tcp', state: 'open', name: 'ssh', info: null } as const;
-    for (let index = 0; index < HOSTS; index += 1) {
+    for (let index = 0; index < hosts; index += 1) {
         yield { address: `10.0.${index >> 8}.${index & 255}`, name, services: [service, { ...service, port: 443 }] };
     }
 }

@@ -17,13 +17,16 @@ const SETTINGS = `set local enable_seqscan = off; set local enable_hashjoin = of
     set local enable_bitmapscan = off; set local enable_sort = off; set local enable_incremental_sort = off;
     set local jit = off; set local synchronous_commit = off; ${OWN_WRITE}`;
 
+const preparingPools = new WeakMap<PoolLike, PoolLike>();
+
 /**
- * The pool for many slices: its connections keep the statements that are marked by `prepared`. To parse and plan those for a slice takes as long as to store
+ * The pool for many slices, the same for every import: its connections keep the statements that are marked by `prepared`. To parse and plan those for a slice takes as long as to store
  * 30 hosts (measured on PostgreSQL).
  */
 export function preparing(pool: PoolLike): PoolLike {
-    if (!isHostPool(pool)) {
-        return pool;
+    const before = isHostPool(pool) ? preparingPools.get(pool) : pool;
+    if (before !== undefined) {
+        return before;
     }
 
     const keeping = (client: ClientLike): ClientLike => {
@@ -43,7 +46,9 @@ export function preparing(pool: PoolLike): PoolLike {
         };
     };
     const { embedded = false } = pool;
-    return { embedded, query: pool.query.bind(pool), connect: async () => keeping(await pool.connect()) };
+    const made = { embedded, query: pool.query.bind(pool), connect: async () => keeping(await pool.connect()) };
+    preparingPools.set(pool, made);
+    return made;
 }
 
 /**

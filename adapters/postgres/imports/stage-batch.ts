@@ -3,12 +3,13 @@ import { MAX_ID } from '../../../lib/inventory/fields.ts';
 import { addCounts, type ImportCounts, importCounts } from '../../../lib/inventory/import-counts.ts';
 import type { Executor } from '../../../lib/transaction.ts';
 import type { PoolLike } from '../database.ts';
+import type { IdleStatement } from './first-run.ts';
 import { CLOSED_UNTIL, type ReadBatch } from './import-batches.ts';
 import type { Lease } from './import-lease.ts';
 import type { Pace } from './import-slices.ts';
 import { slice } from './import-slices.ts';
 import { NOTE_CLOSED, NOTE_NAMED } from './remove-unnamed.ts';
-import { NO_FINDINGS, stageFindings } from './stage-findings.ts';
+import { NO_FINDINGS, STAGING_FINDINGS, stageFindings } from './stage-findings.ts';
 import { STAGE_HOSTS, type StagedHosts } from './stage-hosts.ts';
 import { STAGE_CLOSED, STAGE_SERVICES, type StagedServices } from './stage-services.ts';
 
@@ -97,6 +98,28 @@ function stagedBy(slices: readonly StagedSlice[]): StagedBatch {
         hosts: addCounts(own, importCounts({ changed: enlarged, unchanged: -enlarged })),
         aside: own.changed + own.gone + ofKept(slices.flatMap(({ touched }) => touched)),
     };
+}
+
+/** A number that no batch has. */
+const NO_BATCH = -1;
+
+/**
+ * The statements for slices of batches, with the parameters of none. Those for services come first: the planner is compiled by whatever comes first, and they have
+ * the least of their own.
+ */
+export function stagingNothing(
+    { importId, workspaceId }: Lease,
+    { generation, at, replace }: Pick<Batch, 'generation' | 'at' | 'replace'>,
+    { hasFindings }: Pick<ReadBatch, 'hasFindings'>,
+): readonly IdleStatement[] {
+    const named: SliceValues = [importId, NO_BATCH, workspaceId, 0, generation, 0];
+    const values = [...named, at];
+    return [
+        [STAGE_SERVICES, [...values, MAX_ID, []]],
+        [STAGE_HOSTS, values],
+        ...(hasFindings ? STAGING_FINDINGS.map((text) => [text, [...values, MAX_ID, replace]] as const) : []),
+        ...(replace ? [[NOTE_NAMED, [...named, []]] as const] : []),
+    ];
 }
 
 /** What a statement for a slice of a batch has as its first parameters. */

@@ -153,6 +153,9 @@ function alikeOf(table: string, key: string): string {
 
 const STAGE = { notes: prepared(staging('notes')), vulns: prepared(staging('vulns')) };
 
+/** The statements of {@link stageFindings}. */
+export const STAGING_FINDINGS: readonly string[] = Object.values(STAGE);
+
 /** What became of the notes and vulnerabilities of a slice. */
 interface StagedFindings {
     readonly notes: ImportCounts;

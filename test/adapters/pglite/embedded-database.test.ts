@@ -39,6 +39,21 @@ t.test('leaves a folder alone that is there already', async (t) => {
     await t.rejects(unpackTemplate(join(folder, 'template.tar.br'), join(folder, 'database')), { code: 'EEXIST' });
 });
 
+t.test('a new file of the log is not filled with zeros while somebody waits', async (t) => {
+    const folder = t.testdir({});
+    const database = await openEmbeddedDatabase({ folder });
+    t.after(() => database.end());
+    const log = join(folder, 'database', 'pg_wal');
+    const files = () => readdirSync(log).filter((name) => /^[0-9A-F]{24}$/.test(name));
+    const before = files();
+    await database.query('select pg_switch_wal()');
+    await database.query('create table first_in_its_file ()');
+    const [made = ''] = files().filter((name) => !before.includes(name));
+    const { size, blocks } = statSync(join(log, made));
+    t.equal(size, 16 * 1_048_576);
+    t.ok(blocks * 512 < size / 4, `${blocks * 512} bytes of it are written`);
+});
+
 t.test('the session that all clients share', async (t) => {
     const database = await openMemoryDatabase();
     t.after(() => database.end());

@@ -67,6 +67,7 @@ import { findingsInOrder } from './0092-findings-in-order.ts';
 import { retriesOutOfStep } from './0093-retries-out-of-step.ts';
 import { ownersChange } from './0094-owners-change.ts';
 import { acceptedForLess } from './0095-accepted-for-less.ts';
+import { beatsThatFindNothing } from './0096-beats-that-find-nothing.ts';
 
 /** All steps in order. A new one goes to the end. */
 export const migrations: readonly Migration[] = [
@@ -138,4 +139,5 @@ export const migrations: readonly Migration[] = [
     retriesOutOfStep,
     ownersChange,
     acceptedForLess,
+    beatsThatFindNothing,
 ];

@@ -37,7 +37,10 @@ export interface Exporter extends Omit<StoredSettings, 'schedule' | 'url'> {
     readonly stopReason: string | null;
     /** Since when a person has it paused, so that what is accepted for it waits, whether it runs or not. Null unless it is paused. */
     readonly pausedAt: Date | null;
-    /** Failures in a row, as {@link BreakerRules.after} counts them: those of attempts at the same time count once. */
+    /**
+     * Failures in a row, as {@link BreakerRules.after} counts them: those of attempts at the same time count once, and one in a slow start, or of the
+     * probe after a pause, as so many as open the breaker.
+     */
     readonly consecutiveFailures: number;
     readonly createdAt: Date;
     readonly updatedAt: Date;

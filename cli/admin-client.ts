@@ -188,8 +188,11 @@ interface ProgressLine {
 
 async function* linesOf(incoming: IncomingMessage): AsyncGenerator<ProgressLine, void, undefined> {
     const { createInterface } = await import('node:readline');
+    const lines = createInterface({ input: incoming });
+    // Who reads is told of a failure; behind the result nobody reads any more, and the connection is given up before the answer has ended.
+    lines.on('error', () => {});
     try {
-        for await (const line of createInterface({ input: incoming })) {
+        for await (const line of lines) {
             yield JSON.parse(line) as ProgressLine;
         }
     } catch (cause) {

@@ -54,6 +54,18 @@ t.test('so does one that is lost in the middle of an answer', async (t) => {
     await t.rejects(ask(server, 'listKeys', {}), BROKE_OFF);
 });
 
+t.test('an import has ended with its result, also where the end of the answer is still on its way', async (t) => {
+    const result = { hosts: { new: 1 } };
+    let closed: Promise<unknown> = Promise.resolve();
+    const server = await serverThat(t, (response) => {
+        closed = once(response, 'close');
+        response.writeHead(200, { 'content-type': 'application/x-ndjson' });
+        response.write(`${JSON.stringify({ progress: PROGRESS })}\n${JSON.stringify({ result })}\n`);
+    });
+    t.same(await ask(server, 'importScan', { workspace: 'w', source: document(), onProgress: () => {} } as never), result);
+    await closed;
+});
+
 t.test('the digest of a scan goes out as a header, and nothing of it in the query', async (t) => {
     for (const [sha256, header] of [
         ['YQ==', 'sha-256=:YQ==:'],

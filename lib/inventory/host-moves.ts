@@ -5,6 +5,7 @@ import { withinBoundary } from './boundary.ts';
 import { MAX_ID } from './fields.ts';
 import type { Host } from './host.ts';
 import type { Workspace } from './resources.ts';
+import { unknownWorkspace } from './workspace-names.ts';
 
 /** Hosts that are to go into another workspace. */
 export interface HostMove {
@@ -46,7 +47,7 @@ export interface FoundMove extends HostMove {
 export function targetOf({ ids, to, hosts, workspace, held }: FoundMove): Workspace {
     const name = JSON.stringify(to);
     if (workspace === undefined) {
-        throw new ScanwireError('NOT_FOUND', `Unknown workspace ${name}`, { field: 'to' });
+        throw unknownWorkspace(to, 'to');
     }
 
     const there = new Set(hosts.map(({ id }) => id));

@@ -6,6 +6,7 @@ import { HOST_STATES, type Host, type HostState } from './host.ts';
 import type { Note, Service, Workspace, WorkspaceVuln } from './resources.ts';
 import { assertFilters, type Filters } from './selection.ts';
 import type { Collection, InventoryStore, ReadOptions } from './store.ts';
+import { unknownWorkspace } from './workspace-names.ts';
 
 /** What is below hosts. What is left out is shown as empty. */
 type InventoryBelowHosts = Pick<InventoryStore, 'services' | 'notes' | 'vulns' | 'hostVulns'>;
@@ -71,7 +72,7 @@ export async function workspaceNamed(
             return found;
         }
     }
-    throw new ScanwireError('NOT_FOUND', `Unknown workspace ${JSON.stringify(name)}`, { field: 'workspace' });
+    throw unknownWorkspace(name);
 }
 
 /** How many rows a workspace holds, by their kinds. */

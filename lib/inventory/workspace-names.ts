@@ -21,3 +21,8 @@ export function newWorkspaceName(to: string): string {
 export function workspaceNameTaken(to: string, cause?: unknown): ScanwireError {
     return new ScanwireError('CONFLICT', `There is a workspace ${JSON.stringify(to)} already`, { field: 'to', cause });
 }
+
+/** What everything rejects with for a name that no workspace has that is to be seen. */
+export function unknownWorkspace(name: string, field: string = 'workspace'): ScanwireError {
+    return new ScanwireError('NOT_FOUND', `Unknown workspace ${JSON.stringify(name)}`, { field });
+}

@@ -1,8 +1,8 @@
 /** The rows that a request asks for, as the store has them. */
 
-import { ScanwireError } from '../../lib/errors.ts';
 import { DEFAULT_WORKSPACE, type Workspace } from '../../lib/inventory/resources.ts';
 import type { Collection, InventoryStore, ReadOptions } from '../../lib/inventory/store.ts';
+import { unknownWorkspace } from '../../lib/inventory/workspace-names.ts';
 import { isObject } from '../../lib/schema-validation.ts';
 import type { AskedAddresses } from './asked-addresses.ts';
 
@@ -151,7 +151,7 @@ export async function workspaceNamed(inventory: WholeInventory, name: string = D
             return found as unknown as Workspace;
         }
     }
-    throw new ScanwireError('NOT_FOUND', `Unknown workspace ${JSON.stringify(name)}`, { field: 'workspace' });
+    throw unknownWorkspace(name);
 }
 
 /** The name of the workspace that holds a row, of those that there are for the key: an id is of one of them. Undefined where none does. */

@@ -73,7 +73,7 @@ t.test('shows hosts with all that is known, moves them, and limits workspaces', 
         stdout: /^ID +2\nName +lab\nHosts +2\nServices +1\nNotes +2\nVulns +\d+\nChanged /,
     });
     t.match(await run('workspaces', 'show', 'attic'), { code: 1, stderr: /Unknown workspace "attic"/ });
-    t.match(await run('workspaces', 'update', 'attic', '--no-boundary'), { code: 1, stderr: /Unknown workspace/ });
+    t.match(await run('workspaces', 'update', 'attic', '--no-boundary'), { code: 1, stderr: 'scanwire: Unknown workspace "attic"\n' });
 
     await scanwire(['import', '-', '--workspace', 'lab', '--data', data], { input: '{"address":"198.51.100.7"}' });
     const remove = (...options: string[]) => run('hosts', 'remove', '192.0.2.0/24', '--workspace', 'lab', ...options);
@@ -90,10 +90,10 @@ t.test('shows hosts with all that is known, moves them, and limits workspaces', 
     });
     t.match(await run('workspaces', 'rename', 'default', 'x'), { code: 1, stderr: /its name stays\n$/ });
     t.match(await run('workspaces', 'rename', 'lab', 'cellar'), { code: 0, stdout: 'lab is cellar from now on\n' });
-    t.match(await run('workspaces', 'rename', 'lab', 'cellar'), { code: 1, stderr: /Unknown workspace/ });
+    t.match(await run('workspaces', 'rename', 'lab', 'cellar'), { code: 1, stderr: 'scanwire: Unknown workspace "lab"\n' });
     t.match(await run('workspaces', 'rename', 'cellar', 'lab'), { code: 0 });
     t.match(await run('workspaces', 'remove', 'lab'), { code: 0, stdout: 'Removed lab with 1 host\n' });
-    t.match(await run('workspaces', 'remove', 'lab'), { code: 1, stderr: /Unknown workspace/ });
+    t.match(await run('workspaces', 'remove', 'lab'), { code: 1, stderr: 'scanwire: Unknown workspace "lab"\n' });
     t.notMatch((await run('workspaces', 'list')).stdout, /\blab\b/);
     t.equal(await ended(server, 'SIGTERM'), 0);
 });

@@ -6,7 +6,7 @@ import { checkedHostMove, targetOf } from '../../../lib/inventory/host-moves.ts'
 import { DEFAULT_WORKSPACE, type Note, type Session, type Vuln, type Workspace } from '../../../lib/inventory/resources.ts';
 import { FILTERS, matching } from '../../../lib/inventory/selection.ts';
 import type { InventoryStore, InventoryWriter, RemovedHosts } from '../../../lib/inventory/store.ts';
-import { newWorkspaceName, workspaceNameTaken } from '../../../lib/inventory/workspace-names.ts';
+import { newWorkspaceName, unknownWorkspace, workspaceNameTaken } from '../../../lib/inventory/workspace-names.ts';
 import { checked, clockSchema } from '../../../lib/schema-validation.ts';
 import { BLANK_FINDINGS, type InventoryImport, inventoryImport } from './import-hosts.ts';
 import {
@@ -118,16 +118,16 @@ export function memoryInventory(options: MemoryInventoryOptions = {}): MemoryInv
 
         async expireHosts(workspaceName, { notSeenSince, dryRun = false }) {
             const isUnseen = (host: Host): boolean => (lastSeen(host) ?? host.updated_at) < notSeenSince;
-            return remove(existing(workspaces.find(ROOT, workspaceName), 'workspace').id, isUnseen, dryRun);
+            return remove(workspaceNamed(tables, workspaceName).id, isUnseen, dryRun);
         },
 
         async removeHosts(workspaceName, { address, dryRun = false }) {
             const isMeant: (host: Host) => boolean = matching(address === undefined ? {} : { address });
-            return remove(existing(workspaces.find(ROOT, workspaceName), 'workspace').id, isMeant, dryRun);
+            return remove(workspaceNamed(tables, workspaceName).id, isMeant, dryRun);
         },
 
         async removeWorkspace(name) {
-            const { id } = existing(workspaces.find(ROOT, name), 'workspace');
+            const { id } = workspaceNamed(tables, name);
             const removed = remove(id, () => true, false);
             workspaces.remove(id);
             tombstones.bury('workspaces', id, []);
@@ -149,12 +149,12 @@ export function memoryInventory(options: MemoryInventoryOptions = {}): MemoryInv
 
         async updateWorkspace(name, changes) {
             const checkedChanges = checkedWorkspaceChanges(changes);
-            return workspaces.replace({ ...existing(workspaces.find(ROOT, name), 'workspace'), ...checkedChanges, updated_at: clock() });
+            return workspaces.replace({ ...workspaceNamed(tables, name), ...checkedChanges, updated_at: clock() });
         },
 
         async renameWorkspace(name, newName) {
             const to = newWorkspaceName(newName);
-            const workspace = existing(workspaces.find(ROOT, name), 'workspace');
+            const workspace = workspaceNamed(tables, name);
             if (workspaces.find(ROOT, to) !== undefined) {
                 throw workspaceNameTaken(to);
             }
@@ -166,6 +166,16 @@ export function memoryInventory(options: MemoryInventoryOptions = {}): MemoryInv
 
         ...childAdding(tables, clock),
     };
+}
+
+/** @throws ScanwireError `NOT_FOUND` without the workspace. */
+function workspaceNamed({ workspaces }: InventoryTables, name: string): Workspace {
+    const workspace = workspaces.find(ROOT, name);
+    if (workspace === undefined) {
+        throw unknownWorkspace(name);
+    }
+
+    return workspace;
 }
 
 /** Adds what no import brings. */

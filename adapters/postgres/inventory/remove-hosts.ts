@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import { ScanwireError } from '../../../lib/errors.ts';
 import type { ExpireOptions, RemovedHosts, RemoveHostsOptions } from '../../../lib/inventory/store.ts';
+import { unknownWorkspace } from '../../../lib/inventory/workspace-names.ts';
 import { type PoolLike, patiently, transaction } from '../database.ts';
 import { lease, release } from '../imports/import-lease.ts';
 import { everySlice } from '../imports/import-slices.ts';
@@ -63,7 +63,7 @@ async function remove(pool: PoolLike, { name, chosen, dryRun, clock }: Removal, 
     const { rows } = await database.query<{ id: number }>('select id from scanwire.workspaces where name = $1 and generation >= 0', [name]);
     const id = rows[0]?.id;
     if (id === undefined) {
-        throw new ScanwireError('NOT_FOUND', 'Unknown workspace', { field: 'workspace' });
+        throw unknownWorkspace(name);
     }
 
     if (dryRun) {

@@ -1,6 +1,5 @@
-import { ScanwireError } from '../../../lib/errors.ts';
 import type { Workspace } from '../../../lib/inventory/resources.ts';
-import { newWorkspaceName, workspaceNameTaken } from '../../../lib/inventory/workspace-names.ts';
+import { newWorkspaceName, unknownWorkspace, workspaceNameTaken } from '../../../lib/inventory/workspace-names.ts';
 import type { Executor } from '../../../lib/transaction.ts';
 import { type PoolLike, patiently } from '../database.ts';
 import { isUniqueViolation } from '../database-errors.ts';
@@ -13,7 +12,7 @@ export async function renameWorkspace(pool: PoolLike, name: string, newName: str
     const database = patiently(pool);
     // Whose turn is waited for is made where it is missing.
     if ((await shownWorkspace(database, name)) === undefined) {
-        throw unknownWorkspace();
+        throw unknownWorkspace(name);
     }
 
     if (name === to) {
@@ -24,7 +23,7 @@ export async function renameWorkspace(pool: PoolLike, name: string, newName: str
         // It may be only being made: who makes it is waited for, and what he has left behind when he died is removed.
         await inTurn(pool, { name: to, clock }, async () => {});
     }
-    return await inTurn(pool, { name, clock }, async (client, id) => renameNow(client, { id, to, at: await clock(client) }));
+    return await inTurn(pool, { name, clock }, async (client, id) => renameNow(client, { id, name, to, at: await clock(client) }));
 }
 
 /** Of an import that brought it no further. */
@@ -33,20 +32,16 @@ const RENAME = `update scanwire.workspaces rows set name = $2, updated_at = $3 w
 
 async function renameNow(
     client: Executor,
-    { id, to, at }: { readonly id: number; readonly to: string; readonly at: Date },
+    { id, name, to, at }: { readonly id: number; readonly name: string; readonly to: string; readonly at: Date },
 ): Promise<Workspace> {
     await client.query(FORGET, [to]);
     try {
         const { rows } = await client.query<Workspace>(RENAME, [id, to, at]);
         if (rows[0] === undefined) {
-            throw unknownWorkspace();
+            throw unknownWorkspace(name);
         }
         return rows[0];
     } catch (error) {
         throw isUniqueViolation(error) ? workspaceNameTaken(to, error) : error;
     }
-}
-
-function unknownWorkspace(): ScanwireError {
-    return new ScanwireError('NOT_FOUND', 'Unknown workspace', { field: 'workspace' });
 }

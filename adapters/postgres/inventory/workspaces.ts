@@ -3,6 +3,7 @@ import { ScanwireError } from '../../../lib/errors.ts';
 import { checkedWorkspaceChanges } from '../../../lib/inventory/boundary.ts';
 import { refuseUnstorableName, type Workspace } from '../../../lib/inventory/resources.ts';
 import type { WorkspaceChanges } from '../../../lib/inventory/store.ts';
+import { unknownWorkspace } from '../../../lib/inventory/workspace-names.ts';
 import type { Executor } from '../../../lib/transaction.ts';
 import { type Patience, type PoolLike, transaction } from '../database.ts';
 import { endDeadImport } from '../imports/staged-changes.ts';
@@ -59,7 +60,7 @@ export async function updateWorkspace(database: Executor, name: string, changes:
         [name, at, limit_to_network ?? null, boundary !== undefined, boundary ?? null],
     );
     if (rows[0] === undefined) {
-        throw new ScanwireError('NOT_FOUND', 'Unknown workspace', { field: 'workspace' });
+        throw unknownWorkspace(name);
     }
 
     return rows[0];

@@ -72,7 +72,7 @@ export function define(exporters: Command): void {
         .option('--owner <owner>', "whose event it is; the deployment's own otherwise")
         .addOption(explain.createOption('--rules <set>', 'rule set that raised the investigation').choices(RULE_SETS));
 
-    addEvent(command(exporters, 'preview <id>', 'print what would be sent of an event, secrets masked', previewed));
+    addEvent(command(exporters, 'preview <id>', 'print what would be sent of an event, secrets masked', previewed), '; test needs none');
 
     command(exporters, 'remove <id>', 'remove it with its secrets', async ({ args: [id = ''], perform }) => {
         const removed = await perform('removeExporter', { id });
@@ -130,10 +130,12 @@ function namesOf(text: string): readonly string[] {
     return text.split(',').map((name) => name.trim());
 }
 
-function addEvent(target: Command): Command {
+/** @param unless Of which events no body has to be given; null for none. */
+function addEvent(target: Command, unless: string | null = null): Command {
+    const body = target.createOption('--body <file>', `of the event, read from a JSON file, - for stdin${unless ?? ''}`);
     return target
         .addOption(target.createOption('--kind <kind>', 'of the event').makeOptionMandatory())
-        .addOption(target.createOption('--body <file>', 'of the event, read from a JSON file, - for stdin').makeOptionMandatory());
+        .addOption(body.makeOptionMandatory(unless === null));
 }
 
 async function jsonOfFile(path: string): Promise<unknown> {
@@ -150,7 +152,12 @@ async function explained({ args: [id = ''], options, perform }: Call): Promise<A
 
 async function previewed({ args: [id = ''], options, perform }: Call): Promise<Answer> {
     const { kind, body } = options;
-    const preview = await perform('previewExporter', { id, kind: String(kind), body: await jsonOfFile(String(body)) });
+    if (body === undefined && kind !== 'test') {
+        throw new ScanwireError('INVALID_INPUT', 'Give the event with --body FILE: only a test needs none', { field: 'body' });
+    }
+
+    const given = body === undefined ? {} : { body: await jsonOfFile(String(body)) };
+    const preview = await perform('previewExporter', { id, kind: String(kind), ...given });
     return { json: preview, text: () => [...preview.headers.map((pair) => pair.join(': ')), '', preview.body].join('\n') };
 }
 

@@ -174,7 +174,10 @@ export const exporterSchemas: Readonly<Record<ExporterOperation, OperationSchema
     previewExporter: {
         description: 'What would be sent of an event to an exporter',
         params: byId,
-        payload: Joi.object({ kind: id(), body: newEventSchema.extract('body') }).required(),
+        payload: Joi.object({
+            kind: id(),
+            body: newEventSchema.extract('body').optional().description('Body of the event, as its kind wants it; a `test` needs none'),
+        }).required(),
         response: Joi.object({ headers: maskedHeadersSchema.required(), body: text }).label('Preview'),
     },
     previewDraft: {

@@ -74,7 +74,8 @@ export interface Operations {
     removeExporter: Operation<ById, { readonly id: string; readonly removed: true }>;
 
     explainExporter: Operation<NewEventInput & ById, Choice>;
-    previewExporter: Operation<Pick<NewEventInput, 'kind' | 'body'> & ById, MessagePreview>;
+    /** A `test` needs no body. */
+    previewExporter: Operation<Pick<NewEventInput, 'kind'> & Partial<Pick<NewEventInput, 'body'>> & ById, MessagePreview>;
     /** What would become of an event with settings that are not saved: of a new exporter, or of the one of the `id`. */
     previewDraft: Operation<{ readonly draft: ExporterDraft } & Pick<NewEventInput, 'kind' | 'body'>, DraftPreview>;
 

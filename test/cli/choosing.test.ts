@@ -75,6 +75,10 @@ t.test('says who gets an event and why not, and what would be sent, with nothing
     t.match(new Map(headers as [string, string][]).get('Content-Type'), /^application\/cloudevents\+json/);
     t.equal(new Map(headers as [string, string][]).get('X-Acme-Event'), KIND, 'the vendor is that of `serve`');
     t.match(JSON.parse(body), { specversion: '1.0', source: '/Acme/webhook-exporter', data: { title: String } });
+
+    const test = await json<{ body: string }>(data, 'exporters', 'preview', id, '--kind', 'test');
+    t.match(JSON.parse(test.body), { type: 'test', data: { webhook_id: id } });
+    t.match(await said(['exporters', 'preview', id, '--kind', KIND, '--data', data]), { code: 1, stderr: /--body/ });
 });
 
 t.test('gives an exporter to another owner while nothing but tests is kept of it', async (t) => {

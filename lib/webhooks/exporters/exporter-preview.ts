@@ -1,6 +1,6 @@
 import { checked } from '../../schema-validation.ts';
 import { eventBody } from '../events/event-body.ts';
-import { isNoticeKind } from '../events/event-kinds.ts';
+import { isNoticeKind, testEvent } from '../events/event-kinds.ts';
 import { type Choice, choiceOf, formatInput, type UnroutedEvent } from '../events/event-routing.ts';
 import { isSubscribable, kindAmong } from '../events/subscription.ts';
 import type { PublishOptions } from '../events/unrouted-event.ts';
@@ -11,6 +11,7 @@ import { checkSecret, generateSecret } from '../messages/signing-secret.ts';
 import type { WebhooksContext } from '../webhooks-context.ts';
 import { type NewExporterSettings, newExporterSchema, type StoredExporter } from './exporter.ts';
 import { type ExporterChanges, exporterChangesSchema, exporterToStore, patchOf } from './exporter-patch.ts';
+import { testBody } from './test-event.ts';
 
 /** Answers what an exporter would do with an event that is not published: whether it would get it, and what would be sent. */
 export interface ExporterQuestions {
@@ -21,8 +22,12 @@ export interface ExporterQuestions {
      * @throws ScanwireError `INVALID_INPUT` as `publish`.
      */
     explain(id: string, kind: string, body: unknown, options?: ExplainOptions): Promise<Choice>;
-    /** What would be sent of an event now, with secrets masked; of a `test` too. @throws ScanwireError `INVALID_INPUT` as `publish`, or for a template that fails. */
-    preview(id: string, kind: string, body: unknown): Promise<MessagePreview>;
+    /**
+     * What would be sent of an event now, with secrets masked; of a `test` too, whose body is made where none is given.
+     *
+     * @throws ScanwireError `INVALID_INPUT` as `publish`, or for a template that fails.
+     */
+    preview(id: string, kind: string, body?: unknown): Promise<MessagePreview>;
     /**
      * Answers both for an exporter that would run with settings that are not saved. Nothing is stored.
      *
@@ -85,8 +90,10 @@ export function exporterQuestions(stored: (id: string) => Promise<StoredExporter
         },
 
         async preview(id, kindName, body) {
-            const event = unpublished(kindName, body, { rules: null, owner: null, admits: () => true });
-            return previewOf(formatInput(event, await context.deliveries.now()), await stored(id), context);
+            const [exporter, now] = [await stored(id), await context.deliveries.now()];
+            const asked = body === undefined && kindName === testEvent.name ? testBody(exporter, now) : body;
+            const event = unpublished(kindName, asked, { rules: null, owner: null, admits: () => true });
+            return previewOf(formatInput(event, now), exporter, context);
         },
 
         async previewDraft(draft, kindName, body) {

@@ -17,6 +17,11 @@ export interface TestResult {
     readonly attempt: AnsweredAttempt | null;
 }
 
+/** What a `test` of this exporter says. */
+export function testBody({ id, name }: Pick<StoredExporter, 'id' | 'name'>, timestamp: Date): object {
+    return { timestamp, webhook_id: id, webhook_name: name };
+}
+
 /** What becomes of the `test` that a change sends. */
 export interface TestOptions {
     /** Whether its outcome is waited for. True by default. */
@@ -30,7 +35,7 @@ const TEST_POLL = 25;
 export async function sendTest(exporter: StoredExporter, timeout: number, context: WebhooksContext): Promise<TestResult> {
     const { deliveries, newId, sleep, dispatcher } = context;
     const timestamp = await deliveries.now();
-    const body = eventBody(testEvent, { timestamp, webhook_id: exporter.id, webhook_name: exporter.name });
+    const body = eventBody(testEvent, testBody(exporter, timestamp));
     const event = { id: newId(), kind: testEvent.name, body };
     const message = messageMaker(exporter, context)(formatInput({ ...event, kind: testEvent }, timestamp));
     const [accepted] = await deliveries.accept([{ event, recipients: { exporterId: exporter.id, message } }]);

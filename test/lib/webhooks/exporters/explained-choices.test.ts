@@ -106,6 +106,10 @@ t.test('previews a test in the format of its exporter, whatever it chooses', asy
     t.match(JSON.parse(preview.body), { event: body, fields: { event_kind: 'test' } });
     t.equal(new Map(preview.headers).get('X-Vendor-Event'), 'test');
     await t.rejects(exporters.preview(exporter.id, 'test', {}), { code: 'INVALID_INPUT', field: 'timestamp' });
+
+    const { body: own } = await exporters.preview(exporter.id, 'test');
+    t.match(JSON.parse(own), { event: { timestamp: String, webhook_id: exporter.id, webhook_name: '' } }, 'as it would be sent');
+    await t.rejects(exporters.preview(exporter.id, 'idr_investigation_created'), { code: 'INVALID_INPUT' }, 'no other kind has one');
 });
 
 t.test('previews a notice, and a draft of who gets it', async (t) => {

@@ -75,21 +75,29 @@ const SECTIONS: readonly Section[] = [
 ];
 
 const asked = scriptCommand('bench', 'Measures what scanwire costs beside its peers.')
-    .argument('[sections...]', 'only these; those with a star are measured only by their names')
+    .argument('[sections...]', 'only these')
+    .option('--all', 'also those with a star, which take minutes each')
     .option('--rounds <count>', 'of each measurement', count, 5)
     .option('--scale <factor>', 'of what is counted: 0.1 shows that all works', factor, 1)
     .option('--against <path>', 'measures beside the package of another, compiled checkout')
     .option('--profile <file>', 'measures nothing else, and writes where the time of a delivery goes')
     .addHelpText('after', `\nSections: ${SECTIONS.map(({ name, onRequest = false }) => `${name}${onRequest ? '*' : ''}`).join(', ')}`)
     .parse();
-const { rounds, scale, against, profile } = asked.opts<{ rounds: number; scale: number; against?: string; profile?: string }>();
+interface Options {
+    readonly all?: boolean;
+    readonly rounds: number;
+    readonly scale: number;
+    readonly against?: string;
+    readonly profile?: string;
+}
+const { all = false, rounds, scale, against, profile } = asked.opts<Options>();
 const names = asked.args;
 const unknown = names.filter((name) => !SECTIONS.some((section) => section.name === name));
 if (unknown.length > 0) {
     asked.error(`error: unknown section ${unknown.join(', ')}; there are ${SECTIONS.map(({ name }) => name).join(', ')}`);
 }
 
-const wanted = SECTIONS.filter(({ name, onRequest = false }) => (names.length === 0 ? !onRequest : names.includes(name)));
+const wanted = SECTIONS.filter(({ name, onRequest = false }) => (names.length === 0 ? all || !onRequest : names.includes(name)));
 
 function factor(text: string): number {
     if (!(Number(text) > 0)) {

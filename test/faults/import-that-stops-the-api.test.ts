@@ -85,6 +85,10 @@ t.test(
         const unknown = watched.transactions.map((texts) => texts.filter(isNews(known)).length);
         t.ok(Math.max(...news.map(({ length }) => length)) > 3, 'a slice has several large statements');
         t.equal(Math.max(...unknown), 1);
+        const several = watched.transactions.findIndex((texts) => texts.filter(isNews(new Set())).length > 1);
+        const before = watched.transactions.slice(0, several).flat();
+        const times = [...(news[several] ?? [])].map((text) => before.filter((other) => other === text).length);
+        t.ok(Math.min(...times) >= 3, 'each ran once with nothing to do, and twice with rows, before they have a transaction together');
         t.equal(watched.analyses.length, 4);
         t.ok(watched.analyses.every((text) => text.startsWith(GIVES_WAY)));
         t.strictSame(warnings, [], 'one that is cut off is left to the database');

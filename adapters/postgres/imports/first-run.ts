@@ -1,3 +1,4 @@
+import type { Executor } from '../../../lib/transaction.ts';
 import type { PoolLike } from '../database.ts';
 import type { Lease } from './import-lease.ts';
 import { slice } from './import-slices.ts';
@@ -26,4 +27,23 @@ export async function runAhead(pool: PoolLike, lease: Lease, statements: readonl
             done.add(text);
         }
     }
+}
+
+/** So many slices have their statements run with rows for the first times (measured: 0.05, 0.02, 0.04 and 0.02 s of processor time, three times as long as later). */
+const FIRST_SLICES = 2;
+
+/** How many slices were begun on each pool. */
+const begun = new WeakMap<PoolLike, number>();
+
+/** A slice whose statements need not be in one transaction, and are not the first times on the embedded database. */
+export async function slicedAtFirst<T>(pool: PoolLike, lease: Lease, work: (client: Executor) => Promise<T>): Promise<T> {
+    const before = begun.get(pool) ?? 0;
+    if (pool.embedded !== true || before === FIRST_SLICES) {
+        return await slice(pool, lease, work);
+    }
+
+    begun.set(pool, before + 1);
+    return await work({
+        query: <Row>(text: string, values?: unknown[]) => slice(pool, lease, (client) => client.query<Row>(text, values)),
+    });
 }

@@ -3,7 +3,7 @@ import { MAX_ID } from '../../../lib/inventory/fields.ts';
 import { addCounts, type ImportCounts, importCounts } from '../../../lib/inventory/import-counts.ts';
 import type { Executor } from '../../../lib/transaction.ts';
 import type { PoolLike } from '../database.ts';
-import type { IdleStatement } from './first-run.ts';
+import { type IdleStatement, slicedAtFirst } from './first-run.ts';
 import { CLOSED_UNTIL, type ReadBatch } from './import-batches.ts';
 import type { Lease } from './import-lease.ts';
 import type { Pace } from './import-slices.ts';
@@ -159,7 +159,7 @@ async function stageSlice(
             apart,
         };
     };
-    const first = await slice(pool, lease, (client) => pace.timed(until - from, () => work(client)));
+    const first = await slicedAtFirst(pool, lease, (client) => pace.timed(until - from, () => work(client)));
     const closed: StagedSlice[] = [];
     for (const index of first.apart) {
         closed.push(...(await stageClosed(pool, lease, batch, index)));

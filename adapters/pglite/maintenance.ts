@@ -1,5 +1,6 @@
 import type { Ticker } from '../../lib/clock.ts';
 import type { Executor } from '../../lib/transaction.ts';
+import { analysis, LARGE } from './analysis.ts';
 import { inTurn } from './giving-way.ts';
 
 /** What is maintained, and when. */
@@ -37,9 +38,6 @@ const WRITTEN = { whenQuiet: 4 * MB, always: 64 * MB };
 const DEAD = { whenQuiet: 0.03, always: 0.05 };
 /** What share of the rows has changed when the table is analysed again. */
 const CHANGED = 0.1;
-/** A table that is larger, with its indexes, is analysed by half as many rows as others, in half the time. */
-const LARGE = 8 * MB;
-const OF_LARGE = 'set local default_statistics_target = 5; ';
 /** Tables with fewer dead or changed rows are not worth a visit. */
 const ROWS = 500;
 
@@ -184,7 +182,7 @@ async function clearUp(database: Executor, rests: Rests, deadPerLive: number, en
         }
 
         if (changed) {
-            const statement = `${large ? OF_LARGE : ''}analyze ${name}`;
+            const statement = analysis(name, large);
             await rests.unlessResting(statement, async () => await inTurn(database, statement));
         }
     }

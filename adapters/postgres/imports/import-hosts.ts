@@ -8,7 +8,7 @@ import { refuseUnstorableName } from '../../../lib/inventory/resources.ts';
 import type { ImportOptions, ImportOrigin, ImportProgress, ImportSummary } from '../../../lib/inventory/store.ts';
 import { type OnWarning, processWarning } from '../../../lib/process-warning.ts';
 import type { Executor } from '../../../lib/transaction.ts';
-import { inTurn as givingWay } from '../../pglite/giving-way.ts';
+import { analyseInTurn } from '../../pglite/analysis.ts';
 import { type PoolLike, type PreparingOptions, patiently } from '../database.ts';
 import { sqlState } from '../database-errors.ts';
 import { forgetDeletions } from '../inventory/tombstones.ts';
@@ -260,18 +260,15 @@ async function settle(pool: PoolLike, held: Lease, work: OwnWork, total: number)
     }
 }
 
-/** As much as the database itself takes of a large table, when it clears up. */
-const SMALL_SAMPLE = 'set local default_statistics_target = 5; ';
-
 /**
  * After many new rows listings would sort them all for every batch until the planner has heard of them (measured: 3 times slower). The
  * import has succeeded without. The embedded database does it as it clears up, when others wait: of 200,000 hosts it takes 0.1 s of processor time.
  */
 async function learnSizes(pool: PoolLike, tables: readonly string[], onWarning: OnWarning): Promise<void> {
-    const learn = (analyze: string) => (pool.embedded ? givingWay(pool, SMALL_SAMPLE + analyze) : patiently(pool).query(analyze));
+    const learn = (table: string) => (pool.embedded ? analyseInTurn(pool, table) : patiently(pool).query(`analyze ${table}`));
     try {
         for (const table of tables) {
-            await learn(`analyze scanwire.${table}`);
+            await learn(`scanwire.${table}`);
         }
     } catch (error) {
         onWarning(failed('Listings may be slow until the database has analysed its tables', error));

@@ -75,6 +75,43 @@ t.test('a search in the embedded database gives way to others', async (t) => {
     }
 });
 
+t.test('a listing that wants most rows looks for the ends of no more of them than it looks through', async (t) => {
+    const pool = await openMemoryDatabase();
+    t.teardown(() => pool.end());
+    await migrate(pool);
+    await pool.query(FILL);
+    const { rows } = await pool.query<{ id: number }>(`select id from scanwire.workspaces where name = 'second'`);
+    let passed = 0;
+    const { hosts } = postgresInventory({ pool: noting(pool, (offset) => (passed += offset)) });
+    const ids = await idsOf(hosts, rows[0]?.id ?? 0, { where: { state: 'alive' } });
+    t.equal(ids.length, (HOSTS / 3) * 2);
+    t.ok(passed > HOSTS / 2 && passed < 3 * HOSTS, `${passed} rows were passed over to list ${ids.length} of ${HOSTS}`);
+});
+
+/** Tells the `offset` of each statement that has one: rows of an index that are passed over. */
+function noting(pool: PoolLike, onOffset: (rows: number) => void): PoolLike {
+    const note = (text: string): void => onOffset(Number(/ offset (\d+) /.exec(text)?.[1] ?? 0));
+    return {
+        embedded: true,
+        query(text: string, values?: unknown[]) {
+            note(text);
+            return pool.query(text, values);
+        },
+        async connect() {
+            const client = await pool.connect();
+            return {
+                query(text: string, values?: unknown[]) {
+                    note(text);
+                    return client.query(text, values);
+                },
+                on: client.on.bind(client),
+                removeListener: client.removeListener.bind(client),
+                release: client.release.bind(client),
+            };
+        },
+    } as PoolLike;
+}
+
 async function idsOf({ select }: Collection<Row>, workspace: number, selection: Selection): Promise<readonly number[]> {
     const ids: number[] = [];
     for await (const rows of select?.([workspace], selection) ?? []) {

@@ -98,8 +98,12 @@ const SLICE: Sizes = { max: 150, first: 75, min: 50, takes: 40 };
 /** How many hosts go into a slice, by how long those before took. */
 export interface Pace {
     hosts(): number;
-    /** Does the work of a slice of so many hosts. */
-    timed<T>(hosts: number, work: () => Promise<T>): Promise<T>;
+    /**
+     * Does the work of a slice of so many hosts.
+     *
+     * @param most At most so many times as many has the next one.
+     */
+    timed<T>(hosts: number, work: () => Promise<T>, most?: (result: T) => number): Promise<T>;
 }
 
 /** The pace of a series of slices. Of one that took much longer or less only half is believed: something else may have come between. */
@@ -108,11 +112,11 @@ export function paceOf(monotonic: () => number = () => performance.now(), slice:
     return {
         hosts: () => next,
 
-        async timed(hosts, work) {
+        async timed(hosts, work, most = () => 2) {
             const begun = monotonic();
             const result = await work();
             const fitting = (hosts * slice.takes) / Math.max(1, monotonic() - begun);
-            const believed = Math.min(Math.max(fitting, next / 2), 2 * next);
+            const believed = Math.min(Math.max(fitting, next / 2), most(result) * next);
             next = Math.round(Math.min(Math.max(believed, slice.min), slice.max));
             return result;
         },

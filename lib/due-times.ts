@@ -6,13 +6,14 @@ const LOOK = 250;
 interface Waiting {
     readonly due: number;
     readonly giveUp: () => void;
-    isOver: boolean;
+    /** Its place among those that wait. */
+    at: number;
 }
 
 /** Waits for promises until they are due, to a quarter of a second. One timer does for all: one for each takes a request as long as the look-up of its row. */
 export class DueTimes {
-    /** With those that are over, until is looked again. */
-    #waiting: Waiting[] = [];
+    /** In no order. What is over goes at once: what was kept of each until the next look would outlive the collection of what is young. */
+    readonly #waiting: Waiting[] = [];
     #isLooking = false;
 
     /**
@@ -23,22 +24,33 @@ export class DueTimes {
      */
     within<T>(promise: Promise<T>, due: number, late: () => Error): Promise<T> {
         return new Promise((resolve, reject) => {
-            const waiting: Waiting = { due, giveUp: () => reject(late()), isOver: false };
+            const waiting: Waiting = { due, giveUp: () => reject(late()), at: this.#waiting.length };
             this.#waiting.push(waiting);
             if (!this.#isLooking) {
                 this.#lookLater();
             }
             promise.then(
                 (value) => {
-                    waiting.isOver = true;
+                    this.#remove(waiting);
                     resolve(value);
                 },
                 (error: unknown) => {
-                    waiting.isOver = true;
+                    this.#remove(waiting);
                     reject(error);
                 },
             );
         });
+    }
+
+    /** Puts the last one into its place. One that was given up is there no more. */
+    #remove(waiting: Waiting): void {
+        if (this.#waiting[waiting.at] === waiting) {
+            const last = this.#waiting.pop() as Waiting;
+            if (last !== waiting) {
+                this.#waiting[waiting.at] = last;
+                last.at = waiting.at;
+            }
+        }
     }
 
     #lookLater(): void {
@@ -51,11 +63,9 @@ export class DueTimes {
 
     #look(): void {
         const now = performance.now();
-        const isDue = ({ due }: Waiting): boolean => due <= now;
-        const open = this.#waiting.filter(({ isOver }) => !isOver);
-        this.#waiting = open.filter((waiting) => !isDue(waiting));
-        for (const { giveUp } of open.filter(isDue)) {
-            giveUp();
+        for (const waiting of this.#waiting.filter(({ due }) => due <= now)) {
+            this.#remove(waiting);
+            waiting.giveUp();
         }
         if (this.#waiting.length > 0 && !this.#isLooking) {
             this.#lookLater();

@@ -1,7 +1,7 @@
 import Boom from '@hapi/boom';
 import type { Lifecycle, Request, ResponseObject, ResponseToolkit } from '@hapi/hapi';
 import type { ApplicationSchema } from '../../lib/application-schema.ts';
-import type { Eventual } from '../../lib/eventual.ts';
+import { type Eventual, whenThere } from '../../lib/eventual.ts';
 import { MAX_ID } from '../../lib/inventory/fields.ts';
 import { rowsOf } from '../../lib/inventory/host-pages.ts';
 import type { Collection, ReadOptions } from '../../lib/inventory/store.ts';
@@ -41,7 +41,7 @@ export interface Resource {
     readonly takesText: boolean;
 }
 
-type Handler = (request: Request, h: ResponseToolkit) => Promise<ResponseObject>;
+type Handler = (request: Request, h: ResponseToolkit) => Eventual<ResponseObject>;
 
 /** What a resource answers on its one route: its index, with or without a trailing slash, or the row whose id stands behind it. */
 export function read(resource: Resource, streams: Streams): Lifecycle.Method {
@@ -197,16 +197,20 @@ async function* oneBatch<Row>(rows: readonly Row[]): AsyncGenerator<readonly Row
 /** One row. */
 function show(resource: Resource): Handler {
     const { rows, forms } = resource;
-    return async (request, h) => {
+    return (request, h) => {
         const path = idsOf(request);
         seenAt(resource, request, path);
-        const found = await row(request, rows, path);
-        if (!found) {
-            throw Boom.notFound();
-        }
+        return whenThere(row(request, rows, path), (found) => {
+            if (!found) {
+                throw Boom.notFound();
+            }
 
-        const { text, type } = forms().form('json');
-        return h.response(text([found])).type(type);
+            const { text, type } = forms().form('json');
+            const response = h.response(text([found])).type(type);
+            // The type names the character set: hapi would look twice whether it does.
+            response.charset();
+            return response;
+        });
     };
 }
 

@@ -17,9 +17,14 @@ interface Noted {
 
 /** Notes when a request came in; for `onPreAuth` of a route. */
 export const noteArrival: Lifecycle.Method = (request, h) => {
-    (request.plugins as Noted).scanwireArrival = performance.now();
+    arrived(request);
     return h.continue;
 };
+
+/** Notes that a request came in just now. */
+export function arrived(request: Request): void {
+    (request.plugins as Noted).scanwireArrival = performance.now();
+}
 
 /**
  * What `ask` resolves to. The time counts from the arrival of the request, with the checks of key and licence and all that was asked before.

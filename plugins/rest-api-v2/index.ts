@@ -2,7 +2,7 @@ import type { Lifecycle, NamedPlugin, Request, RequestRoute, RouteOptions, Serve
 import { DENIAL } from '../../lib/keys/api-keys.ts';
 import { checked } from '../../lib/schema-validation.ts';
 import { VERSION } from '../../lib/version.ts';
-import { noteArrival } from '../in-time.ts';
+import { arrived } from '../in-time.ts';
 import { claimInstance } from '../instance.ts';
 import { isBelowIn, isDecodable, leadPathsBelow } from '../leading-paths.ts';
 import { logging } from '../log-and-events.ts';
@@ -57,7 +57,7 @@ export const plugin: NamedPlugin<RestApiV2Options> = {
         });
         await describeApi(server, settings, { table, routeOptions });
         const base = `${server.realm.modifiers.route.prefix ?? ''}${BASE_PATH}`;
-        leadPathsBelow(server, base, withoutSlash(server, base, isBelowIn(server, base)));
+        leadPathsBelow(server, base, { meant: withoutSlash(server, base, isBelowIn(server, base)), arrived });
     },
 };
 
@@ -105,7 +105,6 @@ function optionsOfEveryRoute(
         auth: auth === false ? false : { strategies: [auth], mode: 'required' },
         cache: { otherwise: 'no-store' },
         ext: {
-            onPreAuth: { method: noteArrival },
             onPostAuth: {
                 method: inTurn(
                     needsScope('inventory:read', DENIAL),

@@ -97,6 +97,59 @@ export function hasScope({ auth, server }: Request, scope: ApiKeyScope): boolean
     return !acceptsApiKeys(server, auth.strategy) || (Array.isArray(granted) && granted.includes(scope));
 }
 
+/** What a route asks of a request besides a key: the key's scope first. */
+export interface Entry {
+    readonly scope: ApiKeyScope;
+    /** What is said to a key without it. */
+    readonly denial: string;
+    /** Throws what refuses the request all the same. */
+    also(request: Request): Eventual<void>;
+}
+
+/** Where a route has its {@link Entry}, and a request that it has passed it. */
+interface AtEntry {
+    scanwireEntry?: Entry;
+    scanwireEntered?: boolean;
+}
+
+/**
+ * For the option `plugins` of a route whose strategy takes API keys, with {@link afterEntry}: the scheme asks it as soon as it knows the key. An extension
+ * takes a request longer than what it asks.
+ */
+export function withEntry(entry: Entry): object {
+    return { scanwireEntry: entry } satisfies AtEntry;
+}
+
+/** Lets a request with a valid key into its route, unless that asks for more. */
+export function enter(request: Request, scopes: readonly ApiKeyScope[]): Eventual<void> {
+    return entered(request, (scope) => scopes.includes(scope));
+}
+
+/** The handler of a route that may have an {@link Entry}. Who came with credentials and no key, as tests do, is asked only here. */
+export function afterEntry(handler: Lifecycle.Method): Lifecycle.Method {
+    return (request, h) =>
+        (request.plugins as AtEntry).scanwireEntered === true
+            ? handler.call(null, request, h)
+            : whenThere<void, Said>(
+                  entered(request, (scope) => hasScope(request, scope)),
+                  () => handler.call(null, request, h) as Eventual<Said>,
+              );
+}
+
+function entered(request: Request, isGranted: (scope: ApiKeyScope) => boolean): Eventual<void> {
+    const { scanwireEntry: entry } = request.route.settings.plugins as AtEntry;
+    if (entry === undefined) {
+        return;
+    }
+    if (!isGranted(entry.scope)) {
+        throw Boom.forbidden(entry.denial);
+    }
+
+    return whenThere(entry.also(request), () => {
+        (request.plugins as AtEntry).scanwireEntered = true;
+    });
+}
+
 const BEARER = /^bearer +(\S+)$/i;
 
 /** Puts the key of `Authorization: Bearer`, or of the query's `token`, where its strategy looks for it; for `onPreAuth` of a route. */
@@ -128,17 +181,19 @@ export const needsAllWorkspaces: Lifecycle.Method = (request, h) => {
 
 /** Refuses like a wrong key does while the licence is not valid; for `onPostAuth` of a route. */
 export function licensed(license: LicenseSource, failure: StoreFailure): Lifecycle.Method {
-    return (request, h) =>
-        whenThere(
-            orUnavailable(request, failure, () => inTime(request, () => license.valid())),
-            (isValid) => {
-                if (!isValid) {
-                    throw Boom.forbidden(DENIAL);
-                }
+    return (request, h) => whenThere(assertLicensed(request, license, failure), () => h.continue);
+}
 
-                return h.continue;
-            },
-        );
+/** @throws Boom as {@link licensed}. */
+export function assertLicensed(request: Request, license: LicenseSource, failure: StoreFailure): Eventual<void> {
+    return whenThere(
+        orUnavailable(request, failure, () => inTime(request, () => license.valid())),
+        (isValid) => {
+            if (!isValid) {
+                throw Boom.forbidden(DENIAL);
+            }
+        },
+    );
 }
 
 type Said = Awaited<Lifecycle.ReturnValue>;

@@ -1,5 +1,6 @@
 import type { Lifecycle, NamedPlugin, Request, RequestRoute, RouteOptions, Server } from '@hapi/hapi';
 import { DENIAL } from '../../lib/keys/api-keys.ts';
+import type { ApiKeyScope } from '../../lib/keys/scopes.ts';
 import { checked } from '../../lib/schema-validation.ts';
 import { VERSION } from '../../lib/version.ts';
 import { arrived } from '../in-time.ts';
@@ -7,7 +8,17 @@ import { claimInstance } from '../instance.ts';
 import { isBelowIn, isDecodable, leadPathsBelow } from '../leading-paths.ts';
 import { logging } from '../log-and-events.ts';
 import { MAX_STREAMS, streamsOf } from '../open-streams.ts';
-import { atFreePaths, inTurn, licensed, needsScope, withStrategy } from '../route-authorization.ts';
+import {
+    acceptsApiKeys,
+    afterEntry,
+    assertLicensed,
+    atFreePaths,
+    inTurn,
+    licensed,
+    needsScope,
+    withEntry,
+    withStrategy,
+} from '../route-authorization.ts';
 import { UNREAD_BODY, unsniffedBy } from '../route-parts.ts';
 import { base as basePage, type Resource, read, UNREADABLE, unknownRoute } from './handlers.ts';
 import { optionsSchema, type RestApiV2Options } from './options.ts';
@@ -19,6 +30,8 @@ export { type ErrorDetails, toBoom } from '../errors.ts';
 export type { ScanwireEvent } from '../log-and-events.ts';
 export type { OwnResource, ResourceRow, RestApiV2Options } from './options.ts';
 export type { RequestLimit } from './request-limits.ts';
+
+const SCOPE: ApiKeyScope = 'inventory:read';
 
 const UNKNOWN_STRATEGY =
     'rest-api-v2 options: auth must name a strategy of the server: register token-auth before, or a strategy of your own';
@@ -47,13 +60,14 @@ export const plugin: NamedPlugin<RestApiV2Options> = {
         const routeOptions = optionsOfEveryRoute(server, settings, limiting);
 
         withStrategy(UNKNOWN_STRATEGY, PREFIX, () => {
-            addGetRoute(server, routeOptions, BASE, basePage);
+            addGetRoute(server, routeOptions, BASE, afterEntry(basePage));
             for (const resource of table) {
                 const path = `${resource.path}/{${resource.idName}?}`;
-                atFreePaths(resource.option, () => addGetRoute(server, routeOptions, path, read(resource, streams)));
+                atFreePaths(resource.option, () => addGetRoute(server, routeOptions, path, afterEntry(read(resource, streams))));
             }
             // Whatever is no route is refused or unknown like a row: without a key nobody learns which.
-            server.route({ method: '*', path: UNKNOWN_PATH, handler: unknownRoute, options: { ...routeOptions, payload: UNREAD_BODY } });
+            const options = { ...routeOptions, payload: UNREAD_BODY };
+            server.route({ method: '*', path: UNKNOWN_PATH, handler: afterEntry(unknownRoute), options });
         });
         await describeApi(server, settings, { table, routeOptions });
         const base = `${server.realm.modifiers.route.prefix ?? ''}${BASE_PATH}`;
@@ -87,8 +101,8 @@ async function describeApi(
         );
         return h.response(text).type('application/json; charset=utf-8');
     };
-    const options = isPublic ? { ...routeOptions, auth: false as const, ext: {} } : routeOptions;
-    atFreePaths(PREFIX, () => addGetRoute(server, options, DOCUMENT, handler));
+    const options = isPublic ? { ...routeOptions, auth: false as const, ext: {}, plugins: {} } : routeOptions;
+    atFreePaths(PREFIX, () => addGetRoute(server, options, DOCUMENT, afterEntry(handler)));
     if (page !== undefined) {
         const { addDocsPage } = await import('./api-docs.ts');
         atFreePaths('rest-api-v2 options: openapi.page', () => addDocsPage(server, page, `${base}${DOCUMENT}`));
@@ -98,27 +112,33 @@ async function describeApi(
 /** A valid key that may read the inventory first, then a valid licence, then anything else. Cookies are nobody's business here, broken ones included. */
 function optionsOfEveryRoute(
     server: Server,
-    { auth = 'token', license }: RestApiV2Options,
+    settings: Pick<RestApiV2Options, 'auth' | 'license'>,
     limiting: RequestLimiting | null,
 ): RouteOptions {
+    const { auth = 'token' } = settings;
     return {
         auth: auth === false ? false : { strategies: [auth], mode: 'required' },
         cache: { otherwise: 'no-store' },
-        ext: {
-            onPostAuth: {
-                method: inTurn(
-                    needsScope('inventory:read', DENIAL),
-                    ...(limiting === null ? [] : [limiting.count]),
-                    licensed(license, UNREADABLE),
-                ),
-            },
-            ...(limiting !== null && { onPreResponse: { method: limiting.tell } }),
-        },
+        ...whoMayRead(server, settings, limiting),
         // A range of an answer whose bytes may have changed since the last one is worth nothing.
         response: { ranges: false },
         security: unsniffedBy(server),
         state: { parse: false, failAction: 'ignore' },
     };
+}
+
+/** Asked where the scheme of API keys knows the key, unless requests are counted between the one and the other. */
+function whoMayRead(
+    server: Server,
+    { auth = 'token', license }: Pick<RestApiV2Options, 'auth' | 'license'>,
+    limiting: RequestLimiting | null,
+): Pick<RouteOptions, 'ext' | 'plugins'> {
+    if (limiting === null && auth !== false && acceptsApiKeys(server, auth)) {
+        return { plugins: withEntry({ scope: SCOPE, denial: DENIAL, also: (request) => assertLicensed(request, license, UNREADABLE) }) };
+    }
+
+    const method = inTurn(needsScope(SCOPE, DENIAL), ...(limiting === null ? [] : [limiting.count]), licensed(license, UNREADABLE));
+    return { ext: { onPostAuth: { method }, ...(limiting !== null && { onPreResponse: { method: limiting.tell } }) } };
 }
 
 /**

@@ -19,7 +19,7 @@ import { mapErrors, orUnavailable, type StoreFailure } from '../errors.ts';
 import { inTime } from '../in-time.ts';
 import { claimInstance, exposeInstance, type Instances } from '../instance.ts';
 import { announcing, logging, logTags } from '../log-and-events.ts';
-import { API_KEY_SCHEME, withName } from '../route-authorization.ts';
+import { API_KEY_SCHEME, enter, withName } from '../route-authorization.ts';
 import { optionsSchema, type TokenAuthOptions } from './options.ts';
 import { Refusals } from './refusal-pacing.ts';
 
@@ -113,7 +113,9 @@ function tokenScheme(
                 }
 
                 const { id, name, scopes, workspaces } = verified;
-                return h.authenticated({ credentials: { id, name, scope: [...scopes], workspaces } as object });
+                return whenThere(enter(request, scopes), () =>
+                    h.authenticated({ credentials: { id, name, scope: [...scopes], workspaces } as object }),
+                );
             });
         },
 

@@ -85,6 +85,8 @@ export interface Membership {
     generation(): number;
     /** Checks now whether the settings have changed, which is also done every two seconds. */
     checkSettings(): Promise<void>;
+    /** Notes that a moment ago the settings were those of this process, as what was handed out tells: the next check of every two seconds is spared. */
+    settingsHeld(): void;
     leave(): void;
 }
 
@@ -98,6 +100,7 @@ export function membership(parts: Parts, outdated: () => void): Membership {
     let asHost = false;
     let checking: Promise<void> | null = null;
     let timer: NodeJS.Timeout | undefined;
+    let heldSinceCheck = false;
 
     async function compare(): Promise<void> {
         const now = joined === null ? null : await settings.read();
@@ -118,6 +121,13 @@ export function membership(parts: Parts, outdated: () => void): Membership {
         return checking;
     }
 
+    function checkUnlessHeld(): void {
+        if (!heldSinceCheck) {
+            void checkSettings();
+        }
+        heldSinceCheck = false;
+    }
+
     function leave(): void {
         clearInterval(timer);
         joined = null;
@@ -127,6 +137,10 @@ export function membership(parts: Parts, outdated: () => void): Membership {
         generation: () => generation,
         checkSettings,
         leave,
+
+        settingsHeld() {
+            heldSinceCheck = true;
+        },
 
         async join(role) {
             if (joined !== null && (asHost || role === 'worker')) {
@@ -141,7 +155,7 @@ export function membership(parts: Parts, outdated: () => void): Membership {
             joined = deployment.settings ?? own;
             asHost = role === 'host';
             clearInterval(timer);
-            timer = setInterval(() => void checkSettings(), CHECK_EVERY);
+            timer = setInterval(checkUnlessHeld, CHECK_EVERY);
             timer.unref();
         },
     };

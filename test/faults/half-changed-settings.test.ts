@@ -32,6 +32,40 @@ t.test('what older processes hold is finished, and none of them claims after the
     await deployment.finish(newer.close());
 });
 
+t.test('settings are not asked for as long as what is handed out tells that they hold, and a change is told all the same', async (t) => {
+    const deployment = simulatedDeployment(t);
+    const { settings } = deployment.stores;
+    let asked = 0;
+    const counted = {
+        ...settings,
+        read() {
+            asked += 1;
+            return settings.read();
+        },
+    };
+    const older = await deployment.start('older', { settings: counted });
+    await deployment.exporter(older);
+    await deployment.advance(2_500);
+
+    asked = 0;
+    for (let events = 0; events < 20; events += 1) {
+        await deployment.publish(older, 1);
+        await deployment.advance(1_000);
+    }
+    t.equal(deployment.posts.length, 20);
+    t.equal(asked, 0);
+
+    await deployment.advance(20_000);
+    t.ok(asked >= 9, `asked for ${asked} times in 20 s without events`);
+
+    await deployment.publish(older, 1);
+    const newer = await deployment.start('newer', { window: 60 });
+    await deployment.advance(4_000);
+    t.equal(conflicts(older).length, 1);
+    await deployment.finish(older.close());
+    await deployment.finish(newer.close());
+});
+
 t.test('a host that starts again is the newer one', async (t) => {
     const deployment = simulatedDeployment(t);
     const first = await deployment.start('first');

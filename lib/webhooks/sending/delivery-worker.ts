@@ -93,13 +93,9 @@ export function deliveryWorker(context: WebhooksContext): DeliveryWorker {
         return claimed !== null || !worker.isStopping;
     }
 
-    function mayBegin(reservation: Reservation): boolean {
-        return reservation.settings === context.member.generation() && reservations.inTime(reservation); // `settings` is a generation, too: see {@link Reservation}
-    }
-
     /** What is needed to send under the reservation of a job; null when it has none, and when the attempt cannot begin under it any more. */
     async function claimReserved({ reservation, ...job }: DeliveryJob, worker: Stopping): Promise<Claim | null> {
-        if (reservation === null || !mayBegin(reservation)) {
+        if (reservation === null || !mayBegin(reservation, context)) {
             return null;
         }
         const atHand = messageCache.take({ ...job, reservation }, reservations.now() as Date);
@@ -110,8 +106,9 @@ export function deliveryWorker(context: WebhooksContext): DeliveryWorker {
         const { deliveryId, exporterId = '', singleAttempt } = job;
         const { token } = reservation;
         const request = { deliveryId, token, duration: claimDuration, reservation: token, keepsReservation: true };
-        const read = await claims.add({ request, exporterId, singleAttempt, givesUp: () => worker.isStopping || !mayBegin(reservation) });
-        if (read !== null && !mayBegin(reservation)) {
+        const givesUp = (): boolean => worker.isStopping || !mayBegin(reservation, context);
+        const read = await claims.add({ request, exporterId, singleAttempt, givesUp });
+        if (read !== null && !mayBegin(reservation, context)) {
             bodyMemory.giveBack(read.exporter.id, bodyBytes(read));
             return null;
         }
@@ -154,6 +151,16 @@ export function deliveryWorker(context: WebhooksContext): DeliveryWorker {
 /** Emits the event of an outcome to the application. What the application does with it must not disturb sending. */
 async function emit(event: DeliveryEvent, { onEvent }: WebhooksContext): Promise<void> {
     await onEvent(event);
+}
+
+/** Whether an attempt may begin under the reservation. That tells, too, that the deployment's settings are those of this process. */
+function mayBegin(reservation: Reservation, { member, reservations }: Pick<WebhooksContext, 'member' | 'reservations'>): boolean {
+    // `settings` is a generation, too: see {@link Reservation}
+    const may = reservation.settings === member.generation() && reservations.inTime(reservation);
+    if (may) {
+        member.settingsHeld();
+    }
+    return may;
 }
 
 /** Key rings, one for each exporter, that remember what they have unsealed: it is unsealed once, and kept for as long as the exporter's settings are. */

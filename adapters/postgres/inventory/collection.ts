@@ -105,7 +105,13 @@ export function collection<Row extends { readonly id: number }>(readers: Readers
         filters,
         ...(source.extras !== undefined && { extras: source.extras }),
         ...(source.byHost && { selectsHosts: true }),
-        select,
+        select(path, selection, options) {
+            if (selection.limit !== undefined) {
+                readers.noteAsker();
+            }
+            return select(path, selection, options);
+        },
+
         ...(source.text !== undefined && { listText: textOf(readers, source, source.text, select) }),
         ...(source.buried !== undefined && { deletions: deletions(readers, source.buried, parents.length) }),
         list: (path, options) => select(path, {}, options),
@@ -115,6 +121,7 @@ export function collection<Row extends { readonly id: number }>(readers: Readers
                 return null;
             }
 
+            readers.noteAsker();
             const { rows } = await database.query<GivenRow>(one, [...path, id]);
             return (whole(rows, path)[0] as Row | undefined) ?? null;
         },

@@ -9,7 +9,7 @@ export interface Readers {
     readonly firsts: Reader;
     /** The batches behind the first one, of all listings together: a few at once, the others in their order. */
     readonly further: Reader;
-    /** The second ones of listings as text, in turn with the others. Where one has {@link BATCH_OF_SEVERAL} rows, its listing is a long one. */
+    /** The second ones of listings as text, in turn with the others. Where one has {@link SHORT_BATCH} rows, its listing is a long one. */
     readonly seconds: Reader;
     /** The same of statements that may read many rows to find or to count few. */
     readonly searching: Pick<Readers, 'database' | 'further'> & {
@@ -20,6 +20,10 @@ export interface Readers {
     readonly texts: Reader;
     /** Whether several listings wait for their turns. */
     areSeveral(): boolean;
+    /** Says that somebody asks for a row or a page: a listing is not alone then. */
+    noteAsker(): void;
+    /** Whether a listing is not alone: several wait for their turns, or somebody has asked for a row or a page just now. */
+    isShared(): boolean;
 }
 
 /**
@@ -33,18 +37,21 @@ export function forManyListings(signal: AbortSignal | undefined): void {
 }
 
 /**
- * Batches that are read at once: for one listing it takes two to keep the database at work. Of several, the listings are not read sooner by more than
- * one, and what else is asked waits longer. First ones are small.
+ * Batches that are read at once: for one listing that is alone it takes two to keep the database at work. Of several, the listings are not read sooner by
+ * more than one, and what else is asked waits longer. First ones are small.
  */
-const AT_ONCE = { ofOne: 2, ofSeveral: 1, firsts: 4 } as const;
+const AT_ONCE = { alone: 2, shared: 1, firsts: 4 } as const;
 
-/** Rows of a batch of a listing as text while several are read: a turn of the event loop is short then, and what waits to be sent is little. */
-export const BATCH_OF_SEVERAL = 500;
+/** Rows of a batch of a listing as text that is not alone: a turn of the event loop is short then, and what waits to be sent is little. */
+export const SHORT_BATCH = 500;
+
+/** How long somebody who asked for a row or a page is expected to ask again, in milliseconds. */
+const EXPECTED_FOR = 1000;
 
 /**
- * Behind a batch of several long listings nothing is read for twice as long as it took: it is sent meanwhile, and who asks for something else finds the
- * event loop and the processors free. What is sent is also what V8 collects behind it, for some milliseconds each time, so half as much a second is half as
- * many pauses.
+ * Behind a batch of a long listing that is not alone nothing is read for twice as long as it took: it is sent meanwhile, and who asks for something else
+ * finds the event loop and the processors free. What is sent is also what V8 collects behind it, for some milliseconds each time, so half as much a second
+ * is half as many pauses.
  */
 const RESTS = 2;
 /** In milliseconds, however slow the database is: what is slow then is not this process. */
@@ -75,21 +82,39 @@ export function readersOf(
     searching: Reader = database,
     { pace = REAL_PACE, inRanges = false }: ReadersOptions = {},
 ): Readers {
+    const askers = askersOf(pace);
     const begin = turns(() => AT_ONCE.firsts, pace);
-    const goOn = turns((waiting) => (waiting > 1 ? AT_ONCE.ofSeveral : AT_ONCE.ofOne), pace);
+    const goOn = turns((isShared) => (isShared ? AT_ONCE.shared : AT_ONCE.alone), pace, askers.areThere);
     return {
         database,
         firsts: begin.of(database),
         further: goOn.of(database),
         searching: { database: searching, further: goOn.of(searching), inRanges },
-        seconds: goOn.of(database, { restsFrom: BATCH_OF_SEVERAL }),
+        seconds: goOn.of(database, { restsFrom: SHORT_BATCH }),
         texts: goOn.of(texts, { restsFrom: 0 }),
         areSeveral: goOn.areSeveral,
+        isShared: goOn.isShared,
+        noteAsker: askers.note,
     };
 }
 
-/** @param atOnce How many statements go on at once, of so many that wait. */
-function turns(atOnce: (waiting: number) => number, pace: Pace) {
+/** Whoever asks for a row or a page, and waits for it. */
+function askersOf(pace: Pace) {
+    let expectedUntil = Number.NEGATIVE_INFINITY;
+    return {
+        areThere: (): boolean => pace.now() < expectedUntil,
+
+        note(): void {
+            expectedUntil = pace.now() + EXPECTED_FOR;
+        },
+    };
+}
+
+/**
+ * @param atOnce How many statements go on at once.
+ * @param areAskers Whether somebody who takes no turns asks for something.
+ */
+function turns(atOnce: (isShared: boolean) => number, pace: Pace, areAskers = (): boolean => false) {
     const waiting: (() => void)[] = [];
     let underWay = 0;
     let rests = false;
@@ -113,8 +138,11 @@ function turns(atOnce: (waiting: number) => number, pace: Pace) {
         });
     }
 
+    const areSeveral = (): boolean => waiting.length > 1;
+    const isShared = (): boolean => areSeveral() || areAskers();
+
     function rest(took: number): void {
-        if (waiting.length > 1 && !rests) {
+        if (isShared() && !rests) {
             rests = true;
             pace.after(Math.min(took * RESTS, LONGEST_REST), () => {
                 rests = false;
@@ -124,14 +152,15 @@ function turns(atOnce: (waiting: number) => number, pace: Pace) {
     }
 
     function beginSome(): void {
-        while (!rests && waiting.length > 0 && underWay < atOnce(waiting.length)) {
+        while (!rests && waiting.length > 0 && underWay < atOnce(isShared())) {
             underWay += 1;
             waiting.shift()?.();
         }
     }
 
     return {
-        areSeveral: (): boolean => waiting.length > 1,
+        areSeveral,
+        isShared,
 
         /** @param restsFrom Rows of a batch, at least, that is rested behind; none is by default. */
         of: (reader: Reader, { restsFrom }: { readonly restsFrom: number } = { restsFrom: Number.POSITIVE_INFINITY }): Reader => ({

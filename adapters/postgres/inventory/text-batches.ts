@@ -4,7 +4,7 @@ import type { Collection, ReadOptions } from '../../../lib/inventory/store.ts';
 import type { Reader } from '../database.ts';
 import { prepared } from '../prepared.ts';
 import { batchOf, type TextOfRow } from './copy-out.ts';
-import { BATCH_OF_SEVERAL, forManyListings, type Readers } from './readers.ts';
+import { forManyListings, type Readers, SHORT_BATCH } from './readers.ts';
 
 /** Rows of the first batch, and of the next. Text costs little to read, so that batches are larger than those of rows, and round trips fewer. The first batch is small, since somebody waits for it. */
 const [FIRST_BATCH, BATCH] = [250, 1000];
@@ -126,14 +126,14 @@ type TextReading = ReturnType<ReturnType<typeof textReading>>;
 
 /** The statements that read text. */
 function textReading(
-    { firsts, further, seconds, texts, areSeveral }: Readers,
+    { firsts, further, seconds, texts, areSeveral, isShared }: Readers,
     { parents, page, usable = 'true', isKept = false, columns, atOnce = LONG_BATCH }: TextSource,
 ) {
     const behind = page(`$${parents + 1}`);
     // Row by row: what is longer than some ten KiB the database, which gives its memory back behind each statement, is slower to join than to send.
     const reading = (limit: number | string): string =>
         `select page.id, case when ${usable} then page.text end as text from (${behind} limit ${limit}) page`;
-    const [first, second, ofSeveral] = [FIRST_BATCH, BATCH, BATCH_OF_SEVERAL].map((limit) => prepared(reading(limit))) as [
+    const [first, second, ofSeveral] = [FIRST_BATCH, BATCH, SHORT_BATCH].map((limit) => prepared(reading(limit))) as [
         string,
         string,
         string,
@@ -180,11 +180,11 @@ function textReading(
             atOnce,
             first: (): AskedBatch => unbounded(0, FIRST_BATCH, asOne(firsts, first, 0)),
             second(from: number): AskedBatch {
-                const [limit, statement] = areSeveral() ? [BATCH_OF_SEVERAL, ofSeveral] : [BATCH, second];
+                const [limit, statement] = areSeveral() ? [SHORT_BATCH, ofSeveral] : [BATCH, second];
                 return unbounded(from, limit, asOne(seconds, statement, from));
             },
             long(from: number, rows: number): AskedBatch {
-                const limit = areSeveral() ? Math.min(rows, BATCH_OF_SEVERAL) : rows;
+                const limit = isShared() ? Math.min(rows, SHORT_BATCH) : rows;
                 return unbounded(from, limit, asEach(long, from, limit));
             },
             between: (from: number, until: number): AskedBatch => ({

@@ -134,6 +134,47 @@ t.test('rests behind a second batch of a long listing too, and behind none of a 
     await Promise.all(reads.filter((_, number) => number !== 1));
 });
 
+t.test('reads one listing as one of several for a second after somebody has asked for a row or a page', async (t) => {
+    const { database, asked } = heldDatabase();
+    const pace = heldPace();
+    const readers = readersOf(database, database, database, { pace });
+    const rows = collection<{ readonly id: number }>(readers, { select: 'id', table: 'rows', from: 'rows', parents: [], filters: [] });
+    const asks = [() => rows.get([], 1), () => rows.select([], { limit: 100 })[Symbol.asyncIterator]().next()] as const;
+    for (const ask of asks) {
+        t.equal(readers.isShared(), false);
+        const answered = ask();
+        await settled();
+        asked.pop()?.answer([]);
+        await answered;
+        t.strictSame([readers.isShared(), readers.areSeveral()], [true, false]);
+        const batches = [readers.texts.query('select', ['a']), readers.texts.query('select', ['b'])];
+        await settled();
+        t.strictSame(
+            asked.map(({ values }) => values),
+            [['a']],
+        );
+        pace.time += 9;
+        asked.pop()?.answer([]);
+        await batches[0];
+        await settled();
+        t.strictSame([pace.rests.map(({ passed }) => passed), asked.length], [[18], 0]);
+        pace.time += 990;
+        t.equal(readers.isShared(), true);
+        pace.time += 1;
+        pace.rests.pop()?.task();
+        await settled();
+        asked.pop()?.answer([]);
+        await batches[1];
+        t.equal(pace.rests.length, 0, 'who asked has not come again');
+    }
+
+    const listing = rows.list([], {})[Symbol.asyncIterator]().next();
+    await settled();
+    asked.pop()?.answer([{ id: 1 }]);
+    await listing;
+    t.equal(readers.isShared(), false, 'a listing that begins is nobody else');
+});
+
 t.test('begins four listings at once, of those that begin together', async (t) => {
     const { database, asked } = heldDatabase();
     const { firsts } = readersOf(database, database);

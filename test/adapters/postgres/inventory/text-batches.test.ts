@@ -59,7 +59,8 @@ function listing(ids: readonly number[], { change = (seen) => seen, hasText = ()
             .map((id) => ({ id }));
     }
     const source = { parents: 0, page, ...(isKept && { isKept }) };
-    const pages = textBatches<Row>(readersOf(database, texts), source, select as Parameters<typeof textBatches<Row>>[2]);
+    const readers = readersOf(database, texts);
+    const pages = textBatches<Row>(readers, source, select as Parameters<typeof textBatches<Row>>[2]);
     const written = async (): Promise<number[]> => {
         const all: number[] = [];
         for await (const batch of pages([])) {
@@ -68,7 +69,7 @@ function listing(ids: readonly number[], { change = (seen) => seen, hasText = ()
         }
         return all;
     };
-    return { written, statements, most: () => most };
+    return { written, statements, most: () => most, noteAsker: readers.noteAsker };
 }
 
 /** What is copied out takes no parameters. */
@@ -122,6 +123,14 @@ t.test('reads smaller batches of each while several are read, the second one inc
         [true, true, true],
         `${[...begun]}`,
     );
+});
+
+t.test('reads half as much at once of a long listing beside somebody who asks for a row', async (t) => {
+    const ids = idsUpTo(3_000);
+    const { written, statements, noteAsker } = listing(ids, { isKept: true });
+    noteAsker();
+    t.strictSame(await written(), ids);
+    t.strictSame(statements, [[0], [250], [1_250], [1_750], [2_250], [2_750]]);
 });
 
 t.test('looks up no bounds for a listing of two batches', async (t) => {

@@ -1,6 +1,6 @@
 import { ScanwireError } from '../../lib/errors.ts';
+import { inTurn } from '../../lib/giving-way.ts';
 import type { Executor } from '../../lib/transaction.ts';
-import { inTurn } from './giving-way.ts';
 import { PAGES_OF_FILE } from './heap-page.ts';
 
 /** Number of the bodies that were erased since they were last removed for good; fails where the schema does not count them. */

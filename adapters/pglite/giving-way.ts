@@ -1,42 +1,9 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { PGlite } from '@electric-sql/pglite';
-import type { Executor } from '../../lib/transaction.ts';
-
-/** What a statement begins with that is cut off when others wait for the one session. Nothing of anybody else's is ever cut off. */
-export const GIVES_WAY = '/* gives way */ ';
 
 /** How long others wait for such a statement, in milliseconds: with what it takes to end then, less than a tenth of a second. */
 const PATIENCE = 50;
 /** How often it is looked whether anybody waits, in milliseconds. */
 const LOOK_EVERY = 2;
-
-/** PostgreSQL's code of a statement that was cut off. */
-const CANCELED = '57014';
-
-/**
- * Runs a statement, which gives way unless it is said that it does not, and leaves the database to others for as long then: a request of several statements would
- * have to wait before each of them otherwise.
- *
- * @returns Whether it went to its end.
- */
-export async function inTurn(
-    database: Executor,
-    statement: string,
-    { givesWay = true }: { readonly givesWay?: boolean } = {},
-): Promise<boolean> {
-    const begun = performance.now();
-    try {
-        await database.query(givesWay ? GIVES_WAY + statement : statement);
-        return true;
-    } catch (error) {
-        if ((error as { code?: unknown }).code !== CANCELED) {
-            throw error;
-        }
-        return false;
-    } finally {
-        await sleep(performance.now() - begun);
-    }
-}
 
 /** What a session is asked while one of its statements runs. */
 export interface Waiting {

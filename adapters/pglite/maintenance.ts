@@ -1,7 +1,6 @@
 import type { Ticker } from '../../lib/clock.ts';
+import { analysis, inTurn, LARGE } from '../../lib/giving-way.ts';
 import type { Executor } from '../../lib/transaction.ts';
-import { analysis, LARGE } from './analysis.ts';
-import { inTurn } from './giving-way.ts';
 
 /** What is maintained, and when. */
 export interface MaintenanceOptions {

@@ -2,7 +2,7 @@
  * Done by hand where `@electric-sql/pglite-socket` would nearly do: BullMQ needs a LISTEN and a search_path for each connection, which
  * that has not, and here nothing listens on a socket.
  */
-import { GIVES_WAY } from './giving-way.ts';
+import { GIVES_WAY } from '../../lib/giving-way.ts';
 import { query, type Reply, readReply, requestLength, startup, statementIn, type TransactionState, waitsForMore, without } from './wire.ts';
 
 /** That a connection got an answer. */

@@ -1,8 +1,8 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import t from 'tap';
-import { GIVES_WAY } from '../../adapters/pglite/giving-way.ts';
 import { openMemoryDatabase } from '../../adapters/pglite/index.ts';
 import { migrate, type PoolLike, postgresInventory } from '../../adapters/postgres/index.ts';
+import { GIVES_WAY } from '../../lib/giving-way.ts';
 import type { HostInput } from '../../lib/inventory/host.ts';
 import type { Executor } from '../../lib/transaction.ts';
 

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { ScanwireError } from '../../../lib/errors.ts';
+import { analyseInTurn } from '../../../lib/giving-way.ts';
 import { type WithinBoundary, withinBoundary } from '../../../lib/inventory/boundary.ts';
 import type { HostInput } from '../../../lib/inventory/host.ts';
 import { anyRefused, countsAgain, type ImportedCounts, withRefused } from '../../../lib/inventory/import-counts.ts';
@@ -8,7 +9,6 @@ import { refuseUnstorableName } from '../../../lib/inventory/resources.ts';
 import type { ImportOptions, ImportOrigin, ImportProgress, ImportSummary } from '../../../lib/inventory/store.ts';
 import { type OnWarning, processWarning } from '../../../lib/process-warning.ts';
 import type { Executor } from '../../../lib/transaction.ts';
-import { analyseInTurn } from '../../pglite/analysis.ts';
 import { type PoolLike, type PreparingOptions, patiently } from '../database.ts';
 import { sqlState } from '../database-errors.ts';
 import { forgetDeletions } from '../inventory/tombstones.ts';

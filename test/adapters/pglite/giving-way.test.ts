@@ -1,8 +1,9 @@
 import { PGlite } from '@electric-sql/pglite';
 import t, { type Test } from 'tap';
-import { givingWay, inTurn } from '../../../adapters/pglite/giving-way.ts';
+import { givingWay } from '../../../adapters/pglite/giving-way.ts';
 import { openMemoryDatabase } from '../../../adapters/pglite/index.ts';
 import { findTemplate, readTemplate } from '../../../adapters/pglite/template.ts';
+import { inTurn } from '../../../lib/giving-way.ts';
 
 /** Works for seconds, and writes all the time. */
 const LONG = 'create table long as select n from generate_series(1, 2000000) as n';

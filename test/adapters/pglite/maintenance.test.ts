@@ -1,8 +1,8 @@
 import t, { type Test } from 'tap';
 import { until } from '../../../adapters/contract/assertions.ts';
-import { GIVES_WAY } from '../../../adapters/pglite/giving-way.ts';
 import { type EmbeddedDatabase, openEmbeddedDatabase, openMemoryDatabase } from '../../../adapters/pglite/index.ts';
 import { maintain } from '../../../adapters/pglite/maintenance.ts';
+import { GIVES_WAY } from '../../../lib/giving-way.ts';
 
 t.test('clears up in a quiet moment after much was written', async (t) => {
     const ticks: (() => void)[] = [];

@@ -61,6 +61,11 @@ const BATCH = 500;
  */
 const SPREAD = { apart: 4, within: 600, turnEvery: 20 } as const;
 
+/** In how many milliseconds so many are added, and at least how many between two turns. @param step What it was while a replay that ends was under way. */
+function spreadOf(count: number, step: number | null): [milliseconds: number, every?: number] {
+    return step === null ? [Math.min(count * SPREAD.apart, SPREAD.within), SPREAD.turnEvery] : [step];
+}
+
 /** A dispatcher that is stopped. What fails is reported and tried again at the next poll. */
 export function dispatcher(context: DispatcherContext): Dispatcher {
     const left = leftDeliveries(context.monotonic);
@@ -274,7 +279,7 @@ function handingOut(context: DispatcherContext, left: LeftDeliveries): HandingOu
             const { again, ...dispatched } = await dispatch(advanced || !isReplaying);
             await readAhead(dispatched.inTurns);
             if (!isReplaying && dispatched.inTurns.length > 0) {
-                addInTurns(dispatched.inTurns, Math.min(dispatched.inTurns.length * SPREAD.apart, SPREAD.within), SPREAD.turnEvery);
+                addInTurns(dispatched.inTurns, ...spreadOf(dispatched.inTurns.length, replays.lastStep()));
             }
             return sooner(replays.addUntilNextStep(advanced, dispatched), again);
         },

@@ -41,6 +41,7 @@ export function replaySteps(
     let next = Number.NEGATIVE_INFINITY;
     let isUnfinished = false;
     let interval: number = STEP_EVERY.first;
+    let lastStep: number | null = null;
     return {
         now(): void {
             next = Number.NEGATIVE_INFINITY;
@@ -49,19 +50,25 @@ export function replaySteps(
         /** Whether any replay was unfinished after the last step. */
         areUnfinished: (): boolean => isUnfinished,
 
+        /** Milliseconds in which to add what the last step of a replay has made due, if it was taken just now. */
+        lastStep: (): number | null => lastStep,
+
         /** @returns Whether a step was due, and any replay is unfinished after it. */
         async advance(): Promise<boolean> {
+            lastStep = null;
             if (replays === undefined || monotonic() < next - EARLY) {
                 return false;
             }
 
             // Set before the store is asked: where that fails, due deliveries are dispatched all the same, and replays wait.
             next = monotonic() + STEP_EVERY.unknown;
+            const wasUnfinished = isUnfinished;
             isUnfinished = false;
             isUnfinished = await replays.advance(MAX_OF_A_STEP);
             if (isUnfinished) {
                 next = monotonic() + interval;
             } else {
+                lastStep = wasUnfinished ? interval : null;
                 interval = STEP_EVERY.first;
             }
             return isUnfinished;

@@ -88,21 +88,24 @@ t.test('removes deliveries that ended longer ago than --keep-for', async (t) => 
     t.equal(await ended(before.server, 'SIGTERM'), 0);
 
     const database = await openEmbeddedDatabase({ folder: data });
+    // With all that was stored before it, and nothing noted of how old that is.
     await database.query(
         `with old as (
             update scanwire.deliveries set finished_at = scanwire.now() - interval '2 days', accepted_at = scanwire.now() - interval '2 days'
-            where id = $1
+            where seq <= (select seq from scanwire.deliveries where id = $1)
             returning event_id
         )
-        update scanwire.events set created_at = scanwire.now() - interval '2 days' where id = (select event_id from old)`,
+        update scanwire.events set created_at = scanwire.now() - interval '2 days' where id in (select event_id from old)`,
         [old?.id],
     );
+    await database.query('delete from scanwire.event_pages');
     await database.query(`update scanwire.retention set begun_at = '-infinity'`);
     await database.end();
 
     await serveIn(t, env, data, '--keep-for', '1d');
     await until(async () => (await listed()).length === 1);
     t.equal((await listed())[0]?.id, kept?.id);
+    t.equal((await json<readonly unknown[]>(data, 'deliveries', 'list')).length, 1, 'nor is the test of its start kept');
 });
 
 t.test('sends no more indexes at once than --max-streams, and describes the API to whom --openapi says', async (t) => {

@@ -5,22 +5,18 @@ import type { Turns } from './turns.ts';
 /**
  * A step makes the next part of the deliveries of each unfinished replay due. Milliseconds between two steps. `first`: between the first two, which
  * have a tenth of a second's deliveries to spread. `min` and `max`: while deliveries are handed out. `unused`: at most, while
- * none are. `unknown`: while no replay is known. A step costs as much with one delivery as with forty, and holds up the new events of its moment: of
- * those that come at 200 a second, each step of a few milliseconds delays one or two. Five steps a second were felt at their p95, half as many are not.
+ * none are. `unknown`: while no replay is known. A step costs as much with one delivery as with twenty.
  */
-const STEP_EVERY = { first: 100, min: 25, max: 400, unused: 500, unknown: 10_000 } as const;
+const STEP_EVERY = { first: 100, min: 25, max: 200, unused: 500, unknown: 10_000 } as const;
 
 /** How many deliveries a step should have. Steps become rarer or more frequent until they have so many. */
-const OF_A_STEP = { min: 24, max: 48 } as const;
+const OF_A_STEP = { min: 12, max: 24 } as const;
 
 /**
  * Milliseconds by which a timer may end too early. A step that is due so soon is taken at once, since a hand-out costs as much whether it finds a
  * step due or not.
  */
 const EARLY = 2;
-
-/** Milliseconds between two deliveries of a step that are worth a turn of their own: what comes quicker is added together, which costs less. */
-const APART = 2;
 
 /** The most deliveries of one replay that a step makes due. */
 const MAX_OF_A_STEP = 1_000;
@@ -83,7 +79,8 @@ export function replaySteps(
             const untilNext = Math.max(0, next - monotonic());
             if (advanced) {
                 interval = intervalAfter(interval, atOnce, inTurns.length);
-                addInTurns(inTurns, inTurns.length * APART > untilNext ? 0 : untilNext);
+                // To add so many together costs less.
+                addInTurns(inTurns, inTurns.length > OF_A_STEP.max ? 0 : untilNext);
             }
             return untilNext;
         },

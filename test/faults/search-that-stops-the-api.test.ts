@@ -1,5 +1,5 @@
 import { setImmediate as turn } from 'node:timers/promises';
-import t from 'tap';
+import t, { type Test } from 'tap';
 import { openMemoryDatabase } from '../../adapters/pglite/index.ts';
 import { migrate, type PoolLike, postgresInventory } from '../../adapters/postgres/index.ts';
 import type { Filters, Selection } from '../../lib/inventory/selection.ts';
@@ -37,13 +37,18 @@ const SELECTIONS: Readonly<Record<string, NonNullable<Selection['where']>>> = {
     'changes in a network': { updated_since: new Date('2026-01-01'), address: range('10.0.64.0', '10.0.95.255') },
 };
 
-t.test('a search in the embedded database gives way to others', async (t) => {
+/** A database whose second workspace has all the hosts. */
+async function filled(t: Test) {
     const pool = await openMemoryDatabase();
     t.teardown(() => pool.end());
     await migrate(pool);
     await pool.query(FILL);
     const { rows } = await pool.query<{ id: number }>(`select id from scanwire.workspaces where name = 'second'`);
-    const workspace = rows[0]?.id ?? 0;
+    return { pool, workspace: rows[0]?.id ?? 0 };
+}
+
+t.test('a search in the embedded database gives way to others', async (t) => {
+    const { pool, workspace } = await filled(t);
     const { hosts, workspaceServices } = postgresInventory({ pool });
     const count = async (of: Collection<Row>, where: Filters) => await of.count?.([workspace], where);
     const inOne = postgresInventory({ pool: { query: pool.query.bind(pool), connect: pool.connect.bind(pool) } });
@@ -76,14 +81,10 @@ t.test('a search in the embedded database gives way to others', async (t) => {
 });
 
 t.test('a listing that wants most rows looks for the ends of no more of them than it looks through', async (t) => {
-    const pool = await openMemoryDatabase();
-    t.teardown(() => pool.end());
-    await migrate(pool);
-    await pool.query(FILL);
-    const { rows } = await pool.query<{ id: number }>(`select id from scanwire.workspaces where name = 'second'`);
+    const { pool, workspace } = await filled(t);
     let passed = 0;
     const { hosts } = postgresInventory({ pool: noting(pool, (offset) => (passed += offset)) });
-    const ids = await idsOf(hosts, rows[0]?.id ?? 0, { where: { state: 'alive' } });
+    const ids = await idsOf(hosts, workspace, { where: { state: 'alive' } });
     t.equal(ids.length, (HOSTS / 3) * 2);
     t.ok(passed > HOSTS / 2 && passed < 3 * HOSTS, `${passed} rows were passed over to list ${ids.length} of ${HOSTS}`);
 });

@@ -2,6 +2,8 @@ import { cpus } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { receiver } from '../test/support/bad-receiver.ts';
 import { nameServer } from '../test/support/name-server.ts';
+import type { Checkout } from './checkout.ts';
+import { background } from './processes.ts';
 import type { Figure, Figures, Measurement, Run, Section } from './section.ts';
 import { type SenderUnderTest, withSender } from './senders.ts';
 import { LATENCIES, percentilesOf, steady } from './steady.ts';
@@ -15,7 +17,14 @@ interface Neighbours {
     readonly bodyBytes?: number;
     readonly retries?: number;
     /** Where their receivers are, and who answers for names: also for the `name` of the receiver that is measured, if it has one. */
-    open(): Promise<{ readonly urls: readonly string[]; readonly nameServer?: string; readonly name?: string; close(): Promise<void> }>;
+    open(checkout: Checkout): Promise<Opened>;
+}
+
+interface Opened {
+    readonly urls: readonly string[];
+    readonly nameServer?: string;
+    readonly name?: string;
+    close(): Promise<void>;
 }
 
 const RATE = 200;
@@ -34,10 +43,10 @@ const FIGURES: Readonly<Record<string, Figure>> = {
 
 const CASES: readonly Neighbours[] = [
     { title: '64 whose name servers never answer', count: 64, rate: 1, open: silentNames },
-    { title: '100 that answer after 8 s', count: 100, rate: 0.2, open: () => answering(8_000) },
+    { title: '100 that answer after 8 s', count: 100, rate: 0.2, open: answering(8_000) },
     { title: 'one that trickles a byte a second', count: 1, rate: 5, open: trickling },
-    { title: 'one with 100,000 retries due that answers after 0.9 s', count: 1, rate: 0, retries: 100_000, open: () => answering(900) },
-    { title: 'one whose bodies are 1 MiB each', count: 1, rate: 2, bodyBytes: 2 ** 20 - 100, open: () => answering(20) },
+    { title: 'one with 100,000 retries due that answers after 0.9 s', count: 1, rate: 0, retries: 100_000, open: answering(900) },
+    { title: 'one whose bodies are 1 MiB each', count: 1, rate: 2, bodyBytes: 2 ** 20 - 100, open: answering(20) },
     { title: 'one that is dead and gets half of all', count: 1, rate: 'as much', open: dead },
 ];
 
@@ -70,9 +79,9 @@ interface Pace {
     readonly rate: number;
 }
 
-function beside(them: Neighbours | null, pace: Pace, checkout: Parameters<Section['open']>[0]['own']): Run {
+function beside(them: Neighbours | null, pace: Pace, checkout: Checkout): Run {
     return async () => {
-        const opened = await them?.open();
+        const opened = await them?.open(checkout);
         const urls =
             opened === undefined
                 ? []
@@ -113,7 +122,8 @@ async function makeNoise(
     { rate, bodyBytes = 100 }: { readonly rate: number; readonly bodyBytes?: number },
     signal: AbortSignal,
 ): Promise<void> {
-    const event = { noise: true, text: 'x'.repeat(bodyBytes) };
+    // Its body is made where it is published: in a host events are there, and nobody sends them to it.
+    const event = { noise: bodyBytes };
     const accepted: Promise<void>[] = [];
     const started = performance.now();
     for (let index = 0; !signal.aborted; index += 1) {
@@ -125,18 +135,15 @@ async function makeNoise(
 
 const NO_CONTENT = 'HTTP/1.1 204 No Content\r\n\r\n';
 
-async function answering(after: number) {
-    const { port, close } = await receiver(async (socket, request) => {
-        for (;;) {
-            await request();
-            await sleep(after);
-            socket.write(NO_CONTENT);
-        }
-    });
-    return { urls: [`http://127.0.0.1:${port}/`], close };
+/** In a process of its own: who reads a MiB here is late for the events whose time is taken. */
+function answering(after: number): Neighbours['open'] {
+    return async (checkout) => {
+        const { firstLine, stop } = await background(checkout, 'receiver', { args: [String(after), 'null'] });
+        return { urls: [`http://127.0.0.1:${firstLine}/`], close: stop };
+    };
 }
 
-async function trickling() {
+async function trickling(): Promise<Opened> {
     const { port, close } = await receiver(async (socket, request) => {
         await request();
         for (const byte of NO_CONTENT) {
@@ -147,14 +154,14 @@ async function trickling() {
     return { urls: [`http://127.0.0.1:${port}/`], close };
 }
 
-async function dead() {
+async function dead(): Promise<Opened> {
     const { port, close } = await receiver(() => undefined);
     await close();
     return { urls: [`http://127.0.0.1:${port}/`], close: async () => undefined };
 }
 
 /** Of the name that is answered each connection asks anew. */
-async function silentNames() {
+async function silentNames(): Promise<Opened> {
     const name = 'healthy.test';
     const { address, close } = await nameServer((asked) => (asked === name ? ['127.0.0.1'] : 'silent'), 0);
     const urls = Array.from({ length: 64 }, (_, index) => `http://n${index}.neighbour.test/`);

@@ -9,7 +9,7 @@ import { egressGuard, httpSender, webhooks } from 'scanwire/webhooks';
 import { serveSender } from './sender-server.ts';
 
 /**
- * Sends what is published to one exporter, and events with `noise` to the exporters beside it, whose URLs are given as JSON. One name server, which knows
+ * Sends what is published to one exporter, and events with `noise`, which is how many bytes, to the exporters beside it, whose URLs are given as JSON. One name server, which knows
  * the one exporter's receiver by the name that follows, or the machine's. So many deliveries to the last of them are due for a retry at the start.
  */
 const [url = '', at = '', neighbourUrls = '[]', nameServer = '', name = '', retries = '0'] = process.argv.slice(2);
@@ -50,7 +50,11 @@ await pool.query('analyze');
 
 serveSender({
     async publish({ noise, ...event }) {
-        await (noise === undefined ? publish<string>('idr_investigation_created', event, { rules: 'library' }) : publish('noise', event));
+        if (noise === undefined) {
+            await publish<string>('idr_investigation_created', event, { rules: 'library' });
+        } else {
+            await publish('noise', { text: 'x'.repeat(Number(noise)) });
+        }
     },
 
     async recorded() {

@@ -127,7 +127,7 @@ export function deliveryWorker(context: WebhooksContext): DeliveryWorker {
             }
             const keyRing = rememberingRingFor(claim.exporter);
             const outcome = await attempted(claim, keyRing, context);
-            pace.ended(claim.exporter.id, outcome.code);
+            pace.ended(claim.exporter.id, { code: outcome.code, took: outcome.timings.total });
             const known = { ...outcomeToRecord(claim, outcome, { keyRing, random }), begunAt };
             const { stored: recorded, isInTime } = await recorder.record(known, claim);
             if (known.stopReason !== null) {

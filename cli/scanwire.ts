@@ -24,7 +24,7 @@ interface Entry {
  * What a worker holds at once is bounded, but what it has held and dropped V8 lets pile up to four times of that; and to compile the
  * HTTP parser, which is WebAssembly, with its optimising compiler costs 26 MiB and saves nothing. Set before anything is compiled.
  */
-const MODEST = ['--heap-growing-percent=30', '--liftoff-only'];
+const MODEST = ['--heap-growing-percent=20', '--liftoff-only'];
 
 const COMMANDS: readonly Entry[] = [
     {

@@ -126,7 +126,7 @@ function turns(apart: number, share: (waiting: number) => number): Turn {
     }
 
     return () => {
-        if (left <= 0) {
+        if (left <= 0 || waiting.length > 0) {
             return new Promise((resolve) => waiting.push(resolve));
         }
         if (left === TOGETHER) {

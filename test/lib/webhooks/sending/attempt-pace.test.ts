@@ -65,6 +65,13 @@ t.test('lets a full window begin within half of 200 ms', async (t) => {
     t.equal((await begun(paceAfter({ took: 200 }), 500, 110)).at(-1), 500);
 });
 
+t.test('lets nobody begin before those that wait', async (t) => {
+    const pace = paceAfter({ took: 900 });
+    // The second turn has begun, and has let fewer begin than may begin together.
+    t.equal((await begun(pace, 200, 12)).at(-1), 13);
+    t.same(await begun(pace, 1, 3), [0, 0, 0, 0]);
+});
+
 t.test('lets the first ones begin at once again when nobody has waited', async (t) => {
     const pace = paceAfter({ took: 900 });
     await begun(pace, 100, 1_000);

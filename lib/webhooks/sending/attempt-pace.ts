@@ -87,7 +87,7 @@ export function attemptPace(): AttemptPace {
     };
 }
 
-function makeRoom(known: Pick<Map<string, unknown>, 'size' | 'delete'> & { keys(): Iterable<string> }): void {
+function makeRoom(known: Map<string, unknown> | Set<string>): void {
     const [oldest = ''] = known.size < MAX_KNOWN ? [] : known.keys();
     known.delete(oldest);
 }

@@ -5,9 +5,9 @@ import { chmodSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { migrate } from 'scanwire/postgres';
 import { until } from '../../adapters/contract/assertions.ts';
-import { findPostgres } from '../support/find-program.ts';
 import { type PostgresServer, postgresServer } from '../support/postgres-server.ts';
 import { type RedisPair, redisPair } from '../support/redis-pair.ts';
+import { serverPrograms } from '../support/servers.ts';
 import { type Engine, engine, versionIn } from './engine.ts';
 import { type Member, member, programOf, RECEIVER_NAME } from './member.ts';
 import type { ReceiverOrder } from './receiver.ts';
@@ -142,12 +142,7 @@ async function createExporters(
 }
 
 async function servers(folder: string, closers: (() => Promise<unknown>)[]): Promise<Pick<Deployment, 'redis' | 'postgres'>> {
-    const programs = findPostgres();
-    if (programs === null) {
-        throw new Error(
-            'Missing postgres: install it (Debian and Ubuntu: sudo apt-get install postgresql; macOS: brew install postgresql)',
-        );
-    }
+    const programs = serverPrograms();
 
     // PostgreSQL runs as another user where this one is root.
     chmodSync(folder, 0o755);
@@ -156,7 +151,7 @@ async function servers(folder: string, closers: (() => Promise<unknown>)[]): Pro
     mkdirSync(postgresFolder);
     const redis = await redisPair(redisFolder, ['--rdbcompression', 'no', '--maxmemory-policy', 'noeviction']);
     closers.push(() => redis.close());
-    const postgres = await postgresServer(postgresFolder, { programs, settings: POSTGRES_SETTINGS, init: ['--wal-segsize', '1'] });
+    const postgres = await postgresServer(postgresFolder, { programs: programs.postgres, settings: POSTGRES_SETTINGS, init: ['--wal-segsize', '1'] });
     closers.push(() => postgres.stop());
     return { redis, postgres };
 }

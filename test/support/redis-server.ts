@@ -4,6 +4,7 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Test } from 'tap';
 import { until } from '../../adapters/contract/assertions.ts';
+import { findRedis } from './find-program.ts';
 import { freePort } from './free-port.ts';
 import { limitFiles } from './full-disk.ts';
 import { inlineCommand, pingRedis } from './ping-redis.ts';
@@ -93,7 +94,7 @@ export async function redisSentinel(t: Test, folder: string, name: string, { url
 const FAILING_WRITES = 'trap "" XFSZ; exec "$0" "$@"';
 
 async function launched(port: number, options: readonly string[]): Promise<ChildProcess> {
-    const program = process.env.REDIS_SERVER ?? 'redis-server';
+    const program = process.env.REDIS_SERVER ?? findRedis() ?? 'redis-server';
     const server = spawn('sh', ['-c', FAILING_WRITES, program, ...options, '--port', String(port)], { stdio: 'ignore' });
     // Rejects when there is no such program.
     const ended = once(server, 'exit').then(([code]) => Promise.reject(new Error(`redis-server ended with ${code}`)));

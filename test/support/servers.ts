@@ -53,6 +53,32 @@ export function installForeignPrograms(): boolean {
     return installs;
 }
 
+/** Where the programs of the servers are: a path, and the folder of those of PostgreSQL. */
+interface ServerPrograms {
+    readonly redis: string;
+    readonly postgres: string;
+}
+
+/**
+ * What of them is not on the machine is installed where this is root with apt.
+ *
+ * @param withPostgres False where PostgreSQL runs already: then its folder is empty, unless it is found.
+ * @throws Error that says what to install.
+ */
+export function serverPrograms(withPostgres = true): ServerPrograms {
+    const programs = { redis: findRedis(), postgres: findPostgres() ?? (withPostgres ? null : ''), openssl: findOnPath('openssl') };
+    const missing = Object.entries(PACKAGES).filter(([name]) => programs[name as keyof typeof programs] === null);
+    if (missing.length > 0) {
+        install(missing.map(([, debianPackage]) => debianPackage));
+    }
+
+    const [redis, postgres] = [programs.redis ?? findRedis(), programs.postgres ?? findPostgres()];
+    if (redis === null || postgres === null) {
+        throw new Error('apt has installed the servers, but their programs are not where they should be');
+    }
+    return { redis, postgres };
+}
+
 /**
  * The Redis and the PostgreSQL named by `REDIS_URL` and `DATABASE_URL`, else new ones on free ports in a temporary folder.
  * What is not on the machine is installed where this is root with apt. Some tests stop and restart a Redis of their own, so
@@ -61,18 +87,7 @@ export function installForeignPrograms(): boolean {
  * @throws Error that says what to install.
  */
 export async function testServers({ durable = false, settings = [] }: TestServersOptions = {}): Promise<TestServers> {
-    const programs = { redis: findRedis(), postgres: process.env.DATABASE_URL ? '' : findPostgres(), openssl: findOnPath('openssl') };
-    const missing = Object.entries(PACKAGES).filter(([name]) => programs[name as keyof typeof programs] === null);
-    if (missing.length > 0) {
-        install(missing.map(([, debianPackage]) => debianPackage));
-    }
-
-    const redisProgram = programs.redis ?? findRedis();
-    const postgresFolder = programs.postgres ?? findPostgres();
-    if (redisProgram === null || postgresFolder === null) {
-        throw new Error('apt has installed the servers, but their programs are not where they should be');
-    }
-
+    const programs = serverPrograms(!process.env.DATABASE_URL);
     const folder = folderOfServers('scanwire-test');
     const started: Pick<ServerProcess, 'stop'>[] = [];
     const stop = async (): Promise<void> => {
@@ -81,9 +96,9 @@ export async function testServers({ durable = false, settings = [] }: TestServer
     };
 
     try {
-        const redisUrl = process.env.REDIS_URL || (await startRedis(redisProgram, { folder, durable, started }));
-        const databaseUrl = process.env.DATABASE_URL || (await startPostgres(postgresFolder, { folder, durable, started }, settings));
-        return { env: { REDIS_URL: redisUrl, DATABASE_URL: databaseUrl, REDIS_SERVER: redisProgram }, stop };
+        const redisUrl = process.env.REDIS_URL || (await startRedis(programs.redis, { folder, durable, started }));
+        const databaseUrl = process.env.DATABASE_URL || (await startPostgres(programs.postgres, { folder, durable, started }, settings));
+        return { env: { REDIS_URL: redisUrl, DATABASE_URL: databaseUrl, REDIS_SERVER: programs.redis }, stop };
     } catch (error) {
         await stop();
         throw error;

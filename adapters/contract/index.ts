@@ -45,6 +45,7 @@ import {
     retainedOrderLaws,
 } from './webhooks/ordering-laws.ts';
 import { outcomeLaws } from './webhooks/outcome-laws.ts';
+import { outlookLaws } from './webhooks/outlook-laws.ts';
 import { heldOwnerLaws, ownerLaws, replayedOwnerLaws, retainedOwnerLaws } from './webhooks/owner-laws.ts';
 import { pageLaws, summaryLaws } from './webhooks/page-laws.ts';
 import { pauseLaws } from './webhooks/pause-laws.ts';
@@ -165,6 +166,7 @@ export function webhookStoresContract(test: ContractTest, create: () => WebhookS
         ...reservationLaws,
         ...begunLaws,
         ...outcomeLaws,
+        ...outlookLaws,
         ...sweepLaws,
         ...deliveryLaws,
         ...erasureLaws,

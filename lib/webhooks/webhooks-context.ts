@@ -1,5 +1,6 @@
 import type { Membership } from './deployment-settings.ts';
 import type { Dispatcher } from './dispatching/dispatcher.ts';
+import type { Lookout } from './dispatching/outlook.ts';
 import type { Reservations } from './dispatching/reservations.ts';
 import type { ClaimingSession } from './dispatching/worker-session.ts';
 import type { EventKinds } from './events/event-kinds.ts';
@@ -25,6 +26,7 @@ export interface WebhooksContext extends Required<Omit<WebhooksOptions, 'vendor'
     readonly breakerRules: BreakerRules;
     readonly dispatcher: Pick<Dispatcher, 'wake' | 'wakeFor' | 'replay' | 'attemptEnded' | 'handOutOptions' | 'add'>;
     readonly session: ClaimingSession;
+    readonly lookout: Lookout;
     readonly reservations: Reservations;
     /** The byte budget of this process, for the bodies that are sent, or cached to be. */
     readonly bodyMemory: ByteBudget;

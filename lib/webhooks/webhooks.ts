@@ -9,6 +9,7 @@ import { retentionOf } from './deliveries/retention.ts';
 import { type Membership, membership } from './deployment-settings.ts';
 import { type DeliveryQueue, firstContact } from './dispatching/delivery-queue.ts';
 import { dispatcher } from './dispatching/dispatcher.ts';
+import { lookoutOf } from './dispatching/outlook.ts';
 import { reservationsOf } from './dispatching/reservations.ts';
 import { claimingSession } from './dispatching/worker-session.ts';
 import { type EventKinds, eventKinds } from './events/event-kinds.ts';
@@ -242,7 +243,7 @@ interface OwnParts {
 
 /** What all parts work with. */
 function contextOf(settings: Required<WebhooksOptions>, { queue, member, replaced }: OwnParts) {
-    const parts = { ...settings, ...madeOf(settings), queue, member };
+    const parts = { ...settings, ...madeOf(settings), queue, member, lookout: lookoutOf(settings.monotonic) };
     const reservations = reservationsOf(parts);
     const bodyMemory = byteBudget({ limit: settings.maxBytesInFlight, largest: settings.maxBodyBytes });
     const cache = messageCache(bodyMemory);

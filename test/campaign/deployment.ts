@@ -151,7 +151,11 @@ async function servers(folder: string, closers: (() => Promise<unknown>)[]): Pro
     mkdirSync(postgresFolder);
     const redis = await redisPair(redisFolder, ['--rdbcompression', 'no', '--maxmemory-policy', 'noeviction']);
     closers.push(() => redis.close());
-    const postgres = await postgresServer(postgresFolder, { programs: programs.postgres, settings: POSTGRES_SETTINGS, init: ['--wal-segsize', '1'] });
+    const postgres = await postgresServer(postgresFolder, {
+        programs: programs.postgres,
+        settings: POSTGRES_SETTINGS,
+        init: ['--wal-segsize', '1'],
+    });
     closers.push(() => postgres.stop());
     return { redis, postgres };
 }

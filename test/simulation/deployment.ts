@@ -328,6 +328,7 @@ export class Deployment {
                     await this.ledger.ended(eventId, commits, this.stores.deliveries);
                 });
                 if (commits) {
+                    process.hear();
                     this.ledger.promise(published);
                 }
             } catch (error) {

@@ -2,6 +2,7 @@ import { egressGuard } from '../../lib/egress/guard.ts';
 import { ScanwireError } from '../../lib/errors.ts';
 import { type KeyRing, keyRing } from '../../lib/keys/key-ring.ts';
 import type { DeliveryQueue } from '../../lib/webhooks/dispatching/delivery-queue.ts';
+import type { Outlook } from '../../lib/webhooks/dispatching/outlook.ts';
 import type { Session } from '../../lib/webhooks/dispatching/worker-session.ts';
 import type { WebhookStores, WebhooksOptions } from '../../lib/webhooks/options.ts';
 import type { Sender } from '../../lib/webhooks/sending/http-sender.ts';
@@ -35,6 +36,14 @@ export const ATTEMPT_TIMEOUT = 15_000;
 
 /** Parts of stores that are stores themselves. */
 const PARTS: ReadonlySet<string> = new Set(['replays', 'retention']);
+
+/** Milliseconds. */
+const COMMIT_HEARD_AFTER = 2;
+
+/** Every second process listens for commits; the others look for what was accepted each second. */
+function listens(name: string): boolean {
+    return name.charCodeAt(name.length - 1) % 2 === 0;
+}
 
 /** No process has this id. */
 const DEAD_PID = 2 ** 30;
@@ -92,6 +101,7 @@ export class SimulatedProcess implements Owner {
     /** It dies at the call after so many more. */
     private callsLeft: number = Number.POSITIVE_INFINITY;
     private dieAfterEffect = false;
+    private heard = (): void => {};
     private readonly atDeath: (() => void)[] = [];
     private readonly surroundings: Surroundings;
 
@@ -111,7 +121,7 @@ export class SimulatedProcess implements Owner {
             rate,
             ...engineSees({
                 exporters: this.behind(stores.exporters),
-                deliveries: { ...this.behind(stores.deliveries), ...this.sessions(stores) },
+                deliveries: { ...this.behind(stores.deliveries), ...this.sessions(stores), ...(listens(name) && this.listening()) },
                 settings: this.behind(stores.settings),
             }),
             queue: queueFor(this),
@@ -133,6 +143,23 @@ export class SimulatedProcess implements Owner {
             },
             onOutdated: () => surroundings.onOutdated(this),
         });
+    }
+
+    /** It hears of a commit of its own. */
+    hear(): void {
+        this.surroundings.timeline.after(COMMIT_HEARD_AFTER, () => this.heard(), this);
+    }
+
+    private listening(): Required<Pick<WebhookStores['deliveries'], 'listen'>> {
+        return {
+            listen: (heard) => {
+                this.heard = heard;
+                const close = async (): Promise<void> => {
+                    this.heard = (): void => {};
+                };
+                return { ready: Promise.resolve(), isListening: () => true, close };
+            },
+        };
     }
 
     /** Starts and sends, until it is told otherwise. */
@@ -242,9 +269,19 @@ export class SimulatedProcess implements Owner {
     /** All processes of the simulation are one to the machine: which of them runs is seen by other ids. */
     private sessions({ deliveries }: WebhookStores): Pick<WebhookStores['deliveries'], 'keepAlive' | 'sessions'> {
         return {
-            keepAlive: (session, duration, begun) => {
+            keepAlive: async (session, duration, begun, tell) => {
                 const own = { ...session, process: JSON.stringify({ name: this.name, identity: session.process }) };
-                return this.call('store', 'keepAlive', () => deliveries.keepAlive(own, duration, begun));
+                let told: Outlook | undefined;
+                const now = await this.call('store', 'keepAlive', () => {
+                    return deliveries.keepAlive(own, duration, begun, (outlook) => {
+                        told = outlook;
+                    });
+                });
+                // It comes with the answer, and not before that.
+                if (told !== undefined) {
+                    tell?.(told);
+                }
+                return now;
             },
             sessions: (options) =>
                 this.call('store', 'sessions', async () => (await deliveries.sessions(options)).map((session) => this.seen(session))),

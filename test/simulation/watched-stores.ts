@@ -106,8 +106,8 @@ function watchedDeliveries(store: DeliveryStore, ledger: Ledger): DeliveryStore 
             }
             return held;
         },
-        keepAlive: async (session, duration, begun) => {
-            const now = await store.keepAlive(session, duration, begun);
+        keepAlive: async (session, duration, begun, tell) => {
+            const now = await store.keepAlive(session, duration, begun, tell);
             ledger.sessions.signed(session, duration);
             ledger.named(session.id, begun?.attempts ?? []);
             return now;

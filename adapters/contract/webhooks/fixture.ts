@@ -11,6 +11,7 @@ import type {
     HandedOut,
     RecordedOutcome,
 } from '../../../lib/webhooks/deliveries/delivery-store.ts';
+import type { DeploymentSettings } from '../../../lib/webhooks/deployment-settings.ts';
 import type { NewEvent, Recipients } from '../../../lib/webhooks/events/new-event.ts';
 import { newExporter, newExporterSchema, type StoredExporter } from '../../../lib/webhooks/exporters/exporter.ts';
 import type { ExporterPatch } from '../../../lib/webhooks/exporters/exporter-patch.ts';
@@ -108,6 +109,20 @@ export function failure(claim: Holder, delay: number, overrides: Partial<Recorde
     const outcome = sampleOutcome('connect_refused');
     return success(claim, { outcome, next: { state: 'pending', delay }, health: 'failure', ...overrides });
 }
+
+/** What a host declares. */
+export const SETTINGS: DeploymentSettings = {
+    vendor: 'Acme',
+    kinds: ['scan_finished'],
+    window: 50,
+    breakerAfter: 10,
+    stopAfter: 432_000_000,
+    maxBodyBytes: 1_048_576,
+    attemptTimeout: 15_000,
+    egress: { allow: ['10.0.0.0/8', 'siem.example.internal'] },
+    queue: 'Redis',
+    prefix: '{scanwire:x}',
+};
 
 /** A breaker that opens at the third failure. */
 export const RULES: BreakerRules = { after: 3, firstProbe: 1000, maxProbe: 4000, stopAfter: 1_000_000, window: 10 };

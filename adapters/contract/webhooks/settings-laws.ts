@@ -1,22 +1,8 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import type { DeploymentSettings } from '../../../lib/webhooks/deployment-settings.ts';
 import { inParallel, only } from '../assertions.ts';
 import type { Laws } from '../register-laws.ts';
-import { at, BEGIN_WITHIN, type WebhookBench } from './fixture.ts';
-
-const SETTINGS: DeploymentSettings = {
-    vendor: 'Acme',
-    kinds: ['scan_finished'],
-    window: 50,
-    breakerAfter: 10,
-    stopAfter: 432_000_000,
-    maxBodyBytes: 1_048_576,
-    attemptTimeout: 15_000,
-    egress: { allow: ['10.0.0.0/8', 'siem.example.internal'] },
-    queue: 'Redis',
-    prefix: '{scanwire:x}',
-};
+import { at, BEGIN_WITHIN, SETTINGS, type WebhookBench } from './fixture.ts';
 
 /** The settings of a deployment, and that nobody sends with older ones. */
 export const settingsLaws: Laws<WebhookBench> = {

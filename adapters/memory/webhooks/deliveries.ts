@@ -1,6 +1,7 @@
 import { DISCARDABLE, isReplayable } from '../../../lib/webhooks/deliveries/delivery-states.ts';
 import type { Delivery, DeliveryStore } from '../../../lib/webhooks/deliveries/delivery-store.ts';
 import { isCountKept } from '../../../lib/webhooks/deliveries/kept-counts.ts';
+import type { Outlook } from '../../../lib/webhooks/dispatching/outlook.ts';
 import type { DeliveryContent, EventSummary } from '../../../lib/webhooks/events/new-event.ts';
 import type { TraceStore } from '../../../lib/webhooks/observing/trace-store.ts';
 import { storeRefusals } from '../../../lib/webhooks/store-refusals.ts';
@@ -39,12 +40,13 @@ export function deliveryStore(state: WebhookState): DeliveryStore {
         claim: async (requests, session, maxBytes) => claim(state, requests, session, maxBytes),
         recordOutcomes: async (outcomes, rules) => recordOutcomes(state, outcomes, rules),
 
-        async keepAlive(session, duration, { upTo, attempts } = { upTo: null, attempts: [] }) {
+        async keepAlive(session, duration, { upTo, attempts } = { upTo: null, attempts: [] }, tell) {
             const now = state.clock();
             for (const attempt of attempts) {
                 nameBegun(state, attempt, session.id, now);
             }
             state.sessions.set(session.id, { session: structuredClone(session), until: later(now, duration), spokenAt: upTo ?? now });
+            tell?.(outlookOf(state));
             return now;
         },
 
@@ -147,6 +149,16 @@ function discard(state: WebhookState, id: string): Delivery {
 
     end(state, row, 'cancelled', state.clock());
     return asDelivery(state, row);
+}
+
+function outlookOf(state: WebhookState): Outlook {
+    return {
+        settings: state.deployment.generation,
+        accepted: state.numbered,
+        inFlight: [...state.active].some((row) => row.state === 'queued' || row.state === 'sending'),
+        replays: [...state.replays.values()].some(({ replay }) => replay.state === 'running'),
+        notices: state.notices.length > 0,
+    };
 }
 
 /** Traces of the state. */

@@ -76,10 +76,23 @@ export function dispatch(state: WebhookState, options: DispatchOptions): Dispatc
         state.ratePaidUntil = paidUntil(state.ratePaidUntil, now) + (picked.length * 1_000) / options.rate;
     }
     const isUsedUp = unpaid < options.limit && picked.length === unpaid;
+    const nextDueIn = nextDueOf(state, now);
     return {
+        ...(nextDueIn > 0 && { nextDueIn: Number.isFinite(nextDueIn) ? nextDueIn : null }),
         handedOut: picked.map(({ row }) => handOut(state, row, now, options.beginWithin)),
         waitsFor: isUsedUp ? [] : [...new Set(groups.flatMap((group) => whomItWaitsFor(group, left, candidates, dispatching)))],
     };
+}
+
+/** In how many milliseconds the first of what waits is due: not above 0 where it is, and Infinity where nothing waits. */
+function nextDueOf(state: WebhookState, now: Date): number {
+    let next = Number.POSITIVE_INFINITY;
+    for (const [exporter, rows] of groupByExporter(state)) {
+        for (const row of rows.filter((one) => one.state === 'pending')) {
+            next = Math.min(next, isDue(row, exporter, now) ? 0 : row.dueAt.getTime() - now.getTime());
+        }
+    }
+    return next;
 }
 
 /** The exporters whose attempts, when they end, may unblock what is left over of a group. Slow exporters take slots from quick ones, never the other way. */

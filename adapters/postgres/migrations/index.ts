@@ -68,6 +68,7 @@ import { retriesOutOfStep } from './0093-retries-out-of-step.ts';
 import { ownersChange } from './0094-owners-change.ts';
 import { acceptedForLess } from './0095-accepted-for-less.ts';
 import { beatsThatFindNothing } from './0096-beats-that-find-nothing.ts';
+import { quietStores } from './0097-quiet-stores.ts';
 
 /** All steps in order. A new one goes to the end. */
 export const migrations: readonly Migration[] = [
@@ -140,4 +141,5 @@ export const migrations: readonly Migration[] = [
     ownersChange,
     acceptedForLess,
     beatsThatFindNothing,
+    quietStores,
 ];

@@ -7,6 +7,7 @@ import type {
     SweepOptions,
     SweepResult,
 } from '../../../lib/webhooks/deliveries/delivery-store.ts';
+import type { Outlook } from '../../../lib/webhooks/dispatching/outlook.ts';
 import { RESERVATION_TIMES } from '../../../lib/webhooks/dispatching/reservations.ts';
 import type { Session } from '../../../lib/webhooks/dispatching/worker-session.ts';
 import type { StoredExporter } from '../../../lib/webhooks/exporters/exporter.ts';
@@ -111,18 +112,27 @@ export async function sweep(db: Executor, { requeueAfter, limit, endedOnly = fal
  * `$1` id, `$2` process, `$3` slots, `$4` milliseconds, `$5` generation of the settings, or null, `$6` the time up to which it has said
  * what it has begun, or null, `$7` a JSON array of that, `$8` whether it opens sealed URLs.
  */
-const KEEP_ALIVE: string = prepared('select scanwire.keep_alive($1, $2, $3, $4, $5, $6, $7, $8) as now');
+const KEEP_ALIVE: string = prepared(`
+select h.now, h.settings, h.accepted, h.in_flight as "inFlight", h.replays, h.notices
+from scanwire.heartbeat($1, $2, $3, $4, $5, $6, $7, $8) h`);
 
 /** The sessions of workers, under which they hold what they send. */
 export function sessionStore(db: Executor): Pick<DeliveryStore, 'keepAlive' | 'sessions' | 'endSessions'> {
     return {
-        async keepAlive({ id, process, slots, generation = null, opensUrls = false }, duration, begun = { upTo: null, attempts: [] }) {
+        async keepAlive(
+            { id, process, slots, generation = null, opensUrls = false },
+            duration,
+            begun = { upTo: null, attempts: [] },
+            tell,
+        ) {
             const named = begun.attempts.map(({ deliveryId, token, claimedAt, duration }) => {
                 return { id: deliveryId, token, claimed_at: claimedAt, duration };
             });
             const parameters = [id, process, JSON.stringify(slots), duration, generation, begun.upTo, JSON.stringify(named), opensUrls];
-            const { rows } = await db.query<{ now: Time }>(KEEP_ALIVE, parameters);
-            return new Date(rows[0]?.now as Time);
+            const { rows } = await db.query<Outlook & { now: Time }>(KEEP_ALIVE, parameters);
+            const { now, ...outlook } = rows[0] as Outlook & { now: Time };
+            tell?.(outlook);
+            return new Date(now);
         },
 
         async sessions({ silent = false } = {}) {

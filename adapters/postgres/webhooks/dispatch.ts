@@ -23,7 +23,7 @@ const DISPATCH_AT_RATE: string = handingOut(`hand_out_at_rate($1, $2, $3, $4, $5
 
 /**
  * A delivery of {@link DISPATCH}. The first row is none: it says what the other deliveries wait for, and whether any were passed over because it
- * was not their turn.
+ * was not their turn. Where nothing is due, its `singleAttempt` is true, and its `attempt` says in how many milliseconds something will be.
  */
 interface DispatchRow extends Pick<HandedOut, 'deliveryId' | 'collector' | 'attempt' | 'singleAttempt'> {
     readonly exporterId: string;
@@ -55,7 +55,7 @@ export async function dispatch(db: Executor, { window, breakerAfter, beginWithin
         const [result, ...rows] = (await db.query<DispatchRow>(statement, rate === undefined ? parameters : [...parameters, rate])).rows;
         handedOut.push(...rows.map(dispatchedFromRow));
         if (result?.passedBy !== true || handedOut.length === limit) {
-            return { handedOut, waitsFor: result?.waitsFor ?? [] };
+            return { handedOut, waitsFor: result?.waitsFor ?? [], ...(result?.singleAttempt === true && { nextDueIn: result.attempt }) };
         }
     }
 }

@@ -167,6 +167,7 @@ function listening(options: ListeningOptions): Listening {
     const kept = keep();
     return {
         ready,
+        isListening: () => channels.has(channel),
         async close() {
             channels.delete(channel);
             closing.abort();

@@ -194,7 +194,7 @@ async function messageOf(id: string, context: WebhooksContext): Promise<Delivery
 
 /** The events of a store. */
 export function eventsOf(context: WebhooksContext): Events {
-    const { deliveries: store, messageCache, session, sleep } = context;
+    const { deliveries: store, dispatcher, messageCache, session, sleep } = context;
     return {
         async show(id) {
             const event = await store.event(id);
@@ -207,6 +207,8 @@ export function eventsOf(context: WebhooksContext): Events {
 
         async erase(id) {
             const event = await store.erase(id);
+            // Deliveries of their order keys may be due now.
+            dispatcher.wake();
             await messageCache.forgetEvent(id);
             // Another process that has accepted the event may have its deliveries with their reservations, and may begin to send them for so long
             // (see reservations.ts).

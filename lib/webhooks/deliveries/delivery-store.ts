@@ -1,3 +1,4 @@
+import type { Outlook } from '../dispatching/outlook.ts';
 import type { BegunAttempts, HandOutOptions, Reservation } from '../dispatching/reservations.ts';
 import type { Session, SessionsOptions } from '../dispatching/worker-session.ts';
 import type { AcceptedEvent, AcceptOptions, DeliveryContent, EventSummary, NewEvent, StoredEvent } from '../events/new-event.ts';
@@ -71,6 +72,8 @@ export interface DispatchResult {
     readonly handedOut: readonly HandedOut[];
     /** Exporters for which the end of an attempt may unblock due deliveries that were left, but not those of stopped or paused exporters. */
     readonly waitsFor: readonly string[];
+    /** Where nothing is due: in how many milliseconds the first of what waits will be, null when nothing waits. Absent where something is, or that is not known. */
+    readonly nextDueIn?: number | null;
 }
 
 /** Which deliveries to hand out. */
@@ -166,6 +169,8 @@ export interface RecordedOutcome {
 export interface Listening {
     /** Resolves once it listens, once its first try has failed, or when it was closed before. Never rejects. */
     readonly ready: Promise<void>;
+    /** Whether it listens now, as far as it knows. Absent, what was accepted is looked for each second. */
+    isListening?(): boolean;
     /** Stops listening at once; resolves when what it used is free. */
     close(): Promise<void>;
 }
@@ -271,9 +276,10 @@ export interface DeliveryStore {
      * unknown, or has ended, begins.
      *
      * @param begun Makes what the session has begun under reservations its own claims.
+     * @param tell Called, before this resolves, with what there is to do after it. A store need not call it: then each of that is looked for.
      * @returns The store's time.
      */
-    keepAlive(session: Session, duration: number, begun?: BegunAttempts): Promise<Date>;
+    keepAlive(session: Session, duration: number, begun?: BegunAttempts, tell?: (outlook: Outlook) => void): Promise<Date>;
 
     /** Whether `sessions` heeds `silent`. Otherwise what a dead process of this machine left is freed no sooner than what one of another machine left. */
     readonly namesSilent?: boolean;

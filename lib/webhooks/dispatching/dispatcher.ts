@@ -1,11 +1,11 @@
-import type { DispatchResult, HandedOut, Listening, SweepResult } from '../deliveries/delivery-store.ts';
+import type { DispatchResult, HandedOut, Listening } from '../deliveries/delivery-store.ts';
 import { COLLECTOR_PATTERN } from '../exporters/exporter.ts';
-import { emitPoisoned } from '../observing/emitted-events.ts';
 import { unsentOutcome } from '../outcomes/outcome.ts';
 import type { ReadAhead } from '../sending/read-ahead.ts';
 import type { WebhooksContext } from '../webhooks-context.ts';
 import type { DeliveryJob } from './delivery-queue.ts';
 import { type EndedFor, type LeftDeliveries, leftDeliveries, sooner } from './left-deliveries.ts';
+import { lostDeliveries } from './lost-deliveries.ts';
 import { type HandedOutAfterStep, replaySteps } from './replay-steps.ts';
 import { type HandOutOptions, RESERVATION_TIMES } from './reservations.ts';
 import { adding } from './turns.ts';
@@ -37,20 +37,8 @@ export interface Dispatcher {
     stop(): Promise<void>;
 }
 
-/** How often rows are read when nobody wakes the dispatcher, in milliseconds. */
+/** How often rows are read when nobody wakes the dispatcher, in milliseconds, unless it is known that there is nothing to do. */
 const POLL_EVERY = 1_000;
-
-/** How often lost jobs and run-out claims are looked for, in milliseconds. */
-const SWEEP_EVERY = 1_000;
-
-/**
- * Milliseconds. A session without heartbeats may belong to a live process that could not reach the store. A process that has reached the store
- * for a shorter time than this cannot know; until then it takes claims only from sessions that were ended (`endSessions`).
- */
-const GRACE = 5_000;
-
-/** A delivery that has been queued for so long, in milliseconds, is added to the queue once more. */
-const REQUEUE_AFTER = 10_000;
 
 /** Deliveries moved per statement. */
 const BATCH = 500;
@@ -69,7 +57,7 @@ function spreadOf(count: number, step: number | null): [milliseconds: number, ev
 /** A dispatcher that is stopped. What fails is reported and tried again at the next poll. */
 export function dispatcher(context: DispatcherContext): Dispatcher {
     const left = leftDeliveries(context.monotonic);
-    const { start, handOut, sweepNext, replayNext, add, added, isBehind } = handingOut(context, left);
+    const { start, handOut, sweepNext, replayNext, add, added, isBehind, isQuiet } = handingOut(context, left);
     const { window, rate, breakerAfter, monotonic, onError } = context;
     let running: Promise<void> | null = null;
     let woken = false;
@@ -150,7 +138,7 @@ export function dispatcher(context: DispatcherContext): Dispatcher {
         start() {
             stopped = false;
             start();
-            poll = setInterval(wake, POLL_EVERY);
+            poll = setInterval(() => (listening?.isListening?.() === true && isQuiet()) || wake(), POLL_EVERY);
             listening = context.deliveries.listen?.(wake, context.onError);
             wake();
         },
@@ -167,7 +155,10 @@ export function dispatcher(context: DispatcherContext): Dispatcher {
     };
 }
 
-type DispatcherContext = Pick<WebhooksContext, 'deliveries' | 'queue' | 'monotonic' | 'claimDuration' | 'newId' | 'onEvent' | 'onError'> &
+type DispatcherContext = Pick<
+    WebhooksContext,
+    'deliveries' | 'queue' | 'lookout' | 'monotonic' | 'claimDuration' | 'newId' | 'onEvent' | 'onError'
+> &
     Pick<WebhooksContext, 'onWarning' | 'window' | 'rate' | 'breakerAfter' | 'breakerRules'> & { readonly readAhead: ReadAhead };
 
 interface HandingOut {
@@ -185,40 +176,21 @@ interface HandingOut {
     added(): Promise<void>;
     /** Whether jobs wait for the queue. */
     isBehind(): boolean;
+    /** Whether nothing is due, in flight or replayed, as far as the store has told, but for what applications commit meanwhile. */
+    isQuiet(): boolean;
 }
 
 /** Sweeps when it is time, and puts what is lost or due into the queue. */
 function handingOut(context: DispatcherContext, left: LeftDeliveries): HandingOut {
-    const { deliveries, queue, monotonic, window, rate, breakerAfter, readAhead, onError, onWarning } = context;
-    let nextSweep = Number.NEGATIVE_INFINITY;
-    let graceEnds = Number.POSITIVE_INFINITY;
+    const { deliveries, queue, lookout, window, rate, breakerAfter, readAhead, onError } = context;
     /** Jobs of deliveries that are marked `queued` in their rows, but are not in the queue yet. */
     let unqueued: readonly DeliveryJob[] = [];
     /** Handed out for another attempt than the delivery's first: retries, but also after faults alone, and single replays. A look that fails leaves them to the next. */
     const later: HandedOut[] = [];
     const { add, addInTurns, added } = adding(enqueue, onError);
+    const lost = lostDeliveries(context, BATCH);
     const replays = replaySteps(context, addInTurns);
     const options = { window, breakerAfter, beginWithin: RESERVATION_TIMES.beginWithin, limit: BATCH, ...(rate !== null && { rate }) };
-
-    async function fromStore<T>(answer: Promise<T>): Promise<T> {
-        try {
-            return await answer;
-        } catch (error) {
-            graceEnds = monotonic() + GRACE;
-            throw error;
-        }
-    }
-
-    async function sweep(): Promise<void> {
-        nextSweep = monotonic() + SWEEP_EVERY;
-        const requeueAfter = (await hasLostJobs(context)) ? 0 : REQUEUE_AFTER;
-        let swept: SweepResult;
-        do {
-            swept = await fromStore(deliveries.sweep({ requeueAfter, limit: BATCH, endedOnly: monotonic() < graceEnds, onWarning }));
-            await emitPoisoned(swept.poisoned, context);
-            await enqueue(swept.lost);
-        } while (swept.lost.length === BATCH);
-    }
 
     /** Adds what is handed out. With `laterInTurns`, what is `later` is not added but returned, to be added in turns. */
     async function dispatch(laterInTurns: boolean): Promise<HandedOutAfterStep & { readonly again: number | null }> {
@@ -228,8 +200,8 @@ function handingOut(context: DispatcherContext, left: LeftDeliveries): HandingOu
         let again: number | null;
         let result: DispatchResult;
         do {
-            left.dispatchBegins();
-            result = await fromStore(deliveries.dispatch(options));
+            left.dispatchBegins(lookout.accepted());
+            result = await lost.heardBy(deliveries.dispatch(options));
             // Attempts may end all the time: what is `later`, lost or replayed does not wait for a look that has missed none.
             again = left.dispatchEnds(result);
             const now = result.handedOut.filter(({ attempt }) => !laterInTurns || attempt === 1);
@@ -244,6 +216,7 @@ function handingOut(context: DispatcherContext, left: LeftDeliveries): HandingOu
         const jobs: DeliveryJob[] = [...unqueued, ...handedOut.filter(isSendable)];
         unqueued = [];
         if (jobs.length > 0) {
+            lookout.handedOut();
             await queue.add(jobs).catch((error: unknown) => {
                 // A failed call may have added them all the same.
                 unqueued = [...jobs.map((job) => ({ ...job, reservation: null })), ...unqueued];
@@ -251,30 +224,23 @@ function handingOut(context: DispatcherContext, left: LeftDeliveries): HandingOu
             });
         }
         // The store may refuse it: then the sweep finds them again, and no job is to wait for that.
-        await fromStore(endUnsendable(handedOut, context)).catch(onError);
+        await lost.heardBy(endUnsendable(handedOut, context)).catch(onError);
     }
 
     return {
         add,
         added: () => enqueue(later.splice(0)).then(added),
         isBehind: () => unqueued.length > 0,
+        isQuiet: () => lookout.rulesOut('inFlight') && lookout.rulesOut('replays') && left.isNothingDue(lookout.accepted()),
 
-        start() {
-            graceEnds = monotonic() + GRACE;
-        },
-
-        sweepNext() {
-            nextSweep = Number.NEGATIVE_INFINITY;
-        },
-
+        start: lost.watch,
+        sweepNext: lost.now,
         replayNext: replays.now,
 
         async handOut() {
             await enqueue([]);
-            if (monotonic() >= nextSweep) {
-                await sweep();
-            }
-            const advanced = await fromStore(replays.advance());
+            await lost.find(enqueue);
+            const advanced = await lost.heardBy(replays.advance());
             const isReplaying = replays.areUnfinished();
             const { again, ...dispatched } = await dispatch(advanced || !isReplaying);
             await readAhead(dispatched.inTurns);
@@ -284,16 +250,6 @@ function handingOut(context: DispatcherContext, left: LeftDeliveries): HandingOu
             return sooner(replays.addUntilNextStep(advanced, dispatched), again);
         },
     };
-}
-
-/** A queue that cannot be asked does not keep the sweep from its other work, since claims run out all the same. */
-async function hasLostJobs({ queue, onError }: DispatcherContext): Promise<boolean> {
-    try {
-        return (await queue.hasLostJobs?.()) ?? false;
-    } catch (error) {
-        onError(error as Error);
-        return false;
-    }
 }
 
 /** Whether a worker may have the name of its collector: SQL may have written an impossible one, past all checks. */

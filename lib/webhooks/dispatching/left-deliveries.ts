@@ -1,13 +1,14 @@
 import type { DispatchResult } from '../deliveries/delivery-store.ts';
 import type { StoredExporter } from '../exporters/exporter.ts';
+import type { Lookout } from './outlook.ts';
 
 /** Of an exporter, what counts where an attempt for it has ended. */
 export type EndedFor = Pick<StoredExporter, 'id' | 'ordered'>;
 
 /** What is known of due deliveries for which there was no room: when to look for them again. */
 export interface LeftDeliveries {
-    /** A dispatch begins. */
-    dispatchBegins(): void;
+    /** A dispatch begins. @param accepted {@link Lookout.accepted}, as of now. */
+    dispatchBegins(accepted: number | null): void;
     /** A dispatch has ended. @returns Within how many milliseconds to look again for what it has left; null if no attempt has ended meanwhile. */
     dispatchEnds(result: DispatchResult): number | null;
     /** Notes that acceptance has left deliveries for these exporters. @returns Within how many milliseconds to look for them. */
@@ -18,6 +19,8 @@ export interface LeftDeliveries {
      * delivery may have become due.
      */
     noteAttemptEnd(exporter: EndedFor, took: number): number | null;
+    /** Whether a dispatch would find nothing now, if nobody has accepted anything since the last one. @param accepted As of {@link dispatchBegins}. */
+    isNothingDue(accepted: number | null): boolean;
 }
 
 /**
@@ -35,6 +38,12 @@ const PLACE_EMPTY = { part: 1 / 40, max: 50 } as const;
  */
 const IN_VAIN = { first: 25, max: 200 } as const;
 
+/**
+ * Milliseconds after which dispatch looks once more even where it knows of nothing that will be due: another process may have put off a delivery, and
+ * have ended since.
+ */
+const LOOK_EVERY = 5_000;
+
 /** What a process knows of them. */
 export function leftDeliveries(monotonic: () => number): LeftDeliveries {
     /** Exporters for which the end of an attempt may unblock deliveries that the last dispatch had to leave. */
@@ -46,6 +55,16 @@ export function leftDeliveries(monotonic: () => number): LeftDeliveries {
     let looked: ReadonlySet<string> = new Set();
     /** Exporters whose left deliveries were looked for in vain: until when, by `monotonic`, to look no more, and for how long that was to be. */
     const inVain = new Map<string, { readonly until: number; readonly rest: number }>();
+    /** Until when, by `monotonic`, nothing is due but what is accepted; and what was accepted when the last dispatch began. */
+    let nothingUntil = Number.NEGATIVE_INFINITY;
+    let acceptedBefore: number | null = null;
+    /** Whether, since a dispatch has begun, something has happened that it may not have seen. */
+    let isOutdated = false;
+
+    function outdate(): void {
+        isOutdated = true;
+        nothingUntil = Number.NEGATIVE_INFINITY;
+    }
 
     function restAfter(exporterId: string): void {
         const rest = Math.min(IN_VAIN.max, (inVain.get(exporterId)?.rest ?? IN_VAIN.first / 2) * 2);
@@ -61,13 +80,17 @@ export function leftDeliveries(monotonic: () => number): LeftDeliveries {
     }
 
     return {
-        dispatchBegins() {
+        dispatchBegins(accepted) {
+            isOutdated = false;
+            acceptedBefore = accepted;
             unseen.clear();
             looked = left;
             left = new Set();
         },
 
-        dispatchEnds({ handedOut, waitsFor }) {
+        dispatchEnds({ handedOut, waitsFor, nextDueIn }) {
+            const isKnown = nextDueIn !== undefined && !isOutdated;
+            nothingUntil = isKnown ? monotonic() + Math.min(LOOK_EVERY, nextDueIn ?? LOOK_EVERY) : Number.NEGATIVE_INFINITY;
             const served = new Set(handedOut.map(({ exporterId }) => exporterId));
             for (const exporterId of served) {
                 inVain.delete(exporterId);
@@ -83,6 +106,7 @@ export function leftDeliveries(monotonic: () => number): LeftDeliveries {
         },
 
         noteLeft(exporterIds) {
+            outdate();
             const waits = exporterIds.map((exporterId) => {
                 left.add(exporterId);
                 return Math.max(0, (inVain.get(exporterId)?.until ?? 0) - monotonic());
@@ -91,6 +115,7 @@ export function leftDeliveries(monotonic: () => number): LeftDeliveries {
         },
 
         noteAttemptEnd({ id, ordered }, took) {
+            outdate();
             inVain.delete(id);
             if (ordered) {
                 return 0;
@@ -99,6 +124,8 @@ export function leftDeliveries(monotonic: () => number): LeftDeliveries {
             unseen.set(id, Math.min(within, unseen.get(id) ?? within));
             return awaited.has(id) || left.has(id) ? within : null;
         },
+
+        isNothingDue: (accepted) => monotonic() < nothingUntil && accepted === acceptedBefore,
     };
 }
 

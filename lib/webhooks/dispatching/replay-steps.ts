@@ -21,6 +21,9 @@ const EARLY = 2;
 /** The most deliveries of one replay that a step makes due. */
 const MAX_OF_A_STEP = 1_000;
 
+/** A time that has come, whatever the store has told. */
+const AT_ONCE = Number.NEGATIVE_INFINITY;
+
 /** What was handed out after a step. */
 export interface HandedOutAfterStep {
     /** How many were added to the queue. */
@@ -31,16 +34,16 @@ export interface HandedOutAfterStep {
 
 /** Lets replays go on, step by step, when it is time. */
 export function replaySteps(
-    { deliveries: { replays }, monotonic }: Pick<WebhooksContext, 'deliveries' | 'monotonic'>,
+    { deliveries: { replays }, lookout, monotonic }: Pick<WebhooksContext, 'deliveries' | 'lookout' | 'monotonic'>,
     addInTurns: Turns<HandedOut>['give'],
 ) {
-    let next = Number.NEGATIVE_INFINITY;
+    let next = AT_ONCE;
     let isUnfinished = false;
     let interval: number = STEP_EVERY.first;
     let lastStep: number | null = null;
     return {
         now(): void {
-            next = Number.NEGATIVE_INFINITY;
+            next = AT_ONCE;
         },
 
         /** Whether any replay was unfinished after the last step. */
@@ -52,7 +55,8 @@ export function replaySteps(
         /** @returns Whether a step was due, and any replay is unfinished after it. */
         async advance(): Promise<boolean> {
             lastStep = null;
-            if (replays === undefined || monotonic() < next - EARLY) {
+            const isRuledOut = !isUnfinished && next !== AT_ONCE && lookout.rulesOut('replays');
+            if (replays === undefined || isRuledOut || monotonic() < next - EARLY) {
                 return false;
             }
 

@@ -1,5 +1,6 @@
 import type { Claim } from '../deliveries/delivery-store.ts';
 import type { WebhooksContext } from '../webhooks-context.ts';
+import type { Outlook } from './outlook.ts';
 import { RESERVATION_TIMES, type Reservations } from './reservations.ts';
 import { sessionProcess } from './session-process.ts';
 
@@ -50,7 +51,7 @@ export interface ClaimingSession {
     end(): Promise<void>;
 }
 
-type SessionContext = Pick<WebhooksContext, 'deliveries' | 'newId' | 'onError' | 'member' | 'monotonic' | 'processName'>;
+type SessionContext = Pick<WebhooksContext, 'deliveries' | 'newId' | 'onError' | 'member' | 'monotonic' | 'processName' | 'lookout'>;
 
 /** Milliseconds without a heartbeat after which the claims of a process count as lost. */
 const ALIVE_FOR = 7_500;
@@ -82,11 +83,8 @@ const REPORTED_TOGETHER = 250;
  *
  * @param onReplaced Called once after each beginning at most: another process has begun under the name of this one since.
  */
-export function claimingSession(
-    { deliveries, newId, onError, member, monotonic, processName }: SessionContext,
-    reservations: Reservations,
-    onReplaced: () => void,
-): ClaimingSession {
+export function claimingSession(context: SessionContext, reservations: Reservations, onReplaced: () => void): ClaimingSession {
+    const { deliveries, newId, onError, member, monotonic, processName } = context;
     const id = newId();
     const heartbeatEvery = processName === null ? HEARTBEAT_EVERY : NAMED_HEARTBEAT_EVERY;
     const process = sessionProcess(processName, { id, deliveries });
@@ -105,7 +103,7 @@ export function claimingSession(
     async function keepAlive(): Promise<void> {
         const asked = monotonic();
         const report = reservations.report();
-        reservations.heard(await deliveries.keepAlive(own(), ALIVE_FOR, report), asked);
+        reservations.heard(await deliveries.keepAlive(own(), ALIVE_FOR, report, (outlook) => heard(outlook, asked, context)), asked);
         reservations.reported(report);
         reportInTime();
         if (await process.isReplaced()) {
@@ -184,6 +182,16 @@ export function claimingSession(
             await deliveries.endSessions([id]).catch(onError);
         },
     };
+}
+
+/** What the store has told with a heartbeat. */
+function heard(outlook: Outlook, asked: number, { lookout, member }: SessionContext): void {
+    lookout.heard(outlook, asked);
+    if (outlook.settings === member.generation()) {
+        member.settingsHeld();
+    } else {
+        void member.checkSettings();
+    }
 }
 
 /** Sends heartbeats faster until the reservations of ended processes are free, so that their deliveries are sent soon. */

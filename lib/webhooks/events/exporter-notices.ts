@@ -54,12 +54,12 @@ const BATCH = 100;
 
 type NoticesContext = Pick<
     WebhooksContext,
-    'exporters' | 'deliveries' | 'routing' | 'dispatcher' | 'stopAfter' | 'role' | 'monotonic' | 'onError' | 'onEvent'
+    'exporters' | 'deliveries' | 'routing' | 'dispatcher' | 'lookout' | 'stopAfter' | 'role' | 'monotonic' | 'onError' | 'onEvent'
 >;
 
 /** The notices of a store, none in one that makes none. What fails is reported and tried again at the next poll. */
 export function noticesOf(context: NoticesContext): Notices {
-    const { exporters, role, monotonic, onError } = context;
+    const { exporters, role, lookout, monotonic, onError } = context;
     const failing = new Set<string>();
     /** Notices that this worker leaves to a host, and since when. */
     const leftSince = new Map<string, number>();
@@ -115,7 +115,7 @@ export function noticesOf(context: NoticesContext): Notices {
     return {
         start() {
             if (poll === undefined && exporters.notices) {
-                poll = setInterval(readSoon, POLL_EVERY);
+                poll = setInterval(() => lookout.rulesOut('notices') || readSoon(), POLL_EVERY);
                 poll.unref();
                 readSoon();
             }

@@ -225,7 +225,7 @@ function checkedNew(settings: NewExporterSettings, asOwner: boolean): CheckedExp
  * is lost.
  */
 function changing(stored: (id: string) => Promise<StoredExporter>, context: WebhooksContext, lists: ExporterLists) {
-    const { exporters: store } = context;
+    const { exporters: store, dispatcher } = context;
 
     /** Stores it while the exporter is of the owner by whose limits it was checked. */
     async function storePatch(before: StoredExporter, patch: ExporterPatch): Promise<StoredExporter> {
@@ -235,7 +235,10 @@ function changing(stored: (id: string) => Promise<StoredExporter>, context: Webh
             store: () => store.update(id, { ...patch, expectedOwner: owner }),
             undo: () => store.update(id, undoing(patch, before)),
         };
-        return await storedWithinOwnerLimit(context, acquisition, lists);
+        const changed = await storedWithinOwnerLimit(context, acquisition, lists);
+        // It may be sent more, or in another order.
+        dispatcher.wake();
+        return changed;
     }
 
     return async function update(

@@ -3,6 +3,7 @@ import { until } from '../../../../adapters/contract/assertions.ts';
 import type { HandedOut } from '../../../../lib/webhooks/deliveries/delivery-store.ts';
 import type { DeliveryJob } from '../../../../lib/webhooks/dispatching/delivery-queue.ts';
 import { dispatcher } from '../../../../lib/webhooks/dispatching/dispatcher.ts';
+import { lookoutOf } from '../../../../lib/webhooks/dispatching/outlook.ts';
 
 const retry = (index: number) =>
     ({ deliveryId: `d${index}`, exporterId: 'e', collector: 'default', attempt: 2, reservation: null }) as HandedOut;
@@ -24,6 +25,7 @@ function looking(more: object = {}) {
             ...more,
         },
         queue: { add: async (jobs: readonly DeliveryJob[]) => void added.push(...jobs.map(({ deliveryId }) => deliveryId)) },
+        lookout: lookoutOf(() => performance.now()),
         monotonic: () => performance.now(),
         window: 400,
         rate: null,

@@ -1,5 +1,6 @@
 import t from 'tap';
 import type { DeliveryStore } from '../../../../lib/webhooks/deliveries/delivery-store.ts';
+import { lookoutOf } from '../../../../lib/webhooks/dispatching/outlook.ts';
 import { replaySteps } from '../../../../lib/webhooks/dispatching/replay-steps.ts';
 
 t.test('a step whose timer ends within the millisecond before it is made all the same', async (t) => {
@@ -12,7 +13,7 @@ t.test('a step whose timer ends within the millisecond before it is made all the
         },
     };
     const deliveries = { replays } as unknown as DeliveryStore;
-    const steps = replaySteps({ deliveries, monotonic: () => now }, () => undefined);
+    const steps = replaySteps({ deliveries, lookout: lookoutOf(() => now), monotonic: () => now }, () => undefined);
     t.equal(await steps.advance(), true);
     const wait = steps.addUntilNextStep(true, { atOnce: 0, inTurns: [] }) as number;
 

@@ -1,0 +1,87 @@
+import type { HandedOut, SweepResult } from '../deliveries/delivery-store.ts';
+import { emitPoisoned } from '../observing/emitted-events.ts';
+import type { WebhooksContext } from '../webhooks-context.ts';
+
+/** What queue and workers have lost: looked for while anything is in flight. */
+export interface LostDeliveries {
+    /** From now on this process watches the store. */
+    watch(): void;
+    /** Something may be free to be handed out once more: looks the next time, whatever the store has told. */
+    now(): void;
+    /** Gives the store's answer. An error is noted: for a while nobody can know whether a session that is silent has ended. */
+    heardBy<T>(answer: Promise<T>): Promise<T>;
+    /** Looks if it is time, and puts what is lost into the queue by `enqueue`. */
+    find(enqueue: (lost: readonly HandedOut[]) => Promise<void>): Promise<void>;
+}
+
+/** Milliseconds between two looks. */
+const SWEEP_EVERY = 1_000;
+
+/** A time that has come, whatever the store has told. */
+const AT_ONCE = Number.NEGATIVE_INFINITY;
+
+/**
+ * Milliseconds. A session without heartbeats may belong to a live process that could not reach the store. A process that has reached the store
+ * for a shorter time than this cannot know; until then it takes claims only from sessions that were ended (`endSessions`).
+ */
+const GRACE = 5_000;
+
+/** A delivery that has been queued for so long, in milliseconds, is added to the queue once more. */
+const REQUEUE_AFTER = 10_000;
+
+type LostContext = Pick<WebhooksContext, 'deliveries' | 'queue' | 'lookout' | 'monotonic' | 'onEvent' | 'onError' | 'onWarning'>;
+
+/** @param limit How many one statement returns. */
+export function lostDeliveries(context: LostContext, limit: number): LostDeliveries {
+    const { deliveries, lookout, monotonic, onWarning } = context;
+    let next = AT_ONCE;
+    let graceEnds = Number.POSITIVE_INFINITY;
+
+    function watch(): void {
+        graceEnds = monotonic() + GRACE;
+    }
+
+    async function heardBy<T>(answer: Promise<T>): Promise<T> {
+        try {
+            return await answer;
+        } catch (error) {
+            watch();
+            throw error;
+        }
+    }
+
+    return {
+        watch,
+        heardBy,
+
+        now() {
+            next = AT_ONCE;
+        },
+
+        async find(enqueue) {
+            const isRuledOut = next !== AT_ONCE && lookout.rulesOut('inFlight');
+            if (isRuledOut || monotonic() < next) {
+                return;
+            }
+
+            next = monotonic() + SWEEP_EVERY;
+            const requeueAfter = (await hasLostJobs(context)) ? 0 : REQUEUE_AFTER;
+            let swept: SweepResult;
+            do {
+                swept = await heardBy(deliveries.sweep({ requeueAfter, limit, endedOnly: monotonic() < graceEnds, onWarning }));
+                await emitPoisoned(swept.poisoned, context);
+                await enqueue(swept.lost);
+            } while (swept.lost.length === limit);
+        },
+    };
+}
+
+/** A queue that cannot be asked does not keep the sweep from its other work, since claims run out all the same. */
+async function hasLostJobs({ queue, onError }: LostContext): Promise<boolean> {
+    try {
+        return (await queue.hasLostJobs?.()) ?? false;
+    } catch (error) {
+        onError(error as Error);
+        return false;
+    }
+}

@@ -1,0 +1,50 @@
+/** What a store tells with a heartbeat: whether there is any of what every process looks for again and again. */
+export interface Outlook {
+    /** Generation of the deployment's settings; 0 before a host has stored any. */
+    readonly settings: number;
+    /** A number that changes when deliveries are accepted. */
+    readonly accepted: number;
+    /** Whether any delivery is `queued` or `sending`: without one a sweep finds nothing. */
+    readonly inFlight: boolean;
+    /** Whether any replay is unfinished. */
+    readonly replays: boolean;
+    /** Whether any notice of an exporter waits to be published. */
+    readonly notices: boolean;
+}
+
+/** What the store has told this process last, for as long as that holds. */
+export interface Lookout {
+    /** @param asked This process's own, monotonic time at which the store was asked. */
+    heard(outlook: Outlook, asked: number): void;
+    /** This process has handed out deliveries: that none was in flight before does not hold any more. */
+    handedOut(): void;
+    /** Whether the store has told that there is none of it. False where it has told nothing lately, or does not tell such things. */
+    rulesOut(what: 'inFlight' | 'replays' | 'notices'): boolean;
+    /** {@link Outlook.accepted}, null before the store has told it. */
+    accepted(): number | null;
+}
+
+/** Milliseconds for which it holds, so that one heartbeat follows another in time. */
+const HOLDS_FOR = 3_000;
+
+/** Of a process that has heard nothing yet. */
+export function lookoutOf(monotonic: () => number): Lookout {
+    let last: (Outlook & { readonly asked: number }) | null = null;
+    let handedOutAt = Number.NEGATIVE_INFINITY;
+    return {
+        heard(outlook, asked) {
+            last = { ...outlook, asked };
+        },
+
+        handedOut() {
+            handedOutAt = monotonic();
+        },
+
+        rulesOut(what) {
+            const isOutdated = last === null || monotonic() - last.asked > HOLDS_FOR || (what === 'inFlight' && last.asked <= handedOutAt);
+            return !isOutdated && last?.[what] === false;
+        },
+
+        accepted: () => last?.accepted ?? null,
+    };
+}

@@ -56,7 +56,7 @@ export const outlookLaws: Laws<WebhookBench> = {
             return;
         }
         const { id: exporterId } = await bench.addExporter();
-        await bench.publish(...Array(9).fill({}));
+        await bench.publish({}, {});
         await bench.fail(await bench.claimDue(), at(50), { next: { state: 'exhausted' }, health: 'none' });
         await assertTold(bench, { replays: false });
         await bench.setTime(at(5_000));
@@ -64,11 +64,12 @@ export const outlookLaws: Laws<WebhookBench> = {
         await assertTold(bench, { replays: true });
         assert.equal(await replays.advance(100), true);
         await assertTold(bench, { replays: true }, 'a part of it');
-        await bench.setTime(at(60_000));
-        await replays.advance(100);
-        await bench.setTime(at(120_000));
-        assert.equal(await replays.advance(100), false);
-        await assertTold(bench, { replays: false });
+        let time = 5_000;
+        do {
+            time += 5_000;
+            await bench.setTime(at(time));
+        } while ((await replays.advance(100)) && time < 60_000);
+        await assertTold(bench, { replays: false }, 'all of it');
     },
 
     async 'tells whether a notice of an exporter waits'(bench) {

@@ -9,7 +9,9 @@ const MEASURED = 30_000;
 const FIGURES: Readonly<Record<string, Figure>> = {
     process: { label: 'CPU of the process, % of a core', digits: 2, bar: '≤ 0.7' },
     redis: { label: 'CPU of Redis, % of a core', digits: 2, bar: '≤ 0.2' },
+    redisAlone: { label: 'the same while the process stands still', digits: 2 },
     postgres: { label: 'CPU of PostgreSQL, % of a core', digits: 2, bar: '≤ 0.15' },
+    postgresAlone: { label: 'the same while the process stands still', digits: 2 },
     queries: { label: 'queries/s', digits: 2, bar: '≤ 1' },
 };
 
@@ -33,17 +35,27 @@ export const idle: Section = {
 };
 
 function idling(options: SenderOptions, scale: number): Promise<Readonly<Record<string, number>>> {
-    return withSender(options, async ({ cpu, store }) => {
+    return withSender(options, async ({ pid, cpu, store }) => {
+        async function shares(): Promise<Readonly<Record<string, number>>> {
+            const [before, started] = [await cpu(), performance.now()];
+            await sleep(MEASURED * scale);
+            const [after, milliseconds] = [await cpu(), performance.now() - started];
+            const entries = Object.entries(after).map(([name, time]) => [name, (time - (before[name] as number)) / 10 / milliseconds]);
+            return Object.fromEntries(entries);
+        }
+
+        await store.analyze();
         await sleep(SETTLING * scale);
-        const [before, called] = [await cpu(), await store.sqlCalls()];
-        const started = performance.now();
-        await sleep(MEASURED * scale);
-        const seconds = (performance.now() - started) / 1000;
-        const [after, calls] = [await cpu(), await store.sqlCalls()];
-        const shares = Object.entries(after).map(([name, time]) => [name, (time - (before[name] as number)) / 10_000 / seconds]);
+        const [called, started] = [await store.sqlCalls(), performance.now()];
+        const { process: own, redis, postgres } = await shares();
+        const [calls, seconds] = [await store.sqlCalls(), (performance.now() - started) / 1000];
+        process.kill(pid, 'SIGSTOP');
+        const alone = await shares().finally(() => process.kill(pid, 'SIGCONT'));
         return {
-            ...Object.fromEntries(shares),
-            ...(called !== null && calls !== null && { queries: (calls - called) / seconds }),
+            ...(own !== undefined && { process: own }),
+            ...(redis !== undefined && { redis, redisAlone: alone.redis as number }),
+            ...(postgres !== undefined && { postgres, postgresAlone: alone.postgres as number }),
+            ...(calls !== null && called !== null && { queries: (calls - called) / seconds }),
         };
     });
 }

@@ -16,6 +16,11 @@ export interface Notifications {
     notify(tx: Executor): Promise<void>;
     /** Absent for a pool from which no second pool can be made. */
     readonly listen?: NonNullable<DeliveryStore['listen']>;
+    /**
+     * Sends statements that may be sent twice by the connection that listens, if it answers, and else by `db`. Applications may have taken all
+     * connections of their pool, and a process that cannot say that it is alive loses what it is sending to others.
+     */
+    beside(db: Executor): Executor;
 }
 
 /** How a connection that listens is watched. */
@@ -34,6 +39,9 @@ export interface Watch extends Omit<Patience, 'onServer' | 'probe'> {
  * is over.
  */
 const WATCH = { connect: 4_000, statement: 10_000, probeEvery: 10_000, retries: RETRIES } as const;
+
+/** Milliseconds for which a statement beside is waited for, so that a session can be kept alive by the pool in time if the connection is silent. */
+const BESIDE_FOR = 3_000;
 
 /**
  * The channel for commits of processes that publish but do not listen. A process that listens notifies a channel of its own, so that it alone
@@ -65,14 +73,30 @@ export function notifications(pool: PoolLike, watch: Watch = {}): Notifications 
                 await tx.query('select pg_notify($1, $2)', [channel ?? COMMON, '']);
             }
         },
+        beside: (db) => besideListening(channels, db),
         ...(isHostPool(pool) && {
             listen: (heard, onError) => listening({ pool, watch: { ...WATCH, ...watch }, channels, heard, onError }),
         }),
     };
 }
 
-/** The listeners of this process's connections, by the channel that each connection has for itself. */
-type Channels = Map<string, () => void>;
+/** The connections of this process that listen, by the channel that each has for itself. */
+type Channels = Map<string, ListeningConnection>;
+
+interface ListeningConnection extends Executor {
+    readonly heard: () => void;
+}
+
+function besideListening(channels: Channels, db: Executor): Executor {
+    return {
+        async query<Row>(text: string, values?: unknown[]) {
+            const [connection] = channels.values();
+            // Whatever is wrong with it: if it is the statement, the pool says so too.
+            const answer = await connection?.query<Row>(text, values).catch(() => undefined);
+            return answer ?? (await db.query<Row>(text, values));
+        },
+    };
+}
 
 /** Tells, each time that something is published, whether this happens too often to notify. If so, it begins to look for due rows. */
 function lookingWhereMany(channels: Channels, { monotonic = () => performance.now(), ticker = timer }: Watch): () => boolean {
@@ -82,7 +106,7 @@ function lookingWhereMany(channels: Channels, { monotonic = () => performance.no
     let stop: (() => void) | undefined;
 
     function look(): void {
-        for (const heard of channels.values()) {
+        for (const { heard } of channels.values()) {
             heard();
         }
         if (monotonic() > until) {
@@ -125,8 +149,8 @@ function listening(options: ListeningOptions): Listening {
         tried = resolve;
     });
 
-    function begun(): void {
-        channels.set(channel, heard);
+    function begun(connection: Executor): void {
+        channels.set(channel, { heard, query: (text, values) => connection.query(text, values) });
         heard();
         tried();
     }
@@ -180,8 +204,8 @@ interface ListeningSession {
     readonly channel: string;
     readonly watch: ListeningOptions['watch'] & { readonly signal: AbortSignal };
     readonly heard: () => void;
-    /** It listens. */
-    begun(): void;
+    /** It listens, and takes statements meanwhile. */
+    begun(connection: Executor): void;
     /** It has answered to a probe. */
     answered(): void;
 }
@@ -208,7 +232,9 @@ async function listenOn(client: PoolClient, { channel, watch, heard, begun, answ
     client.on('notification', heard);
     const signal = AbortSignal.any([watch.signal, lost.signal]);
     const connection = guarded(client as Executor, { ...watch, signal });
+    const besides = guarded(client as Executor, { ...watch, statement: Math.min(watch.statement, BESIDE_FOR), signal });
     let common = false;
+    let hasAnswered = false;
 
     async function takeCommon(): Promise<void> {
         const { rows } = await connection.query<{ common: boolean }>(TAKE_COMMON, [common]);
@@ -221,10 +247,20 @@ async function listenOn(client: PoolClient, { channel, watch, heard, begun, answ
 
     await connection.query(`listen "${channel}"`);
     await takeCommon();
-    begun();
+    begun({
+        async query<Row>(text: string, values?: unknown[]) {
+            const answer = await besides.query<Row>(text, values);
+            hasAnswered = true;
+            return answer;
+        },
+    });
     for (;;) {
         await sleep(watch.probeEvery, undefined, { signal, ref: false }).catch(() => signal.throwIfAborted());
-        await takeCommon();
+        // What has answered to others need not be asked, unless it is to take over.
+        if (!common || !hasAnswered) {
+            await takeCommon();
+        }
+        hasAnswered = false;
         answered();
     }
 }

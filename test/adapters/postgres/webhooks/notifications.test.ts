@@ -157,6 +157,30 @@ t.test('a connection that the server ends is replaced, and its loss reported eac
     }
 });
 
+t.test('a session is kept alive by the connection that listens, and by the pool when that one is silent or has gone', async (t) => {
+    const { url, proxied, proxy } = await database(t);
+    const pool = new pg.Pool({ connectionString: url, max: 1 });
+    t.teardown(() => pool.end());
+    const [usedUp, silent] = [storeOf(pool), storeOf(proxied, { statement: 500, connect: 500, probeEvery: 60_000 })];
+    const session = { id: randomUUID(), process: 'one', slots: {} };
+    const own = listening(t, usedUp);
+    await own.ready;
+    const taken = await pool.connect();
+    t.type(await usedUp.keepAlive(session, 60_000), Date);
+    t.equal((await usedUp.sessions()).length, 1);
+    await usedUp.endSessions([session.id]);
+    t.equal((await usedUp.sessions()).length, 0);
+    await own.close();
+    const waiting = usedUp.keepAlive(session, 60_000);
+    taken.release();
+    t.type(await waiting, Date, 'by the pool');
+
+    const cut = listening(t, silent);
+    await cut.ready;
+    proxy.silence();
+    t.type(await silent.keepAlive(session, 60_000), Date, 'by a connection that answers');
+});
+
 t.test('closing waits for nothing that is silent', async (t) => {
     const { proxied, proxy } = await database(t);
     const patience = 60_000;

@@ -176,7 +176,7 @@ function readerOf(request: Request): Reader {
     return { seen: workspacesSeen(request), readsSecrets: hasScope(request, 'secrets:read'), signal: untilClosed(request) };
 }
 
-/** What a query asks for. @throws Boom 400 for an id, which belongs into the path. */
+/** What a query asks for. @throws Boom 400 for an id, which belongs into the path, and for what is not of its form. */
 function askedOf({ url }: Request): Asked {
     const { searchParams: query } = url;
     if (query.has('id')) {
@@ -189,9 +189,19 @@ function askedOf({ url }: Request): Asked {
         workspace: value('workspace'),
         name: value('name'),
         search: value('search_term'),
-        nonDead: value('non_dead') === 'true',
+        nonDead: askedFlag('non_dead', value('non_dead')),
         ...(addresses !== undefined && { addresses: askedAddresses(addresses.split(',')) }),
     };
+}
+
+/** Clients write it as their language does. @throws Boom 400. */
+function askedFlag(name: string, text = 'false'): boolean {
+    const flag = text.toLowerCase();
+    if (flag !== 'true' && flag !== 'false') {
+        throw Boom.badRequest(`${name} must be true or false`);
+    }
+
+    return flag === 'true';
 }
 
 /** The rows that are asked for, in batches. */

@@ -45,6 +45,8 @@ t.test('lists rows with what belongs to them, by workspace, address, text and st
         ['/hosts?workspace=lab', [4]],
         ['/hosts?workspace=default&non_dead=true', [1, 3]],
         ['/hosts?non_dead=false', [1, 2, 3]],
+        ['/hosts?non_dead=', [1, 2, 3]],
+        ['/hosts?non_dead=True', [1, 3]],
         ['/hosts?address=192.0.2.2', [2]],
         ['/hosts?address=192.0.2.0/24', [1, 2]],
         ['/hosts?address=192.0.2.2,198.51.100.7', [2, 3]],
@@ -168,6 +170,7 @@ t.test('refuses in the form that clients read', async (t) => {
     t.match(await ask(`/hosts?address=${many(1000)}`), { status: 200 });
     t.match(await ask(`/hosts?address=${many(1001)}`), { status: 400, body: tooMany });
     t.match(await ask(`/services?address=${many(2000)}`), { status: 400, body: tooMany });
+    t.match(await ask('/hosts?non_dead=x'), { status: 400, body: { error: { message: 'non_dead must be true or false' } } });
     t.match(await ask('/hosts?id=1'), { status: 400, body: { error: { message: /belongs into the path/ } } });
     for (const method of ['POST', 'PUT', 'DELETE', 'PATCH']) {
         for (const path of ['/hosts', '/hosts/1', '/db-import', '/nothing']) {

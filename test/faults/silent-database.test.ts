@@ -4,7 +4,14 @@ import t, { type Test } from 'tap';
 import { underWay, until } from '../../adapters/contract/assertions.ts';
 import { sampleExporter } from '../../adapters/contract/webhooks/fixture.ts';
 import { patiently } from '../../adapters/postgres/database.ts';
-import { migrate, postgresRecords, postgresStores, postgresWebhooks, transaction } from '../../adapters/postgres/index.ts';
+import {
+    migrate,
+    postgresInventory,
+    postgresRecords,
+    postgresStores,
+    postgresWebhooks,
+    transaction,
+} from '../../adapters/postgres/index.ts';
 import { ownPool } from '../../adapters/postgres/own-pool.ts';
 import { openScanDatabase } from '../../adapters/scan-database/index.ts';
 import type { HttpsRecord } from '../../lib/records/record.ts';
@@ -201,6 +208,10 @@ t.test('several statements of one operation are waited for as one', async (t) =>
     );
 });
 
+async function* hosts() {
+    yield { address: '192.0.2.1' };
+}
+
 /** What waits for answers goes on. */
 async function turns(): Promise<void> {
     for (let turn = 0; turn < 5; turn += 1) {
@@ -222,6 +233,13 @@ t.test('nobody waits for 10 seconds at the other end of a request, whatever pool
         'hosts as text': () => begun(inventory.hosts.listText?.([1])),
         'some hosts': () => begun(inventory.hosts.select?.([1], { where: { search: 'x' } })),
         'how many hosts': () => inventory.hosts.count?.([1], {}),
+        'imported hosts': () => inventory.importHosts('default', hosts()),
+        'hosts removed': () => inventory.removeHosts?.('default', {}),
+        'hosts that would be removed': () => inventory.expireHosts?.('default', { notSeenSince: new Date(), dryRun: true }),
+        'hosts that are gone': () => inventory.expireHosts?.('default', { notSeenSince: new Date() }),
+        'hosts moved': () => inventory.moveHosts?.([1], 'lab'),
+        'a workspace renamed': () => inventory.renameWorkspace?.('default', 'lab'),
+        'a workspace removed': () => inventory.removeWorkspace?.('default'),
         record: () => records.get(1),
         records: () => records.list({ limit: 1 }),
         'how many records': () => records.count?.({}),
@@ -266,6 +284,9 @@ t.test('nor when it falls silent in the midst of a change, which may have been d
         'new records': ['insert into scanwire.records', (pool) => postgresRecords({ pool }).add([RECORD])],
         'new records that are committed': ['commit\0', (pool) => postgresRecords({ pool }).add([RECORD])],
         'the end of an exporter': ['scanwire.remove_exporter', (pool) => postgresWebhooks({ pool }).exporters.remove(UNKNOWN)],
+        'imported hosts': ['scanwire.import_batches', (pool) => postgresInventory({ pool }).importHosts('default', hosts())],
+        'imported hosts that are taken over': ['import_until', (pool) => postgresInventory({ pool }).importHosts('default', hosts())],
+        'hosts that are gone': ['looked as', (pool) => postgresInventory({ pool }).removeHosts('default', {})],
     };
     const done = Object.entries(changes).map(async ([name, [sent, change]]) => {
         const { pool, proxy } = await silenceable(t);

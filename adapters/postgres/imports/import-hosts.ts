@@ -9,14 +9,14 @@ import { refuseUnstorableName } from '../../../lib/inventory/resources.ts';
 import type { ImportOptions, ImportOrigin, ImportProgress, ImportSummary } from '../../../lib/inventory/store.ts';
 import { type OnWarning, processWarning } from '../../../lib/process-warning.ts';
 import type { Executor } from '../../../lib/transaction.ts';
-import { type PoolLike, type PreparingOptions, patiently } from '../database.ts';
+import { IMPATIENT_OF_SILENCE, type PoolLike, type PreparingOptions, patiently } from '../database.ts';
 import { sqlState } from '../database-errors.ts';
 import { forgetDeletions } from '../inventory/tombstones.ts';
 import { findWorkspace, inTurn, readWorkspace } from '../inventory/workspaces.ts';
 import type { StoreClock } from '../store-clock.ts';
 import { runAhead } from './first-run.ts';
 import { type ReadBatch, removeAside } from './import-batches.ts';
-import { type Lease, lease, release } from './import-lease.ts';
+import { type Lease, lease, release, unlessAway } from './import-lease.ts';
 import { paceOf, paceOn, preparing, slice } from './import-slices.ts';
 import { readAside } from './read-aside.ts';
 import { beginToRemember, type RememberedImport, recall, remember, rememberAgain } from './remembered-imports.ts';
@@ -49,13 +49,27 @@ export async function importHosts(
     }: ImportOptions & PreparingOptions & { readonly clock: StoreClock },
 ): Promise<ImportSummary> {
     refuseUnstorableName(workspaceName);
-    const database = patiently(pool);
+    const database = patiently(pool, IMPATIENT_OF_SILENCE);
+    const clearUp = async (): Promise<void> => {
+        await removeAside(database, importId);
+        await forgetDeletions(database);
+    };
     const importId = randomUUID();
     try {
         const known = origin === undefined ? null : await recall(database, workspaceName, { origin, replace }, clock);
         if (known !== null) {
             await origin?.arrived();
-            return await importAgain(pool, known, { importId, name: workspaceName, clock, onProgress, onWarning, dryRun, prepare });
+            const summary = await importAgain(pool, known, {
+                importId,
+                name: workspaceName,
+                clock,
+                onProgress,
+                onWarning,
+                dryRun,
+                prepare,
+            });
+            await clearUp();
+            return summary;
         }
 
         const within = withinBoundary(await findWorkspace(database, workspaceName));
@@ -75,12 +89,11 @@ export async function importHosts(
             );
         }
 
+        await clearUp();
         return summary;
     } catch (error) {
+        await unlessAway(error, clearUp);
         throw refusedValue(error) ?? error;
-    } finally {
-        await removeAside(database, importId);
-        await forgetDeletions(database);
     }
 }
 
@@ -168,7 +181,7 @@ async function importAgain(pool: PoolLike, known: RememberedImport, work: OwnWor
             onProgress({ phase: 'storing', done, total: hosts.length });
         }
     } catch (error) {
-        await discardStaged(pool, held).catch(() => release(pool, held));
+        await unlessAway(error, () => discardStaged(pool, held).catch(() => release(pool, held)));
         throw error;
     }
 
@@ -211,7 +224,7 @@ async function stageAll(
         }
     } catch (error) {
         // What cannot be removed now, the next import removes.
-        await discardStaged(pool, held).catch(() => release(pool, held));
+        await unlessAway(error, () => discardStaged(pool, held).catch(() => release(pool, held)));
         throw error;
     }
 

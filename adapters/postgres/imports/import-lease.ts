@@ -1,5 +1,6 @@
 import type { Executor } from '../../../lib/transaction.ts';
-import { type PoolLike, patiently } from '../database.ts';
+import { IMPATIENT_OF_SILENCE, type PoolLike, patiently } from '../database.ts';
+import { losesConnection } from '../database-errors.ts';
 
 /** An import that has not renewed its lease for so long has died. Longer than any statement is waited for. */
 export const LEASE = `interval '40 seconds'`;
@@ -26,7 +27,15 @@ export async function lease(client: Executor, { workspaceId, importId }: Lease):
 
 /** Leaves the import to whoever writes next, who need not wait for the end of its lease. Where this fails, he waits. */
 export async function release(pool: PoolLike, { workspaceId, importId }: Lease): Promise<void> {
-    await patiently(pool)
+    await patiently(pool, IMPATIENT_OF_SILENCE)
         .query(`update scanwire.workspaces set import_until = '-infinity' where id = $1 and import_id = $2`, [workspaceId, importId])
         .catch(() => {});
+}
+
+/** Clears up after a failure. With the database away that is not waited for: somebody waits for the answer, and who writes next does it as well. */
+export async function unlessAway(error: unknown, clearUp: () => Promise<void>): Promise<void> {
+    const cleared = clearUp();
+    if (!losesConnection(error)) {
+        await cleared;
+    }
 }

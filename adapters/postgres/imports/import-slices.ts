@@ -1,6 +1,6 @@
 import { ScanwireError } from '../../../lib/errors.ts';
 import type { Executor } from '../../../lib/transaction.ts';
-import { type ClientLike, type PoolLike, TRIES, transaction } from '../database.ts';
+import { type ClientLike, IMPATIENT_OF_SILENCE, type PoolLike, TRIES, transaction } from '../database.ts';
 import { sqlState } from '../database-errors.ts';
 import { isHostPool } from '../own-pool.ts';
 import { driven, forgot, wasForgotten } from '../prepared.ts';
@@ -72,7 +72,7 @@ export async function slice<T>(pool: PoolLike, { workspaceId, importId }: Lease,
     };
     for (let tries = 1; ; tries += 1) {
         try {
-            return await transaction(pool, work);
+            return await transaction(pool, work, IMPATIENT_OF_SILENCE);
         } catch (error) {
             if (tries === TRIES || !wasForgotten(sqlState(error))) {
                 throw error;

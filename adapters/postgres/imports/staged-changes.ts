@@ -1,5 +1,5 @@
 import type { Executor } from '../../../lib/transaction.ts';
-import { type PoolLike, transaction } from '../database.ts';
+import { IMPATIENT_OF_SILENCE, type PoolLike, transaction } from '../database.ts';
 import {
     BURIED,
     type Crowd,
@@ -199,13 +199,13 @@ export async function discardStaged(pool: PoolLike, lease: Lease, onHosts: (coun
  */
 export async function endDeadImport(pool: PoolLike, { workspaceId, importId }: Lease): Promise<void> {
     const own = { workspaceId, importId: crypto.randomUUID() };
-    const { rows } = await transaction(pool, (client) =>
+    const take = (client: Executor) =>
         client.query<{ staged_shown: boolean }>(
             `update scanwire.workspaces set import_id = $3, import_until = scanwire.now() + ${LEASE}
              where id = $1 and import_id = $2 and import_until < scanwire.now() returning staged_shown`,
             [workspaceId, importId, own.importId],
-        ),
-    );
+        );
+    const { rows } = await transaction(pool, take, IMPATIENT_OF_SILENCE);
     if (rows[0] !== undefined) {
         await (rows[0].staged_shown ? applyStaged(pool, own) : discardStaged(pool, own));
     }

@@ -2,7 +2,7 @@ import type { Host } from '../../../lib/inventory/host.ts';
 import { checkedHostMove, type HostMove, targetOf } from '../../../lib/inventory/host-moves.ts';
 import type { MovedHosts } from '../../../lib/inventory/store.ts';
 import type { Executor } from '../../../lib/transaction.ts';
-import { type PoolLike, patiently } from '../database.ts';
+import { IMPATIENT_OF_SILENCE, type PoolLike, patiently } from '../database.ts';
 import { forgetImports } from '../imports/remembered-imports.ts';
 import type { StoreClock } from '../store-clock.ts';
 import { inTurns, shownWorkspace } from './workspaces.ts';
@@ -10,7 +10,7 @@ import { inTurns, shownWorkspace } from './workspaces.ts';
 /** In one short transaction, in turn with imports into the workspaces that the hosts come from and go to. */
 export async function moveHosts(pool: PoolLike, ids: readonly number[], to: string, clock: StoreClock): Promise<MovedHosts> {
     const move = checkedHostMove({ ids, to });
-    const database = patiently(pool);
+    const database = patiently(pool, IMPATIENT_OF_SILENCE);
     // Whose turn is waited for is made where it is missing.
     targetOf({ ids: [], to: move.to, hosts: [], workspace: await shownWorkspace(database, move.to), held: [] });
     const { rows } = await database.query<{ name: string }>(SOURCES, [move.ids]);

@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import type { ExpireOptions, RemovedHosts, RemoveHostsOptions } from '../../../lib/inventory/store.ts';
 import { unknownWorkspace } from '../../../lib/inventory/workspace-names.ts';
-import { type PoolLike, patiently, transaction } from '../database.ts';
-import { lease, release } from '../imports/import-lease.ts';
+import type { Executor } from '../../../lib/transaction.ts';
+import { IMPATIENT_OF_SILENCE, type PoolLike, patiently, transaction } from '../database.ts';
+import { lease, release, unlessAway } from '../imports/import-lease.ts';
 import { everySlice } from '../imports/import-slices.ts';
 import { forgetImports } from '../imports/remembered-imports.ts';
 import { lastSeen } from '../imports/sightings.ts';
@@ -11,11 +12,11 @@ import { forgetDeletions } from './tombstones.ts';
 import { inTurn } from './workspaces.ts';
 
 const GENERATION = '(select generation from scanwire.workspaces where id = $1)';
-const SHOWN = `from scanwire.hosts rows where workspace_id = $1 and generation <= ${GENERATION}`;
+const SHOWN = `rows.generation <= ${GENERATION}`;
 
-/** Which hosts of the workspace `$1` are meant, by values that stand behind so many others. */
+/** Which hosts of the workspace `$1` are meant: a condition on `rows`, by values from `$4` on. */
 interface Chosen {
-    readonly from: (others: number) => string;
+    readonly condition: string;
     readonly values: readonly unknown[];
 }
 
@@ -33,8 +34,8 @@ export function expireHosts(
     name: string,
     { notSeenSince, dryRun = false, clock }: ExpireOptions & { readonly clock: StoreClock },
 ): Promise<RemovedHosts> {
-    const unseen = (others: number): string => `${SHOWN} and coalesce(${lastSeen('rows', GENERATION)}, rows.updated_at) < $${others + 1}`;
-    return remove(pool, { name, chosen: { from: unseen, values: [notSeenSince] }, dryRun, clock });
+    const condition = `${SHOWN} and coalesce(${lastSeen('rows', GENERATION)}, rows.updated_at) < $4`;
+    return remove(pool, { name, chosen: { condition, values: [notSeenSince] }, dryRun, clock });
 }
 
 /** Removes hosts with all that belongs to them. */
@@ -43,15 +44,14 @@ export function removeHosts(
     name: string,
     { address, dryRun = false, clock }: RemoveHostsOptions & { readonly clock: StoreClock },
 ): Promise<RemovedHosts> {
-    const within = (others: number): string => `${SHOWN} and rows.address between $${others + 1}::inet and $${others + 2}::inet`;
-    const chosen = address === undefined ? { from: () => SHOWN, values: [] } : { from: within, values: [address.first, address.last] };
+    const within = `${SHOWN} and rows.address between $4::inet and $5::inet`;
+    const chosen = address === undefined ? { condition: SHOWN, values: [] } : { condition: within, values: [address.first, address.last] };
     return remove(pool, { name, chosen, dryRun, clock });
 }
 
 /** The workspace goes with the last of its hosts. */
 export function removeWorkspace(pool: PoolLike, name: string, clock: StoreClock): Promise<RemovedHosts> {
-    const all = 'from scanwire.hosts rows where workspace_id = $1';
-    return remove(pool, { name, chosen: { from: () => all, values: [] }, dryRun: false, clock }, REMOVE_WORKSPACE);
+    return remove(pool, { name, chosen: { condition: 'true', values: [] }, dryRun: false, clock }, REMOVE_WORKSPACE);
 }
 
 const REMOVE_WORKSPACE = 'delete from scanwire.workspaces where id = $1 and import_id = $2';
@@ -59,7 +59,7 @@ const END = 'update scanwire.workspaces set hosts_until = null, import_id = null
 
 /** Slice by slice, between which others work, in turn with imports into the same workspace. */
 async function remove(pool: PoolLike, { name, chosen, dryRun, clock }: Removal, end: string = END): Promise<RemovedHosts> {
-    const database = patiently(pool);
+    const database = patiently(pool, IMPATIENT_OF_SILENCE);
     const { rows } = await database.query<{ id: number }>('select id from scanwire.workspaces where name = $1 and generation >= 0', [name]);
     const id = rows[0]?.id;
     if (id === undefined) {
@@ -67,9 +67,7 @@ async function remove(pool: PoolLike, { name, chosen, dryRun, clock }: Removal, 
     }
 
     if (dryRun) {
-        const counting = `select count(*)::integer as hosts ${chosen.from(1)}`;
-        const counted = await database.query<{ hosts: number }>(counting, [id, ...chosen.values]);
-        return { hosts: counted.rows[0]?.hosts ?? 0 };
+        return { hosts: await counted(database, id, chosen) };
     }
 
     const held = await inTurn(pool, { name, clock }, async (client, workspaceId) => {
@@ -84,9 +82,9 @@ async function remove(pool: PoolLike, { name, chosen, dryRun, clock }: Removal, 
     };
     try {
         await everySlice(pool, held, removing(chosen), { onHosts, values: chosen.values });
-        await transaction(pool, (client) => client.query(end, [held.workspaceId, held.importId]));
+        await transaction(pool, (client) => client.query(end, [held.workspaceId, held.importId]), IMPATIENT_OF_SILENCE);
     } catch (error) {
-        await release(pool, held);
+        await unlessAway(error, () => release(pool, held));
         throw error;
     }
 
@@ -94,9 +92,34 @@ async function remove(pool: PoolLike, { name, chosen, dryRun, clock }: Removal, 
     return { hosts };
 }
 
-function removing({ from }: Chosen): string {
-    return `with slice as (select id ${from(3)} and id > $2 order by id limit $3), removed as (
+/** How many hosts a statement looks through that only counts: on the embedded database everybody waits for it. */
+const COUNTED_AT_ONCE = 5_000;
+
+async function counted(database: Executor, workspaceId: number, { condition, values }: Chosen): Promise<number> {
+    const sql = `with ${looked(condition, '$3')} select max(id) as last, (count(*) filter (where chosen))::integer as hosts from looked`;
+    let hosts = 0;
+    for (let after: number | null = 0; after !== null; ) {
+        const parameters: unknown[] = [workspaceId, after, COUNTED_AT_ONCE, ...values];
+        const [row] = (await database.query<{ last: number | null; hosts: number }>(sql, parameters)).rows;
+        hosts += row?.hosts ?? 0;
+        after = row?.last ?? null;
+    }
+    return hosts;
+}
+
+/** The next hosts of the workspace `$1` behind `$2`, and of each whether it is chosen. */
+function looked(condition: string, count: string): string {
+    return `looked as materialized (
+        select rows.id, ${condition} as chosen from scanwire.hosts rows where workspace_id = $1 and id > $2 order by id limit ${count}
+    )`;
+}
+
+/** Looks through many for the few that are removed at once: of hosts that were seen lately none may be chosen for long. */
+function removing({ condition }: Chosen): string {
+    return `with ${looked(condition, '20 * $3::integer')}, slice as materialized (
+        select id from looked where chosen order by id limit $3
+    ), removed as (
         delete from scanwire.hosts using slice where hosts.id = slice.id
     )
-    select max(id) as last, count(*)::integer as count from slice`;
+    select case count(*) when $3::integer then max(id) else (select max(id) from looked) end as last, count(*)::integer as count from slice`;
 }

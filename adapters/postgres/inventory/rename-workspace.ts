@@ -1,7 +1,7 @@
 import type { Workspace } from '../../../lib/inventory/resources.ts';
 import { newWorkspaceName, unknownWorkspace, workspaceNameTaken } from '../../../lib/inventory/workspace-names.ts';
 import type { Executor } from '../../../lib/transaction.ts';
-import { type PoolLike, patiently } from '../database.ts';
+import { IMPATIENT_OF_SILENCE, type PoolLike, patiently } from '../database.ts';
 import { isUniqueViolation } from '../database-errors.ts';
 import type { StoreClock } from '../store-clock.ts';
 import { findWorkspace, inTurn, shownWorkspace, WORKSPACE_COLUMNS } from './workspaces.ts';
@@ -9,7 +9,7 @@ import { findWorkspace, inTurn, shownWorkspace, WORKSPACE_COLUMNS } from './work
 /** In turn with imports, which look for their workspace by its name: one that is at work would go on in another one. */
 export async function renameWorkspace(pool: PoolLike, name: string, newName: string, clock: StoreClock): Promise<Workspace> {
     const to = newWorkspaceName(newName);
-    const database = patiently(pool);
+    const database = patiently(pool, IMPATIENT_OF_SILENCE);
     // Whose turn is waited for is made where it is missing.
     if ((await shownWorkspace(database, name)) === undefined) {
         throw unknownWorkspace(name);

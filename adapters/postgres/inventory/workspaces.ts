@@ -5,7 +5,7 @@ import { refuseUnstorableName, type Workspace } from '../../../lib/inventory/res
 import type { WorkspaceChanges } from '../../../lib/inventory/store.ts';
 import { unknownWorkspace } from '../../../lib/inventory/workspace-names.ts';
 import type { Executor } from '../../../lib/transaction.ts';
-import { type Patience, type PoolLike, transaction } from '../database.ts';
+import { IMPATIENT_OF_SILENCE, type Patience, type PoolLike, transaction } from '../database.ts';
 import { endDeadImport } from '../imports/staged-changes.ts';
 import type { StoreClock } from '../store-clock.ts';
 
@@ -163,7 +163,7 @@ export async function inTurns<T>(
                   }
                 : taken;
         };
-        const found = await transaction(pool, look, turn.patience);
+        const found = await transaction(pool, look, turn.patience ?? IMPATIENT_OF_SILENCE);
         if ('result' in found) {
             return found.result;
         }

@@ -116,8 +116,8 @@ const KEEP_ALIVE: string = prepared(`
 select h.now, h.settings, h.accepted, h.in_flight as "inFlight", h.replays, h.notices
 from scanwire.heartbeat($1, $2, $3, $4, $5, $6, $7, $8) h`);
 
-/** The sessions of workers, under which they hold what they send. */
-export function sessionStore(db: Executor): Pick<DeliveryStore, 'keepAlive' | 'sessions' | 'endSessions'> {
+/** The sessions of workers, under which they hold what they send. @param beside Takes what may be sent twice, and waits for nobody. */
+export function sessionStore(db: Executor, beside: Executor): Pick<DeliveryStore, 'keepAlive' | 'sessions' | 'endSessions'> {
     return {
         async keepAlive(
             { id, process, slots, generation = null, opensUrls = false },
@@ -129,7 +129,9 @@ export function sessionStore(db: Executor): Pick<DeliveryStore, 'keepAlive' | 's
                 return { id: deliveryId, token, claimed_at: claimedAt, duration };
             });
             const parameters = [id, process, JSON.stringify(slots), duration, generation, begun.upTo, JSON.stringify(named), opensUrls];
-            const { rows } = await db.query<Outlook & { now: Time }>(KEEP_ALIVE, parameters);
+            // One that comes late, when another has said the same, must not say of attempts that nobody has named that they have not begun.
+            const way = begun.upTo === null ? db : beside;
+            const { rows } = await way.query<Outlook & { now: Time }>(KEEP_ALIVE, parameters);
             const { now, ...outlook } = rows[0] as Outlook & { now: Time };
             tell?.(outlook);
             return new Date(now);

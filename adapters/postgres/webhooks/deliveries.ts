@@ -150,7 +150,7 @@ export function deliveries(db: Executor, notifications?: Notifications): Deliver
         claim: (requests, session, maxBytes) => claim(db, requests, session, maxBytes),
         recordOutcomes: (outcomes, rules) => recordOutcomes(db, outcomes, rules),
 
-        ...sessionStore(notifications?.beside(db) ?? db),
+        ...sessionStore(db, notifications?.beside(db) ?? db),
         get: (id) => get(db, id),
 
         async attempts(deliveryId) {

@@ -6,8 +6,9 @@ import { ScanwireError } from '../../../lib/errors.ts';
 import type { Executor } from '../../../lib/transaction.ts';
 import type { DeliveryStore, Listening } from '../../../lib/webhooks/deliveries/delivery-store.ts';
 import { RETRIES } from '../../../lib/webhooks/dispatching/delivery-queue.ts';
+import { within } from '../../../lib/within.ts';
 import { guarded, type Patience, type PoolLike, withClient } from '../database.ts';
-import { storeError } from '../database-errors.ts';
+import { losesConnection, silent, storeError } from '../database-errors.ts';
 import { type HostPool, isHostPool, ownPool } from '../own-pool.ts';
 
 /** How commits of the application's transactions are heard. */
@@ -17,7 +18,7 @@ export interface Notifications {
     /** Absent for a pool from which no second pool can be made. */
     readonly listen?: NonNullable<DeliveryStore['listen']>;
     /**
-     * Sends statements that may be sent twice by the connection that listens, if it answers, and else by `db`. Applications may have taken all
+     * Sends statements that may be sent twice by the connection that listens, if that is free and answers, and else by `db`. Applications may have taken all
      * connections of their pool, and a process that cannot say that it is alive loses what it is sending to others.
      */
     beside(db: Executor): Executor;
@@ -41,7 +42,7 @@ export interface Watch extends Omit<Patience, 'onServer' | 'probe'> {
 const WATCH = { connect: 4_000, statement: 10_000, probeEvery: 10_000, retries: RETRIES } as const;
 
 /** Milliseconds for which a statement beside is waited for, so that a session can be kept alive by the pool in time if the connection is silent. */
-const BESIDE_FOR = 3_000;
+const BESIDE_FOR = 2_000;
 
 /**
  * The channel for commits of processes that publish but do not listen. A process that listens notifies a channel of its own, so that it alone
@@ -83,17 +84,71 @@ export function notifications(pool: PoolLike, watch: Watch = {}): Notifications 
 /** The connections of this process that listen, by the channel that each has for itself. */
 type Channels = Map<string, ListeningConnection>;
 
-interface ListeningConnection extends Executor {
+interface ListeningConnection {
     readonly heard: () => void;
+    readonly beside: SharedConnection['beside'];
 }
 
 function besideListening(channels: Channels, db: Executor): Executor {
     return {
         async query<Row>(text: string, values?: unknown[]) {
             const [connection] = channels.values();
-            // Whatever is wrong with it: if it is the statement, the pool says so too.
-            const answer = await connection?.query<Row>(text, values).catch(() => undefined);
-            return answer ?? (await db.query<Row>(text, values));
+            return (await connection?.beside<Row>(text, values)) ?? (await db.query<Row>(text, values));
+        },
+    };
+}
+
+/** A connection over which statements of two kinds go, one at a time. */
+interface SharedConnection extends Executor {
+    /** Resolves with undefined where the connection is not free, does not answer soon, or refuses what the pool may take. */
+    beside<Row>(text: string, values?: unknown[]): Promise<{ rows: Row[]; rowCount: number | null } | undefined>;
+    /** Whether anything beside was answered since this was asked last. */
+    hasAnswered(): boolean;
+}
+
+function shared(client: Executor, watch: Patience & { readonly statement: number }): SharedConnection {
+    let outstanding: Promise<void> | null = null;
+    let refuses = false;
+    let hasAnswered = false;
+    const oneByOne: Executor = {
+        query: <Row>(text: string, values?: unknown[]) => {
+            const answer = Promise.resolve(client.query<Row>(text, values));
+            const free = (): void => {
+                outstanding = null;
+            };
+            outstanding = answer.then(free, free);
+            return answer;
+        },
+    };
+    const patient = guarded(oneByOne, watch);
+    const quick = guarded(oneByOne, { ...watch, statement: Math.min(watch.statement, BESIDE_FOR) });
+    const late = (): Error => silent(`has not answered within ${watch.statement} ms`);
+    return {
+        async query<Row>(text: string, values?: unknown[]) {
+            // What somebody else does not wait for any more is waited for in place of an answer.
+            await within(outstanding ?? Promise.resolve(), { timeout: watch.statement, late, signal: watch.signal });
+            return await patient.query<Row>(text, values);
+        },
+
+        async beside<Row>(text: string, values?: unknown[]) {
+            if (refuses || outstanding !== null) {
+                return undefined;
+            }
+            try {
+                const answer = await quick.query<Row>(text, values);
+                hasAnswered = true;
+                return answer;
+            } catch (error) {
+                // Whoever refuses it there and not here is asked from now on, and says what is wrong.
+                refuses = !losesConnection(error);
+                return undefined;
+            }
+        },
+
+        hasAnswered() {
+            const has = hasAnswered;
+            hasAnswered = false;
+            return has;
         },
     };
 }
@@ -149,8 +204,8 @@ function listening(options: ListeningOptions): Listening {
         tried = resolve;
     });
 
-    function begun(connection: Executor): void {
-        channels.set(channel, { heard, query: (text, values) => connection.query(text, values) });
+    function begun({ beside }: SharedConnection): void {
+        channels.set(channel, { heard, beside });
         heard();
         tried();
     }
@@ -205,7 +260,7 @@ interface ListeningSession {
     readonly watch: ListeningOptions['watch'] & { readonly signal: AbortSignal };
     readonly heard: () => void;
     /** It listens, and takes statements meanwhile. */
-    begun(connection: Executor): void;
+    begun(connection: SharedConnection): void;
     /** It has answered to a probe. */
     answered(): void;
 }
@@ -231,10 +286,8 @@ async function listenOn(client: PoolClient, { channel, watch, heard, begun, answ
     client.on('error', (error) => lost.abort(storeError(error)));
     client.on('notification', heard);
     const signal = AbortSignal.any([watch.signal, lost.signal]);
-    const connection = guarded(client as Executor, { ...watch, signal });
-    const besides = guarded(client as Executor, { ...watch, statement: Math.min(watch.statement, BESIDE_FOR), signal });
+    const connection = shared(client as Executor, { ...watch, signal });
     let common = false;
-    let hasAnswered = false;
 
     async function takeCommon(): Promise<void> {
         const { rows } = await connection.query<{ common: boolean }>(TAKE_COMMON, [common]);
@@ -247,20 +300,13 @@ async function listenOn(client: PoolClient, { channel, watch, heard, begun, answ
 
     await connection.query(`listen "${channel}"`);
     await takeCommon();
-    begun({
-        async query<Row>(text: string, values?: unknown[]) {
-            const answer = await besides.query<Row>(text, values);
-            hasAnswered = true;
-            return answer;
-        },
-    });
+    begun(connection);
     for (;;) {
         await sleep(watch.probeEvery, undefined, { signal, ref: false }).catch(() => signal.throwIfAborted());
         // What has answered to others need not be asked, unless it is to take over.
-        if (!common || !hasAnswered) {
+        if (!connection.hasAnswered() || !common) {
             await takeCommon();
         }
-        hasAnswered = false;
         answered();
     }
 }

@@ -200,7 +200,7 @@ function handingOut(context: DispatcherContext, left: LeftDeliveries): HandingOu
         let again: number | null;
         let result: DispatchResult;
         do {
-            left.dispatchBegins(lookout.accepted());
+            left.dispatchBegins();
             result = await lost.heardBy(deliveries.dispatch(options));
             // Attempts may end all the time: what is `later`, lost or replayed does not wait for a look that has missed none.
             again = left.dispatchEnds(result);
@@ -231,7 +231,7 @@ function handingOut(context: DispatcherContext, left: LeftDeliveries): HandingOu
         add,
         added: () => enqueue(later.splice(0)).then(added),
         isBehind: () => unqueued.length > 0,
-        isQuiet: () => lookout.rulesOut('inFlight') && lookout.rulesOut('replays') && left.isNothingDue(lookout.accepted()),
+        isQuiet: () => lookout.rulesOut('inFlight') && lookout.rulesOut('replays') && !lookout.hasAccepted() && left.isNothingDue(),
 
         start: lost.watch,
         sweepNext: lost.now,

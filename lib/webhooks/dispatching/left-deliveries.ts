@@ -1,14 +1,13 @@
 import type { DispatchResult } from '../deliveries/delivery-store.ts';
 import type { StoredExporter } from '../exporters/exporter.ts';
-import type { Lookout } from './outlook.ts';
 
 /** Of an exporter, what counts where an attempt for it has ended. */
 export type EndedFor = Pick<StoredExporter, 'id' | 'ordered'>;
 
 /** What is known of due deliveries for which there was no room: when to look for them again. */
 export interface LeftDeliveries {
-    /** A dispatch begins. @param accepted {@link Lookout.accepted}, as of now. */
-    dispatchBegins(accepted: number | null): void;
+    /** A dispatch begins. */
+    dispatchBegins(): void;
     /** A dispatch has ended. @returns Within how many milliseconds to look again for what it has left; null if no attempt has ended meanwhile. */
     dispatchEnds(result: DispatchResult): number | null;
     /** Notes that acceptance has left deliveries for these exporters. @returns Within how many milliseconds to look for them. */
@@ -19,8 +18,8 @@ export interface LeftDeliveries {
      * delivery may have become due.
      */
     noteAttemptEnd(exporter: EndedFor, took: number): number | null;
-    /** Whether a dispatch would find nothing now, if nobody has accepted anything since the last one. @param accepted As of {@link dispatchBegins}. */
-    isNothingDue(accepted: number | null): boolean;
+    /** Whether a dispatch would find nothing now, if nobody has accepted anything since the last one. */
+    isNothingDue(): boolean;
 }
 
 /**
@@ -55,9 +54,8 @@ export function leftDeliveries(monotonic: () => number): LeftDeliveries {
     let looked: ReadonlySet<string> = new Set();
     /** Exporters whose left deliveries were looked for in vain: until when, by `monotonic`, to look no more, and for how long that was to be. */
     const inVain = new Map<string, { readonly until: number; readonly rest: number }>();
-    /** Until when, by `monotonic`, nothing is due but what is accepted; and what was accepted when the last dispatch began. */
+    /** Until when, by `monotonic`, nothing is due but what is accepted. */
     let nothingUntil = Number.NEGATIVE_INFINITY;
-    let acceptedBefore: number | null = null;
     /** Whether, since a dispatch has begun, something has happened that it may not have seen. */
     let isOutdated = false;
 
@@ -80,9 +78,8 @@ export function leftDeliveries(monotonic: () => number): LeftDeliveries {
     }
 
     return {
-        dispatchBegins(accepted) {
+        dispatchBegins() {
             isOutdated = false;
-            acceptedBefore = accepted;
             unseen.clear();
             looked = left;
             left = new Set();
@@ -125,7 +122,7 @@ export function leftDeliveries(monotonic: () => number): LeftDeliveries {
             return awaited.has(id) || left.has(id) ? within : null;
         },
 
-        isNothingDue: (accepted) => monotonic() < nothingUntil && accepted === acceptedBefore,
+        isNothingDue: () => monotonic() < nothingUntil,
     };
 }
 

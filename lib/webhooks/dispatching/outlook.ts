@@ -20,19 +20,24 @@ export interface Lookout {
     handedOut(): void;
     /** Whether the store has told that there is none of it. False where it has told nothing lately, or does not tell such things. */
     rulesOut(what: 'inFlight' | 'replays' | 'notices'): boolean;
-    /** {@link Outlook.accepted}, null before the store has told it. */
-    accepted(): number | null;
+    /** Whether deliveries have been accepted lately, as far as the store has told: a transaction may have been open meanwhile. */
+    hasAccepted(): boolean;
 }
 
 /** Milliseconds for which it holds, so that one heartbeat follows another in time. */
 const HOLDS_FOR = 3_000;
 
+/** Milliseconds for which what was accepted in a transaction that nobody hears of is looked for. */
+const ACCEPTED_FOR = 10_000;
+
 /** Of a process that has heard nothing yet. */
 export function lookoutOf(monotonic: () => number): Lookout {
     let last: (Outlook & { readonly asked: number }) | null = null;
     let handedOutAt = Number.NEGATIVE_INFINITY;
+    let acceptedAt = Number.NEGATIVE_INFINITY;
     return {
         heard(outlook, asked) {
+            acceptedAt = outlook.accepted === last?.accepted ? acceptedAt : monotonic();
             last = { ...outlook, asked };
         },
 
@@ -45,6 +50,6 @@ export function lookoutOf(monotonic: () => number): Lookout {
             return !isOutdated && last?.[what] === false;
         },
 
-        accepted: () => last?.accepted ?? null,
+        hasAccepted: () => monotonic() - acceptedAt <= ACCEPTED_FOR,
     };
 }

@@ -9,7 +9,7 @@ function knowing() {
     const clock = { now: 1_000 };
     const known = leftDeliveries(() => clock.now);
     const dispatch = (served: readonly string[] = [], waitsFor: readonly string[] = []): number | null => {
-        known.dispatchBegins(null);
+        known.dispatchBegins();
         return known.dispatchEnds({ handedOut: served.map((exporterId) => ({ exporterId }) as HandedOut), waitsFor });
     };
     return { ...known, clock, dispatch };
@@ -62,7 +62,7 @@ t.test('looks for what may have got the place of an attempt that has ended', asy
     t.equal(noteAttemptEnd(plain('one'), 400), null);
     noteLeft(['one']);
     t.equal(noteAttemptEnd(plain('one'), 400), 10, 'acceptance has left something since');
-    dispatchBegins(null);
+    dispatchBegins();
     noteAttemptEnd(plain('one'), 400);
     t.equal(dispatchEnds({ handedOut: [], waitsFor: ['one'] }), 10, 'an end that the dispatch may not have seen');
     t.equal(noteAttemptEnd({ id: 'ordered', ordered: true }, 400), 0, 'what comes next of its order key may be due');

@@ -4,8 +4,9 @@ import type { PoolClient } from 'pg';
 import { type Ticker, timer } from '../../../lib/clock.ts';
 import { ScanwireError } from '../../../lib/errors.ts';
 import type { Executor } from '../../../lib/transaction.ts';
-import type { DeliveryStore, Listening } from '../../../lib/webhooks/deliveries/delivery-store.ts';
+import type { DeliveryStore } from '../../../lib/webhooks/deliveries/delivery-store.ts';
 import { RETRIES } from '../../../lib/webhooks/dispatching/delivery-queue.ts';
+import type { Listening } from '../../../lib/webhooks/dispatching/outlook.ts';
 import { within } from '../../../lib/within.ts';
 import { guarded, type Patience, type PoolLike, withClient } from '../database.ts';
 import { losesConnection, silent, storeError } from '../database-errors.ts';
@@ -108,6 +109,8 @@ interface SharedConnection extends Executor {
 
 function shared(client: Executor, watch: Patience & { readonly statement: number }): SharedConnection {
     let outstanding: Promise<void> | null = null;
+    /** Nobody waits for what is outstanding any more. */
+    let isLate = false;
     let refuses = false;
     let hasAnswered = false;
     const oneByOne: Executor = {
@@ -115,6 +118,7 @@ function shared(client: Executor, watch: Patience & { readonly statement: number
             const answer = Promise.resolve(client.query<Row>(text, values));
             const free = (): void => {
                 outstanding = null;
+                isLate = false;
             };
             outstanding = answer.then(free, free);
             return answer;
@@ -122,24 +126,30 @@ function shared(client: Executor, watch: Patience & { readonly statement: number
     };
     const patient = guarded(oneByOne, watch);
     const quick = guarded(oneByOne, { ...watch, statement: Math.min(watch.statement, BESIDE_FOR) });
-    const late = (): Error => silent(`has not answered within ${watch.statement} ms`);
+
+    async function untilFree(timeout: number): Promise<void> {
+        const late = (): Error => silent(`has not answered within ${timeout} ms`);
+        await within(outstanding ?? Promise.resolve(), { timeout, late, signal: watch.signal });
+    }
+
     return {
         async query<Row>(text: string, values?: unknown[]) {
-            // What somebody else does not wait for any more is waited for in place of an answer.
-            await within(outstanding ?? Promise.resolve(), { timeout: watch.statement, late, signal: watch.signal });
+            await untilFree(watch.statement);
             return await patient.query<Row>(text, values);
         },
 
         async beside<Row>(text: string, values?: unknown[]) {
-            if (refuses || outstanding !== null) {
+            if (refuses || isLate) {
                 return undefined;
             }
             try {
+                await untilFree(BESIDE_FOR);
                 const answer = await quick.query<Row>(text, values);
                 hasAnswered = true;
                 return answer;
             } catch (error) {
-                // Whoever refuses it there and not here is asked from now on, and says what is wrong.
+                isLate = outstanding !== null;
+                // Whoever takes it all the same is asked from now on, or says what is wrong.
                 refuses = !losesConnection(error);
                 return undefined;
             }

@@ -1,4 +1,4 @@
-import type { Outlook } from '../dispatching/outlook.ts';
+import type { Listening, Outlook } from '../dispatching/outlook.ts';
 import type { BegunAttempts, HandOutOptions, Reservation } from '../dispatching/reservations.ts';
 import type { Session, SessionsOptions } from '../dispatching/worker-session.ts';
 import type { AcceptedEvent, AcceptOptions, DeliveryContent, EventSummary, NewEvent, StoredEvent } from '../events/new-event.ts';
@@ -163,16 +163,6 @@ export interface RecordedOutcome {
     readonly pause: number | null;
     /** Stops the exporter with this reason (a response 410). */
     readonly stopReason: string | null;
-}
-
-/** Somebody who listens for what others store. */
-export interface Listening {
-    /** Resolves once it listens, once its first try has failed, or when it was closed before. Never rejects. */
-    readonly ready: Promise<void>;
-    /** Whether it listens now, as far as it knows. Absent, what was accepted is looked for each second. */
-    isListening?(): boolean;
-    /** Stops listening at once; resolves when what it used is free. */
-    close(): Promise<void>;
 }
 
 /**

@@ -1,4 +1,4 @@
-import type { DispatchResult, HandedOut, Listening } from '../deliveries/delivery-store.ts';
+import type { DispatchResult, HandedOut } from '../deliveries/delivery-store.ts';
 import { COLLECTOR_PATTERN } from '../exporters/exporter.ts';
 import { unsentOutcome } from '../outcomes/outcome.ts';
 import type { ReadAhead } from '../sending/read-ahead.ts';
@@ -6,6 +6,7 @@ import type { WebhooksContext } from '../webhooks-context.ts';
 import type { DeliveryJob } from './delivery-queue.ts';
 import { type EndedFor, type LeftDeliveries, leftDeliveries, sooner } from './left-deliveries.ts';
 import { lostDeliveries } from './lost-deliveries.ts';
+import type { Listening } from './outlook.ts';
 import { type HandedOutAfterStep, replaySteps } from './replay-steps.ts';
 import { type HandOutOptions, RESERVATION_TIMES } from './reservations.ts';
 import { adding } from './turns.ts';

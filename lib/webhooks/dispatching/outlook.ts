@@ -12,6 +12,16 @@ export interface Outlook {
     readonly notices: boolean;
 }
 
+/** Somebody who listens for what others store. */
+export interface Listening {
+    /** Resolves once it listens, once its first try has failed, or when it was closed before. Never rejects. */
+    readonly ready: Promise<void>;
+    /** Whether it listens now, as far as it knows. Absent, what was accepted is looked for each second. */
+    isListening?(): boolean;
+    /** Stops listening at once; resolves when what it used is free. */
+    close(): Promise<void>;
+}
+
 /** What the store has told this process last, for as long as that holds. */
 export interface Lookout {
     /** @param asked This process's own, monotonic time at which the store was asked. */

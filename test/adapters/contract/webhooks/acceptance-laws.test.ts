@@ -9,7 +9,8 @@ import {
     transactionLaws,
 } from '../../../../adapters/contract/webhooks/acceptance-laws.ts';
 import { forAll, sampleEvent } from '../../../../adapters/contract/webhooks/fixture.ts';
-import type { DeliveryStore, Listening } from '../../../../lib/webhooks/deliveries/delivery-store.ts';
+import type { DeliveryStore } from '../../../../lib/webhooks/deliveries/delivery-store.ts';
+import type { Listening } from '../../../../lib/webhooks/dispatching/outlook.ts';
 import { emptyWebhookStores } from '../../postgres/webhooks/empty-webhook-stores.ts';
 import { breakingTransactions, type Mutants, migratedPool, proveWebhookLaws, rewriting } from './mutants.ts';
 

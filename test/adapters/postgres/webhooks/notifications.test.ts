@@ -167,20 +167,24 @@ t.test('a session is kept alive by the connection that listens, and by the pool 
     const store = storeOf(pool);
     const own = listening(t, store);
     await own.ready;
-    const taken = await pool.connect();
-    for (const _ of [1, 2]) {
-        t.type(await store.keepAlive(SESSION, 60_000, SPOKEN), Date);
-    }
-    const first = store.keepAlive(SESSION, 60_000);
-    taken.release();
-    t.type(await first, Date, 'one that has heard nothing of the store yet waits for the pool');
+    await usedUp(pool, async () => {
+        for (const _ of [1, 2]) {
+            t.type(await store.keepAlive(SESSION, 60_000, SPOKEN), Date);
+        }
+    });
+    const first = await usedUp(pool, async () => ({ asked: store.keepAlive(SESSION, 60_000) }));
+    t.type(await first.asked, Date, 'one that has heard nothing of the store yet waits for the pool');
 
     await own.close();
-    const again = await pool.connect();
-    const waiting = store.keepAlive(SESSION, 60_000, SPOKEN);
-    again.release();
-    t.type(await waiting, Date);
+    const waiting = await usedUp(pool, async () => ({ asked: store.keepAlive(SESSION, 60_000, SPOKEN) }));
+    t.type(await waiting.asked, Date);
 });
+
+/** While an application has the only connection of its pool. */
+async function usedUp<T>(pool: pg.Pool, work: () => Promise<T>): Promise<T> {
+    const client = await pool.connect();
+    return await work().finally(() => client.release());
+}
 
 t.test('a connection that falls silent is waited for once, and its session kept alive by the pool', async (t) => {
     const { proxied, proxy } = await database(t);

@@ -7,6 +7,11 @@ export function silent(what: string): ScanwireError {
     return new ScanwireError('UNAVAILABLE', `The database cannot be used now: it ${what}`);
 }
 
+/** Whether it was one: of a connection that was lost somebody has said so, and another may be had. */
+export function isSilence(error: unknown): boolean {
+    return error instanceof ScanwireError && error.code === 'UNAVAILABLE' && error.cause === undefined;
+}
+
 /** Serialisation failure and deadlock. The others of class 40 may have been committed, or would fail again. */
 const ROLLED_BACK = /^40001$|^40P01$/;
 

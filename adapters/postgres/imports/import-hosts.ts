@@ -16,7 +16,7 @@ import { findWorkspace, inTurn, readWorkspace } from '../inventory/workspaces.ts
 import type { StoreClock } from '../store-clock.ts';
 import { runAhead } from './first-run.ts';
 import { type ReadBatch, removeAside } from './import-batches.ts';
-import { type Lease, lease, release, unlessAway } from './import-lease.ts';
+import { clearedAfter, type Lease, lease, release } from './import-lease.ts';
 import { paceOf, paceOn, preparing, slice } from './import-slices.ts';
 import { readAside } from './read-aside.ts';
 import { beginToRemember, type RememberedImport, recall, remember, rememberAgain } from './remembered-imports.ts';
@@ -92,7 +92,7 @@ export async function importHosts(
         await clearUp();
         return summary;
     } catch (error) {
-        await unlessAway(error, clearUp);
+        await clearedAfter(error, clearUp);
         throw refusedValue(error) ?? error;
     }
 }
@@ -181,7 +181,7 @@ async function importAgain(pool: PoolLike, known: RememberedImport, work: OwnWor
             onProgress({ phase: 'storing', done, total: hosts.length });
         }
     } catch (error) {
-        await unlessAway(error, () => discardStaged(pool, held).catch(() => release(pool, held)));
+        await clearedAfter(error, () => discardStaged(pool, held).catch(() => release(pool, held)));
         throw error;
     }
 
@@ -224,7 +224,7 @@ async function stageAll(
         }
     } catch (error) {
         // What cannot be removed now, the next import removes.
-        await unlessAway(error, () => discardStaged(pool, held).catch(() => release(pool, held)));
+        await clearedAfter(error, () => discardStaged(pool, held).catch(() => release(pool, held)));
         throw error;
     }
 

@@ -1,6 +1,6 @@
 import type { Executor } from '../../../lib/transaction.ts';
 import { IMPATIENT_OF_SILENCE, type PoolLike, patiently } from '../database.ts';
-import { losesConnection } from '../database-errors.ts';
+import { isSilence } from '../database-errors.ts';
 
 /** An import that has not renewed its lease for so long has died. Longer than any statement is waited for. */
 export const LEASE = `interval '40 seconds'`;
@@ -32,10 +32,10 @@ export async function release(pool: PoolLike, { workspaceId, importId }: Lease):
         .catch(() => {});
 }
 
-/** Clears up after a failure. With the database away that is not waited for: somebody waits for the answer, and who writes next does it as well. */
-export async function unlessAway(error: unknown, clearUp: () => Promise<void>): Promise<void> {
+/** Clears up after a failure. That is not waited for while the database is silent: somebody waits for the answer, and who writes next does it as well. */
+export async function clearedAfter(error: unknown, clearUp: () => Promise<void>): Promise<void> {
     const cleared = clearUp();
-    if (!losesConnection(error)) {
+    if (!isSilence(error)) {
         await cleared;
     }
 }

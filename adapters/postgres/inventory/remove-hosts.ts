@@ -3,7 +3,7 @@ import type { ExpireOptions, RemovedHosts, RemoveHostsOptions } from '../../../l
 import { unknownWorkspace } from '../../../lib/inventory/workspace-names.ts';
 import type { Executor } from '../../../lib/transaction.ts';
 import { IMPATIENT_OF_SILENCE, type PoolLike, patiently, transaction } from '../database.ts';
-import { lease, release, unlessAway } from '../imports/import-lease.ts';
+import { clearedAfter, lease, release } from '../imports/import-lease.ts';
 import { everySlice } from '../imports/import-slices.ts';
 import { forgetImports } from '../imports/remembered-imports.ts';
 import { lastSeen } from '../imports/sightings.ts';
@@ -84,7 +84,7 @@ async function remove(pool: PoolLike, { name, chosen, dryRun, clock }: Removal, 
         await everySlice(pool, held, removing(chosen), { onHosts, values: chosen.values });
         await transaction(pool, (client) => client.query(end, [held.workspaceId, held.importId]), IMPATIENT_OF_SILENCE);
     } catch (error) {
-        await unlessAway(error, () => release(pool, held));
+        await clearedAfter(error, () => release(pool, held));
         throw error;
     }
 

@@ -56,10 +56,11 @@ export function stoppedNotices(count: number, changes: Partial<ExporterNotice> =
 
 /** Puts notices before all others of the store. @returns Those of them that are not forgotten. */
 export function putBefore(
-    { stores: { exporters } }: SimulatedDeployment,
+    { stores: { exporters, deliveries } }: SimulatedDeployment,
     first: readonly ExporterNotice[],
 ): () => readonly ExporterNotice[] {
     const { notices, forgetNotices } = exporters;
+    const { keepAlive } = deliveries;
     const count = first.length;
     let kept = first;
     Object.assign(exporters, {
@@ -73,6 +74,10 @@ export function putBefore(
             kept = kept.filter((one) => !removed.includes(one));
             return [...removed.map(({ id }) => id), ...((await forgetNotices?.(ids)) ?? [])];
         },
+    });
+    Object.assign(deliveries, {
+        keepAlive: (...[session, duration, begun, tell]: Parameters<typeof keepAlive>) =>
+            keepAlive(session, duration, begun, (outlook) => tell?.({ ...outlook, notices: outlook.notices || kept.length > 0 })),
     });
     return () => kept;
 }

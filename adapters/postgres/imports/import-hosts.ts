@@ -50,11 +50,11 @@ export async function importHosts(
 ): Promise<ImportSummary> {
     refuseUnstorableName(workspaceName);
     const database = patiently(pool, IMPATIENT_OF_SILENCE);
+    const importId = randomUUID();
     const clearUp = async (): Promise<void> => {
         await removeAside(database, importId);
         await forgetDeletions(database);
     };
-    const importId = randomUUID();
     try {
         const known = origin === undefined ? null : await recall(database, workspaceName, { origin, replace }, clock);
         if (known !== null) {

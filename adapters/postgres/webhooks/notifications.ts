@@ -9,7 +9,7 @@ import { RETRIES } from '../../../lib/webhooks/dispatching/delivery-queue.ts';
 import type { Listening } from '../../../lib/webhooks/dispatching/outlook.ts';
 import { within } from '../../../lib/within.ts';
 import { guarded, type Patience, type PoolLike, withClient } from '../database.ts';
-import { losesConnection, silent, storeError } from '../database-errors.ts';
+import { silent, storeError } from '../database-errors.ts';
 import { type HostPool, isHostPool, ownPool } from '../own-pool.ts';
 
 /** How commits of the application's transactions are heard. */
@@ -150,7 +150,7 @@ function shared(client: Executor, watch: Patience & { readonly statement: number
             } catch (error) {
                 isLate = outstanding !== null;
                 // Whoever takes it all the same is asked from now on, or says what is wrong.
-                refuses = !losesConnection(error);
+                refuses = !(error instanceof ScanwireError && error.code === 'UNAVAILABLE');
                 return undefined;
             }
         },

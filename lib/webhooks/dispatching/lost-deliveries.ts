@@ -1,6 +1,7 @@
 import type { HandedOut, SweepResult } from '../deliveries/delivery-store.ts';
 import { emitPoisoned } from '../observing/emitted-events.ts';
 import type { WebhooksContext } from '../webhooks-context.ts';
+import { AT_ONCE } from './outlook.ts';
 
 /** What queue and workers have lost: looked for while anything is in flight. */
 export interface LostDeliveries {
@@ -16,9 +17,6 @@ export interface LostDeliveries {
 
 /** Milliseconds between two looks. */
 const SWEEP_EVERY = 1_000;
-
-/** A time that has come, whatever the store has told. */
-const AT_ONCE = Number.NEGATIVE_INFINITY;
 
 /**
  * Milliseconds. A session without heartbeats may belong to a live process that could not reach the store. A process that has reached the store

@@ -34,6 +34,9 @@ export interface Lookout {
     hasAccepted(): boolean;
 }
 
+/** A time that has come, whatever the store has told. */
+export const AT_ONCE: number = Number.NEGATIVE_INFINITY;
+
 /** Milliseconds for which it holds, so that one heartbeat follows another in time. */
 const HOLDS_FOR = 3_000;
 

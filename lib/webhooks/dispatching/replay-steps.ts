@@ -1,5 +1,6 @@
 import type { HandedOut } from '../deliveries/delivery-store.ts';
 import type { WebhooksContext } from '../webhooks-context.ts';
+import { AT_ONCE } from './outlook.ts';
 import type { Turns } from './turns.ts';
 
 /**
@@ -20,9 +21,6 @@ const EARLY = 2;
 
 /** The most deliveries of one replay that a step makes due. */
 const MAX_OF_A_STEP = 1_000;
-
-/** A time that has come, whatever the store has told. */
-const AT_ONCE = Number.NEGATIVE_INFINITY;
 
 /** What was handed out after a step. */
 export interface HandedOutAfterStep {

@@ -2,6 +2,7 @@ import t from 'tap';
 import { until } from '../../adapters/contract/assertions.ts';
 import type { HandedOut } from '../../lib/webhooks/deliveries/delivery-store.ts';
 import { type Dispatcher, dispatcher } from '../../lib/webhooks/dispatching/dispatcher.ts';
+import { lookoutOf } from '../../lib/webhooks/dispatching/outlook.ts';
 
 const LOOKS = 200;
 
@@ -32,6 +33,7 @@ for (const ordered of [false, true]) {
         const parts = {
             deliveries,
             queue,
+            lookout: lookoutOf(() => performance.now()),
             monotonic: () => performance.now(),
             window: 4,
             rate: null,

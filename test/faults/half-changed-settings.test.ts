@@ -1,5 +1,6 @@
 import Joi from 'joi';
 import t from 'tap';
+import type { SettingsStore } from '../../lib/webhooks/deployment-settings.ts';
 import { type SimulatedProcess, simulatedDeployment } from '../support/simulated-deployment.ts';
 
 t.test('what older processes hold is finished, and none of them claims after the change', async (t) => {
@@ -32,33 +33,47 @@ t.test('what older processes hold is finished, and none of them claims after the
     await deployment.finish(newer.close());
 });
 
-t.test('settings are not asked for as long as what is handed out tells that they hold, and a change is told all the same', async (t) => {
+t.test(
+    'settings are not asked for as long as what is handed out or a heartbeat tells that they hold, and a change is told all the same',
+    async (t) => {
+        const deployment = simulatedDeployment(t);
+        const settings = counted(deployment.stores.settings);
+        const older = await deployment.start('older', { settings });
+        await deployment.exporter(older);
+        await deployment.advance(2_500);
+
+        settings.asked = 0;
+        for (let events = 0; events < 20; events += 1) {
+            await deployment.publish(older, 1);
+            await deployment.advance(1_000);
+        }
+        t.equal(deployment.posts.length, 20);
+        await deployment.advance(20_000);
+        t.equal(settings.asked, 0);
+
+        const newer = await deployment.start('newer', { window: 60 });
+        await deployment.advance(4_000);
+        t.equal(conflicts(older).length, 1);
+        await deployment.finish(older.close());
+        await deployment.finish(newer.close());
+    },
+);
+
+t.test('settings are asked for where a store tells nothing with its heartbeats', async (t) => {
     const deployment = simulatedDeployment(t);
-    const { settings } = deployment.stores;
-    let asked = 0;
-    const counted = {
-        ...settings,
-        read() {
-            asked += 1;
-            return settings.read();
-        },
-    };
-    const older = await deployment.start('older', { settings: counted });
-    await deployment.exporter(older);
+    const { deliveries } = deployment.stores;
+    const { keepAlive } = deliveries;
+    Object.assign(deliveries, {
+        keepAlive: (...[session, duration, begun]: Parameters<typeof keepAlive>) => keepAlive(session, duration, begun),
+    });
+    const settings = counted(deployment.stores.settings);
+    const older = await deployment.start('older', { settings });
     await deployment.advance(2_500);
 
-    asked = 0;
-    for (let events = 0; events < 20; events += 1) {
-        await deployment.publish(older, 1);
-        await deployment.advance(1_000);
-    }
-    t.equal(deployment.posts.length, 20);
-    t.equal(asked, 0);
-
+    settings.asked = 0;
     await deployment.advance(20_000);
-    t.ok(asked >= 9, `asked for ${asked} times in 20 s without events`);
+    t.ok(settings.asked >= 9, `asked for ${settings.asked} times in 20 s without events`);
 
-    await deployment.publish(older, 1);
     const newer = await deployment.start('newer', { window: 60 });
     await deployment.advance(4_000);
     t.equal(conflicts(older).length, 1);
@@ -126,6 +141,17 @@ t.test('a worker keeps nothing in the store, and needs what its host has kept', 
     await deployment.start('worker', { role: 'worker', vendor: 'Acme' });
     t.match(await settings.read(), { generation: 1, settings: { vendor: 'Acme' } });
 });
+
+function counted(settings: SettingsStore): SettingsStore & { asked: number } {
+    return {
+        ...settings,
+        asked: 0,
+        read() {
+            this.asked += 1;
+            return settings.read();
+        },
+    };
+}
 
 function conflicts({ errors }: SimulatedProcess): string[] {
     return errors.filter((error) => 'code' in error && error.code === 'CONFLICT').map(({ message }) => message);

@@ -86,16 +86,16 @@ export function isAside(host: string, condition: string): string {
 /** Of what goes with the host `$1` nothing is told as deleted by itself: takes back what the deletion of a piece of a table has said, the last of what is said. */
 export function forgetBuried(table: string): string {
     return `delete from scanwire.tombstones where ctid = any (array(
-        select ctid from scanwire.tombstones where host_id = $1 and kind = '${table}' and ${isAside('$1', 'removed')} order by deleted_at desc, id desc limit ${MOST}
+        select ctid from scanwire.tombstones where host_id = $1 and kind = '${table}' order by deleted_at desc, id desc limit ${MOST}
     ))`;
 }
 
 /** The same of what was deleted below the host before. */
 export const BURIED: Crowd = {
-    rows: (host) => `from scanwire.tombstones where host_id = ${host} and ${isAside(host, 'removed')}`,
+    rows: (host) => `from scanwire.tombstones where host_id = ${host}`,
     thin: [
         `with next as materialized (
-            select ctid, id from scanwire.tombstones where host_id = $1 and $2::integer is not null and ${isAside('$1', 'removed')} limit ${MOST}
+            select ctid, id from scanwire.tombstones where host_id = $1 and $2::integer is not null limit ${MOST}
         ), forgotten as (
             delete from scanwire.tombstones where ctid = any (array(select ctid from next))
         ) ${endOf()}`,

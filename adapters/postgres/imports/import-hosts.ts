@@ -23,7 +23,7 @@ import { beginToRemember, type RememberedImport, recall, remember, rememberAgain
 import { markUnnamed } from './remove-unnamed.ts';
 import { SEE_AGAIN } from './sightings.ts';
 import { addStaged, NOTHING_STAGED, type StagedBatch, stageBatch, stagingNothing } from './stage-batch.ts';
-import { applyStaged, discardStaged, isShown, show } from './staged-changes.ts';
+import { applyStaged, discardStaged, showOrDiscard } from './staged-changes.ts';
 
 /**
  * Reads all hosts into a side table first, so that a slow source keeps no other import waiting. Then they are stored batch by batch, each
@@ -247,26 +247,10 @@ function counting({ onProgress }: OwnWork, phase: ImportProgress['phase'], total
     };
 }
 
-/** A commit whose answer is lost may have shown the import all the same. */
-async function showOrDiscard(pool: PoolLike, held: Lease, generation: number, also: (client: Executor) => Promise<void>): Promise<void> {
-    try {
-        await show(pool, held, generation, also);
-    } catch (error) {
-        const shown = await isShown(pool, held).catch(() => null);
-        if (shown === false) {
-            await discardStaged(pool, held).catch(() => release(pool, held));
-        }
-
-        if (shown !== true) {
-            throw error;
-        }
-    }
-}
-
 /** Moves what is shown into place. */
 async function settle(pool: PoolLike, held: Lease, work: OwnWork, total: number): Promise<void> {
     try {
-        await applyStaged(pool, held, counting(work, 'showing', total));
+        await applyStaged(pool, held, { onHosts: counting(work, 'showing', total) });
     } catch (error) {
         await release(pool, held);
         work.onWarning(failed('The import is shown, and the next one finishes it', error));

@@ -136,8 +136,9 @@ interface EverySlice<More> {
     readonly crowds?: readonly Crowd[];
     /** Instead: does all that there is to do for such a host, behind which the statement goes on. */
     readonly ofCrowd?: (host: number) => Promise<void>;
-    readonly onHosts?: (count: number, row: SliceRow<More>) => void;
+    readonly onHosts?: ((count: number, row: SliceRow<More>) => void) | undefined;
     readonly values?: readonly unknown[];
+    readonly sizes?: Sizes;
 }
 
 /** @param sql Works on at most `$3` hosts behind `$2` of the workspace `$1`, and says how many and which was the last. From `$4` on it has `values`. */
@@ -145,9 +146,9 @@ export async function everySlice<More extends object = object>(
     pool: PoolLike,
     lease: Lease,
     sql: string,
-    { onHosts = () => {}, values: more = [], crowds = [], ofCrowd }: EverySlice<More> = {},
+    { onHosts = () => {}, values: more = [], sizes, crowds = [], ofCrowd }: EverySlice<More> = {},
 ): Promise<void> {
-    const pace = paceOf();
+    const pace = paceOf(undefined, sizes);
     for (let after: number | null = 0; after !== null; ) {
         const values: unknown[] = [lease.workspaceId, after, pace.hosts(), ...more];
         const work = (client: Executor) => client.query<SliceRow<More>>(sql, values);

@@ -2,18 +2,7 @@ import type { Findings } from '../../../lib/inventory/findings.ts';
 import { addCounts, type ImportCounts, importCounts } from '../../../lib/inventory/import-counts.ts';
 import type { Executor } from '../../../lib/transaction.ts';
 import { prepared } from '../prepared.ts';
-import {
-    type Crowd,
-    endOf,
-    forgetBuried,
-    hostsOfSlice,
-    isAside,
-    isIn,
-    nextBelow,
-    OF_NEXT,
-    shownGeneration,
-    workspaceOf,
-} from './crowded-hosts.ts';
+import { type Crowd, endOf, hostsOfSlice, isAside, isIn, nextBelow, OF_NEXT, shownGeneration, workspaceOf } from './crowded-hosts.ts';
 import { INPUT, serviceOf } from './import-batches.ts';
 import { COUNTED, noteTouched } from './verdicts.ts';
 
@@ -213,24 +202,23 @@ function crowdsOf(condition: string, thin: (name: keyof Findings) => readonly st
 }
 
 /**
- * Of a host with more of them than a slice takes, what is laid aside is moved into place before its own. Of one that goes they go, and so do those of a service
- * that goes: there may be as many.
+ * Of a host with more of them than a slice takes, what is laid aside is moved into place before its own. Those of a service that goes go before it: there may be
+ * as many.
  */
-export const STAGED_FINDINGS: readonly Crowd[] = crowdsOf('(findings or removed or services_removed > 0)', (name) => [
+export const STAGED_FINDINGS: readonly Crowd[] = crowdsOf('(findings or services_removed > 0)', (name) => [
     `with ${nextBelow(name, '$1', '$2')}, judged as materialized (
-        select id, coalesce(staged ? 'removed', false) or ${isAside('$1', 'removed')} or exists (
+        select id, coalesce(staged ? 'removed', false) or exists (
             select from scanwire.staged_services service where service.host_id = $1 and service.service_id = next.service_id and removed offset 0
         ) as goes
         from next
     ), told as (
         update scanwire.staged_hosts set ${name}_removed = ${name}_removed - (select count(*)::integer from judged where goes)
-        where workspace_id = ${workspaceOf('$1')} and host_id = $1 and not removed and exists (select from judged where goes)
+        where workspace_id = ${workspaceOf('$1')} and host_id = $1 and exists (select from judged where goes)
     ), changed as (
         update scanwire.${name} rows set ${changes(name)} where rows.id = any (array(select id from judged where not goes)) and ${CHANGED}
     ), removed as (
         delete from scanwire.${name} rows where rows.id = any (array(select id from judged where goes))
     ) ${endOf()}`,
-    forgetBuried(name),
 ]);
 
 /** The same, to take it back. */
@@ -246,9 +234,9 @@ export const DISCARDED_FINDINGS: readonly Crowd[] = crowdsOf('findings', (name) 
 /** Parts of a statement that works on `slice`, hosts with what is laid aside for them: to move it into place. */
 export const APPLY_FINDINGS: string = NAMES.map(
     (name) => `${name}_changed as (
-        update scanwire.${name} rows set ${changes(name)} where rows.host_id = ${hostsOfSlice('findings and not removed')} and ${CHANGED}
+        update scanwire.${name} rows set ${changes(name)} where rows.host_id = ${hostsOfSlice('findings')} and ${CHANGED}
     ), ${name}_removed as (
-        delete from scanwire.${name} rows where rows.host_id = ${hostsOfSlice('findings and not removed')} and ${REMOVED}
+        delete from scanwire.${name} rows where rows.host_id = ${hostsOfSlice('findings')} and ${REMOVED}
     )`,
 ).join(', ');
 

@@ -16,7 +16,7 @@ import {
     upToCrowd,
     workspaceOf,
 } from './crowded-hosts.ts';
-import { LEASE, type Lease } from './import-lease.ts';
+import { LEASE, type Lease, release } from './import-lease.ts';
 import { everySlice, slice } from './import-slices.ts';
 import { FORGET_NAMED, NAMED } from './remove-unnamed.ts';
 import { UNSEE } from './sightings.ts';
@@ -24,7 +24,7 @@ import { APPLY_FINDINGS, DISCARD_FINDINGS, DISCARDED_FINDINGS, STAGED_FINDINGS }
 import { assignments } from './stage-hosts.ts';
 
 /** Shows all that was staged, at once. @param also Is done in the same transaction. */
-export async function show(pool: PoolLike, lease: Lease, generation: number, also: (client: Executor) => Promise<void>): Promise<void> {
+async function show(pool: PoolLike, lease: Lease, generation: number, also: (client: Executor) => Promise<void>): Promise<void> {
     await slice(pool, lease, async (client) => {
         await client.query('set local synchronous_commit to default');
         await also(client);
@@ -40,7 +40,7 @@ export async function show(pool: PoolLike, lease: Lease, generation: number, als
  *
  * @throws ScanwireError `CONFLICT` when it no longer has the lease.
  */
-export async function isShown(pool: PoolLike, lease: Lease): Promise<boolean> {
+async function isShown(pool: PoolLike, lease: Lease): Promise<boolean> {
     return await slice(pool, lease, async (client) => {
         const { rows } = await client.query<{ staged_shown: boolean }>('select staged_shown from scanwire.workspaces where id = $1', [
             lease.workspaceId,
@@ -59,6 +59,12 @@ function nextStaged(crowds: readonly Crowd[]): string {
 )`;
 }
 
+/** All below a host, what services have before these. */
+const BELOW_HOSTS = ['notes', 'vulns', 'services'].map((table) => ({
+    ...deleted(table, (host) => `from scanwire.${table} where host_id = ${host}`),
+    table,
+}));
+
 const SERVICE_COLUMNS = 'updated_at = staged.updated_at, state = staged.state, name = staged.name, info = staged.info';
 
 /** Takes from what is laid aside for services of the host `$1` those of `next`. */
@@ -66,7 +72,39 @@ const FORGET_NEXT = `delete from scanwire.staged_services where ctid = ${ofNext(
 
 const STAGED_SERVICES: Crowd['rows'] = (host) => `from scanwire.staged_services where host_id = ${host}`;
 
-/** Of a crowded host, changes and removals of services are moved into place before its own. Of one that goes nothing below it is told as deleted. */
+const FORGOTTEN_SERVICES: Crowd = {
+    rows: STAGED_SERVICES,
+    thin: [
+        `with ${nextKeys('staged_services', 'service_id')}, forgotten as (
+            ${FORGET_NEXT}
+        ) ${endOf('service_id')}`,
+    ],
+};
+
+/** What goes with its host. Nothing of it is told as deleted by itself. */
+const GONE_CROWDS: readonly Crowd[] = [
+    ...BELOW_HOSTS.map(({ thin, ...crowd }) => ({ ...crowd, thin: [...thin, forgetBuried(crowd.table)] })),
+    FORGOTTEN_SERVICES,
+    BURIED,
+];
+
+/** Removes the hosts that go, looking through many for the few of them. */
+const REMOVE_GONE = `with looked as materialized (
+    select ctid, host_id as id, removed from scanwire.staged_hosts where workspace_id = $1 and host_id > $2 order by host_id limit 20 * $3::integer
+), going as materialized (
+    select ctid, id from looked where removed order by id limit $3
+), ${upToCrowd(`select going.id, coalesce(${ROWS_BELOW}, 0) as below from going left join scanwire.hosts on hosts.id = going.id`, GONE_CROWDS)}, slice as (
+    delete from scanwire.staged_hosts where ctid = any (array(select ctid from going where id <= (select max(id) from fitting))) returning host_id
+), services_forgotten as (
+    delete from scanwire.staged_services where host_id = ${hostsOfSlice()}
+), gone as (
+    delete from scanwire.hosts where id = ${hostsOfSlice()}
+)
+select case when count(*) = $3 or count(*) < (select count(*) from going) then max(id) else (select max(id) from looked) end as last,
+    count(*)::integer as count, (select id from crowd) as crowd
+from fitting`;
+
+/** Of a crowded host, changes and removals of services are moved into place before its own. */
 const STAGED_CROWDS: readonly Crowd[] = [
     ...STAGED_FINDINGS,
     {
@@ -84,15 +122,13 @@ const STAGED_CROWDS: readonly Crowd[] = [
             ), told as (
                 update scanwire.staged_hosts set services_removed = services_removed - services, notes_removed = notes_removed - notes,
                     vulns_removed = vulns_removed - vulns
-                from counted where workspace_id = ${workspaceOf('$1')} and host_id = $1 and not removed and services > 0
+                from counted where workspace_id = ${workspaceOf('$1')} and host_id = $1 and services > 0
             ), removed as (
                 delete from scanwire.services where id = ${ofNext('service_id', 'removed')}
             ) ${endOf('service_id')}`,
-            forgetBuried('services'),
         ],
-        end: `update scanwire.staged_hosts set services_removed = 0 where workspace_id = ${workspaceOf('$1')} and host_id = $1 and not removed`,
+        end: `update scanwire.staged_hosts set services_removed = 0 where workspace_id = ${workspaceOf('$1')} and host_id = $1`,
     },
-    BURIED,
 ];
 
 /** What is removed below a host that stays, triggers take from its counts; of what was removed in pieces before nothing is left to see but the time. */
@@ -100,10 +136,8 @@ const APPLY = `with ${nextStaged(STAGED_CROWDS)}, changed as (
     update scanwire.hosts
     set updated_at = slice.updated_at, service_count = hosts.service_count + slice.services_added,
         note_count = hosts.note_count + slice.notes_added, vuln_count = hosts.vuln_count + slice.vulns_added, ${assignments('slice.fields')}
-    from slice where ${isIn('hosts.id', 'slice.host_id')} and not slice.removed and (slice.fields <> '{}' or greatest(services_added, services_removed,
+    from slice where ${isIn('hosts.id', 'slice.host_id')} and (slice.fields <> '{}' or greatest(services_added, services_removed,
         notes_added, notes_removed, vulns_added, vulns_removed) > 0 or slice.updated_at > hosts.updated_at)
-), removed as (
-    delete from scanwire.hosts where id = ${hostsOfSlice('removed')}
 ), services_slice as (
     delete from scanwire.staged_services where host_id = ${hostsOfSlice()} returning *
 ), services_changed as (
@@ -114,26 +148,24 @@ const APPLY = `with ${nextStaged(STAGED_CROWDS)}, changed as (
 ), ${APPLY_FINDINGS}
 select max(host_id) as last, count(*)::integer as count, (select id from crowd) as crowd from slice`;
 
+const END_APPLIED = 'update scanwire.workspaces set staged_shown = false, import_id = null, import_until = null where id = $1';
+
+interface Applying {
+    readonly onHosts?: ((count: number) => void) | undefined;
+    /** Ends the import in its workspace `$1`, in another way than by leaving that to others. */
+    readonly end?: string | undefined;
+}
+
 /** Moves what lies over rows that are shown into them, and ends the import. Whoever reads meanwhile sees no difference. */
-export async function applyStaged(pool: PoolLike, lease: Lease, onHosts: (count: number) => void = () => {}): Promise<void> {
+export async function applyStaged(pool: PoolLike, lease: Lease, { onHosts, end = END_APPLIED }: Applying = {}): Promise<void> {
+    await everySlice(pool, lease, REMOVE_GONE, { onHosts, crowds: GONE_CROWDS });
     await everySlice(pool, lease, APPLY, { onHosts, crowds: STAGED_CROWDS });
-    await slice(pool, lease, (client) =>
-        client.query('update scanwire.workspaces set staged_shown = false, import_id = null, import_until = null where id = $1', [
-            lease.workspaceId,
-        ]),
-    );
+    await slice(pool, lease, (client) => client.query(end, [lease.workspaceId]));
 }
 
 const DISCARDED_CROWDS: readonly Crowd[] = [
     ...DISCARDED_FINDINGS,
-    {
-        rows: STAGED_SERVICES,
-        thin: [
-            `with ${nextKeys('staged_services', 'service_id')}, forgotten as (
-                ${FORGET_NEXT}
-            ) ${endOf('service_id')}`,
-        ],
-    },
+    FORGOTTEN_SERVICES,
     {
         ...deleted(
             'services',
@@ -152,17 +184,13 @@ const DISCARD_STAGED = `with ${nextStaged(DISCARDED_CROWDS)}, services_slice as 
 ), ${DISCARD_FINDINGS}
 select max(host_id) as last, count(*)::integer as count, (select id from crowd) as crowd from slice`;
 
-const NEW_CROWDS: readonly Crowd[] = ['notes', 'vulns', 'services'].map((table) =>
-    deleted(table, (host) => `from scanwire.${table} where host_id = ${host}`),
-);
-
 /** What is of generation 0 comes from others, also in a workspace that was made for the import and not shown. */
 const DISCARD_HOSTS = `with ${upToCrowd(
     `select hosts.id, ${ROWS_BELOW} as below from scanwire.hosts join scanwire.workspaces on workspaces.id = hosts.workspace_id
         where workspace_id = $1 and hosts.id > greatest($2, hosts_until)
             and hosts.generation > greatest(workspaces.generation, 0)
         order by hosts.id limit $3`,
-    NEW_CROWDS,
+    BELOW_HOSTS,
 )}, slice as (
     delete from scanwire.hosts where id = any (array(select id from fitting)) returning id
 )
@@ -183,7 +211,7 @@ const END_DISCARDED = `update scanwire.workspaces
  */
 export async function discardStaged(pool: PoolLike, lease: Lease, onHosts: (count: number) => void = () => {}): Promise<void> {
     await everySlice(pool, lease, DISCARD_STAGED, { onHosts, crowds: DISCARDED_CROWDS });
-    await everySlice(pool, lease, DISCARD_HOSTS, { onHosts, crowds: NEW_CROWDS });
+    await everySlice(pool, lease, DISCARD_HOSTS, { onHosts, crowds: BELOW_HOSTS });
     await everySlice(pool, lease, UNSEE, { onHosts });
     await everySlice(pool, lease, FORGET_NAMED, { crowds: NAMED });
     await slice(pool, lease, async (client) => {
@@ -191,6 +219,27 @@ export async function discardStaged(pool: PoolLike, lease: Lease, onHosts: (coun
         await client.query(REMOVE_EMPTY, [lease.workspaceId]);
         await client.query(END_DISCARDED, [lease.workspaceId]);
     });
+}
+
+/** Shows what was staged, or takes it back where that fails. A commit whose answer is lost may have shown it all the same. */
+export async function showOrDiscard(
+    pool: PoolLike,
+    held: Lease,
+    generation: number,
+    also: (client: Executor) => Promise<void> = async () => {},
+): Promise<void> {
+    try {
+        await show(pool, held, generation, also);
+    } catch (error) {
+        const shown = await isShown(pool, held).catch(() => null);
+        if (shown === false) {
+            await discardStaged(pool, held).catch(() => release(pool, held));
+        }
+
+        if (shown !== true) {
+            throw error;
+        }
+    }
 }
 
 /**

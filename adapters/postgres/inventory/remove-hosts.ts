@@ -2,11 +2,12 @@ import { randomUUID } from 'node:crypto';
 import type { ExpireOptions, RemovedHosts, RemoveHostsOptions } from '../../../lib/inventory/store.ts';
 import { unknownWorkspace } from '../../../lib/inventory/workspace-names.ts';
 import type { Executor } from '../../../lib/transaction.ts';
-import { IMPATIENT_OF_SILENCE, type PoolLike, patiently, transaction } from '../database.ts';
-import { clearedAfter, lease, release } from '../imports/import-lease.ts';
-import { everySlice } from '../imports/import-slices.ts';
+import { IMPATIENT_OF_SILENCE, type PoolLike, patiently } from '../database.ts';
+import { clearedAfter, type Lease, lease, release } from '../imports/import-lease.ts';
+import { everySlice, type Sizes } from '../imports/import-slices.ts';
 import { forgetImports } from '../imports/remembered-imports.ts';
 import { lastSeen } from '../imports/sightings.ts';
+import { applyStaged, discardStaged, showOrDiscard } from '../imports/staged-changes.ts';
 import type { StoreClock } from '../store-clock.ts';
 import { forgetDeletions } from './tombstones.ts';
 import { inTurn } from './workspaces.ts';
@@ -54,11 +55,13 @@ export function removeWorkspace(pool: PoolLike, name: string, clock: StoreClock)
     return remove(pool, { name, chosen: { condition: 'true', values: [] }, dryRun: false, clock }, REMOVE_WORKSPACE);
 }
 
-const REMOVE_WORKSPACE = 'delete from scanwire.workspaces where id = $1 and import_id = $2';
-const END = 'update scanwire.workspaces set hosts_until = null, import_id = null, import_until = null where id = $1 and import_id = $2';
+const REMOVE_WORKSPACE = 'delete from scanwire.workspaces where id = $1';
 
-/** Slice by slice, between which others work, in turn with imports into the same workspace. */
-async function remove(pool: PoolLike, { name, chosen, dryRun, clock }: Removal, end: string = END): Promise<RemovedHosts> {
+/**
+ * All at once for who reads, in turn with imports into the same workspace: the hosts are marked slice by slice, are gone with one statement, and are then deleted, also
+ * slice by slice, between which others work. Who dies before they are gone has removed nothing; behind whom dies later the next one deletes them.
+ */
+async function remove(pool: PoolLike, { name, chosen, dryRun, clock }: Removal, end?: string): Promise<RemovedHosts> {
     const database = patiently(pool, IMPATIENT_OF_SILENCE);
     const { rows } = await database.query<{ id: number }>('select id from scanwire.workspaces where name = $1 and generation >= 0', [name]);
     const id = rows[0]?.id;
@@ -70,19 +73,20 @@ async function remove(pool: PoolLike, { name, chosen, dryRun, clock }: Removal, 
         return { hosts: await counted(database, id, chosen) };
     }
 
-    const held = await inTurn(pool, { name, clock }, async (client, workspaceId) => {
+    const { generation, ...held } = await inTurn(pool, { name, clock }, async (client, workspaceId) => {
+        if (workspaceId !== id) {
+            throw unknownWorkspace(name);
+        }
+
         const own = { workspaceId, importId: randomUUID() };
-        await lease(client, own);
+        const generation = await lease(client, own);
         await forgetImports(client, [workspaceId]);
-        return own;
+        return { ...own, generation };
     });
-    let hosts = 0;
-    const onHosts = (count: number): void => {
-        hosts += count;
-    };
+    const hosts = await marked(pool, held, chosen);
+    await showOrDiscard(pool, held, generation);
     try {
-        await everySlice(pool, held, removing(chosen), { onHosts, values: chosen.values });
-        await transaction(pool, (client) => client.query(end, [held.workspaceId, held.importId]), IMPATIENT_OF_SILENCE);
+        await applyStaged(pool, held, { end });
     } catch (error) {
         await clearedAfter(error, () => release(pool, held));
         throw error;
@@ -114,12 +118,26 @@ function looked(condition: string, count: string): string {
     )`;
 }
 
-/** Looks through many for the few that are removed at once: of hosts that were seen lately none may be chosen for long. */
-function removing({ condition }: Chosen): string {
-    return `with ${looked(condition, '20 * $3::integer')}, slice as materialized (
-        select id from looked where chosen order by id limit $3
-    ), removed as (
-        delete from scanwire.hosts using slice where hosts.id = slice.id
+/** How many hosts a slice looks through, few of which may be chosen. */
+const LOOKED: Sizes = { first: 500, min: 150, max: 2_000, takes: 40 };
+
+/** Marks the hosts that are chosen as removed. Resolves to how many. */
+async function marked(pool: PoolLike, held: Lease, { condition, values }: Chosen): Promise<number> {
+    const sql = `with ${looked(condition, '$3')}, marked as (
+        insert into scanwire.staged_hosts (workspace_id, host_id, updated_at, fields, removed)
+        select $1, id, scanwire.now(), '{}', true from looked where chosen
     )
-    select case count(*) when $3::integer then max(id) else (select max(id) from looked) end as last, count(*)::integer as count from slice`;
+    select max(id) as last, (count(*) filter (where chosen))::integer as count from looked`;
+    let hosts = 0;
+    const onHosts = (count: number): void => {
+        hosts += count;
+    };
+    try {
+        await everySlice(pool, held, sql, { onHosts, values, sizes: LOOKED });
+    } catch (error) {
+        await clearedAfter(error, () => discardStaged(pool, held).catch(() => release(pool, held)));
+        throw error;
+    }
+
+    return hosts;
 }

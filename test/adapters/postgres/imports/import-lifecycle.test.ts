@@ -138,17 +138,36 @@ for (const { name, open } of databases) {
 
         t.test('and the removal of hosts take turns, also where it fails', async (t) => {
             const { workspace } = await store.importHosts('default', each([known, ...manyHosts(700)]));
-            const all = { notSeenSince: new Date('2999-01-01T00:00:00Z') };
-            const failing = postgresInventory({ pool: failingOnceAt(pool, /delete from scanwire.hosts using slice/) });
-            await t.rejects(failing.expireHosts('default', all), { message: 'failed' });
+            const everything = { notSeenSince: new Date('2999-01-01T00:00:00Z') };
+            const failing = postgresInventory({ pool: failingOnceAt(pool, /select \$1, id, scanwire.now/) });
+            await t.rejects(failing.expireHosts('default', everything), { message: 'failed' });
+            t.equal((await all(store.hosts, [workspace.id])).length, 701);
+            t.match(await leftovers(pool), { hosts: 701, ...NONE });
             const [expired, { hosts }] = await Promise.all([
-                store.expireHosts('default', all),
+                store.expireHosts('default', everything),
                 store.importHosts('default', each([{ address: '192.0.2.8' }])),
             ]);
             t.equal(expired.hosts + (await seen(workspace.id)).length, 702);
             t.same(hosts, importCounts({ new: 1 }));
             t.match(await leftovers(pool), NONE);
         });
+
+        for (const [stage, statement, times, left] of [
+            ['they are marked', /select \$1, id, scanwire.now/, 2, 701],
+            ['they are to be gone', /set generation = \$2, staged_shown/, 1, 701],
+            ['they are deleted', /delete from scanwire.hosts/, 2, 0],
+        ] as const) {
+            t.test(`and hosts are removed all or not when the process dies while ${stage}`, async (t) => {
+                const { workspace } = await store.importHosts('default', each([known, ...manyHosts(700)]));
+                const dying = postgresInventory({ pool: dyingAt(pool, statement, times) });
+                await t.rejects(async () => dying.removeHosts?.('default', {}), { message: 'killed' });
+                t.equal((await all(store.hosts, [workspace.id])).length, left);
+                await leasesEnd(pool);
+                await store.importHosts('default', each([]));
+                t.equal((await all(store.hosts, [workspace.id])).length, left);
+                t.match(await leftovers(pool), { hosts: left, ...NONE });
+            });
+        }
 
         t.test('say so when their workspace is removed at once', async (t) => {
             await pool.query(`create function vanish() returns trigger language plpgsql as 'begin return null; end'`);

@@ -29,7 +29,8 @@ async function workspace(t: Test) {
         [OLD, NEW],
     );
     const count = async (): Promise<number> => (await pool.query('select count(*)::integer as count from scanwire.hosts')).rows[0].count;
-    return { inventory: postgresInventory({ pool }), count, looks: () => statements.filter((text) => text.includes('looked as')).length };
+    const looks = (): number => statements.filter((text) => text.includes('looked as')).length;
+    return { inventory: postgresInventory({ pool }), pool, statements, count, looks };
 }
 
 const long = { notSeenSince: new Date('2026-06-01T00:00:00Z') };
@@ -53,4 +54,20 @@ t.test('so are those of a range, and all', async (t) => {
     t.same(await inventory.removeHosts('default', { address }), { hosts: 256 });
     t.equal(await count(), HOSTS - 256);
     t.same(await present(inventory.removeHosts)('default', {}), { hosts: HOSTS - 256 });
+});
+
+t.test('what is below a crowded host goes in pieces, of which nothing is told', async (t) => {
+    const { inventory, pool, statements, count } = await workspace(t);
+    await pool.query(`insert into scanwire.services (host_id, port, proto, state, name, created_at, updated_at)
+        select (select id from scanwire.hosts where address = '10.0.23.112'), n, 'tcp', 'open', 'http', now(), now() from generate_series(1, 3000) n`);
+    await pool.query(`insert into scanwire.notes (workspace_id, host_id, service_id, ntype, data, created_at, updated_at)
+        select 1, host_id, id, 'banner', '{}', now(), now() from scanwire.services where port <= 1200`);
+    const address = { first: '10.0.23.110', last: '10.0.23.113' };
+    t.same(await inventory.removeHosts('default', { address }), { hosts: 4 });
+    t.equal(await count(), HOSTS - 4);
+    const pieces = (table: string): number =>
+        statements.filter((text) => text.startsWith('with next') && text.includes(`delete from scanwire.${table} rows`)).length;
+    t.same([pieces('services'), pieces('notes')], [7, 3]);
+    const told = 'select kind, count(*)::integer as count from scanwire.tombstones group by kind';
+    t.same((await pool.query(told)).rows, [{ kind: 'hosts', count: 4 }]);
 });

@@ -208,7 +208,8 @@ const SAID_BY_ABSENCE: readonly Name[] = ['rate', 'keepResponses'];
 
 function agreeing(own: DeploymentSettings, deployment: Deployment): Deployment {
     const settings = storedSettings(deployment);
-    const names = new Set([...SAID_BY_ABSENCE, ...Object.keys(own)] as Name[]);
+    // Without tracing no `traceparent` goes out; which process sends is to make no difference.
+    const names = new Set([...SAID_BY_ABSENCE, 'tracing', ...Object.keys(own)] as Name[]);
     // A worker may choose what its host has not set. Settings whose absence has a meaning are different: in these both must agree.
     const different = [...names].filter(
         (name) => (settings[name] !== undefined || SAID_BY_ABSENCE.includes(name)) && differs(own, settings, name),

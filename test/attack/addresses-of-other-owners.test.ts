@@ -21,7 +21,7 @@ function sender(t: Test, address: string) {
 }
 
 function message(url: string, owner: string | null, authentication: Authentication | null = null): Message {
-    return { exporterId: `of ${owner}`, owner, url, trust: 'strict', headers: [], authentication, body: Buffer.from('{}') };
+    return { exporterId: 'one that changed hands', owner, url, trust: 'strict', headers: [], authentication, body: Buffer.from('{}') };
 }
 
 const BLOCKED = { code: 'address_blocked', status: null };

@@ -110,8 +110,10 @@ async function carriedOut(
     write(folder, 'exporters.json', await running.admin.webhooks.exporters.list());
     write(folder, 'examples.json', await examplesOf(judged, deliveries, running));
     const troubles = running.members.flatMap((each) => each.troubles);
+    const accepted = journalLines(running.files.accepted).length;
+    const missing = accepted < events ? [`Only ${accepted} of ${events} events were accepted`] : [];
     const found = leaks(folder, running.secrets).map((file) => `A secret or a header value is in ${file}`);
-    return { faults, verdict: judged, failures: [...failuresOf(judged), ...troubles, ...found] };
+    return { faults, verdict: judged, failures: [...failuresOf(judged), ...missing, ...troubles, ...found] };
 }
 
 interface UpgradeOptions {

@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import t, { type Test } from 'tap';
+import { ScanwireError } from '../../lib/errors.ts';
 import { ownIdentity } from '../../lib/process-identity.ts';
 import type { Session } from '../../lib/webhooks/dispatching/worker-session.ts';
 import { fullWindow, simulatedDeployment } from '../support/simulated-deployment.ts';
@@ -22,6 +23,26 @@ t.test('a process that dies gives its claims back within 10 s', async (t) => {
     const again = deployment.posts.filter(({ by }) => by === 'second');
     t.equal(again.length, 60);
     t.ok((again[0]?.at ?? 0) - diedAt <= 10_000);
+});
+
+t.test('also where the store refuses a statement of the others now and then', async (t) => {
+    const { deployment, first } = await busy(t);
+    const { deliveries } = deployment.stores;
+    const { dispatch } = deliveries;
+    let refusedAt = Number.NEGATIVE_INFINITY;
+    Object.assign(deliveries, {
+        dispatch: async (...options: Parameters<typeof dispatch>) => {
+            if (deployment.now() - refusedAt >= 4_000) {
+                refusedAt = deployment.now();
+                throw new ScanwireError('UNAVAILABLE', 'The pool gave no connection in time');
+            }
+            return await dispatch(...options);
+        },
+    });
+    await deployment.start('second');
+    first.kill();
+    await deployment.advance(12_500);
+    t.strictSame(await deployment.states(), { delivered: 60 });
 });
 
 t.test('a session that is kept alive keeps its claims, as long as they hold', async (t) => {

@@ -1,6 +1,6 @@
 import t from 'tap';
 import type { StoredExporter } from '../../lib/webhooks/exporters/exporter.ts';
-import { simulatedDeployment } from '../support/simulated-deployment.ts';
+import { INVESTIGATION, simulatedDeployment } from '../support/simulated-deployment.ts';
 
 const SECOND = 1_000;
 
@@ -28,6 +28,9 @@ for (const [title, stored] of Object.entries(UNUSABLE)) {
         t.ok(deployment.posts.every(({ exporterId }) => exporterId === well));
         const reported = process.errors.filter(({ message }) => message.includes(`exporter ${unusable} cannot be used`));
         t.equal(reported.length, 1);
+
+        const explained = process.exporters.explain(unusable, 'idr_investigation_created', { ...INVESTIGATION, title: 'x' });
+        t.same(await deployment.finish(explained), { wanted: false, reason: 'Its stored kinds or filter cannot be used' });
 
         const diagnosis = await deployment.finish(process.doctor());
         t.equal(diagnosis.healthy, false);

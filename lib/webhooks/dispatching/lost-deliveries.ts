@@ -9,7 +9,10 @@ export interface LostDeliveries {
     watch(): void;
     /** Something may be free to be handed out once more: looks the next time, whatever the store has told. */
     now(): void;
-    /** Gives the store's answer. An error is noted: for a while nobody can know whether a session that is silent has ended. */
+    /**
+     * Gives the store's answer. An error is noted, unless the store has just answered a heartbeat: for a while nobody can know whether a session that is silent has
+     * ended.
+     */
     heardBy<T>(answer: Promise<T>): Promise<T>;
     /** Looks if it is time, and puts what is lost into the queue by `enqueue`. */
     find(enqueue: (lost: readonly HandedOut[]) => Promise<void>): Promise<void>;
@@ -23,6 +26,9 @@ const SWEEP_EVERY = 1_000;
  * for a shorter time than this cannot know; until then it takes claims only from sessions that were ended (`endSessions`).
  */
 const GRACE = 5_000;
+
+/** Milliseconds: one heartbeat and what it may take. Who could send none for so long is silent for much longer before it counts as ended. */
+const HEARD_WITHIN = 2_500;
 
 /** A delivery that has been queued for so long, in milliseconds, is added to the queue once more. */
 const REQUEUE_AFTER = 10_000;
@@ -43,7 +49,9 @@ export function lostDeliveries(context: LostContext, limit: number): LostDeliver
         try {
             return await answer;
         } catch (error) {
-            watch();
+            if (!lookout.hasHeardWithin(HEARD_WITHIN)) {
+                watch();
+            }
             throw error;
         }
     }

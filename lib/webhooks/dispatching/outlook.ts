@@ -30,6 +30,8 @@ export interface Lookout {
     handedOut(): void;
     /** Whether the store has told that there is none of it. False where it has told nothing lately, or does not tell such things. */
     rulesOut(what: 'inFlight' | 'replays' | 'notices'): boolean;
+    /** Whether a heartbeat of the last so many milliseconds was answered, and so those of others could be. */
+    hasHeardWithin(milliseconds: number): boolean;
     /** Whether deliveries have been accepted lately, as far as the store has told: a transaction may have been open meanwhile. */
     hasAccepted(): boolean;
 }
@@ -62,6 +64,8 @@ export function lookoutOf(monotonic: () => number): Lookout {
             const isOutdated = last === null || monotonic() - last.asked > HOLDS_FOR || (what === 'inFlight' && last.asked <= handedOutAt);
             return !isOutdated && last?.[what] === false;
         },
+
+        hasHeardWithin: (milliseconds) => last !== null && monotonic() - last.asked <= milliseconds,
 
         hasAccepted: () => monotonic() - acceptedAt <= ACCEPTED_FOR,
     };

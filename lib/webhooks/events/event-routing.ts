@@ -260,18 +260,32 @@ const STOPPED = { byUser: 'It is stopped', byOutcome: 'It was stopped by an outc
 
 /** Whether an exporter gets an event, and if not, why not. */
 export function choiceOf(exporter: StoredExporter, event: UnroutedEvent): Choice {
-    const { kindWanted, failed } = explainSubscription(exporter, { kind: event.kind.name, body: JSON.parse(event.body) });
-    const unfit = failed.map(({ field, condition, holds, found }) => {
-        return `${field} (${condition}) ${holds ? 'holds, but should not,' : 'does not hold'} for ${found} values found`;
-    });
     const reasons = [
         refusal(exporter, event),
-        kindWanted ? null : `Its kinds do not match ${event.kind.name}`,
-        unfit.length === 0 ? null : `Its filter does not match: ${unfit.join(', ')}`,
+        ...unwanted(exporter, event),
         exporter.state === 'running' ? null : STOPPED[exporter.stopReason === null ? 'byUser' : 'byOutcome'],
     ];
     const reason = reasons.find((one) => one !== null);
     return reason === undefined ? { wanted: true } : { wanted: false, reason: reason as string };
+}
+
+/** Why what the exporter has chosen is another event; nulls where it is this one. */
+function unwanted(exporter: StoredExporter, event: UnroutedEvent): readonly (string | null)[] {
+    let explained: ReturnType<typeof explainSubscription>;
+    try {
+        explained = explainSubscription(exporter, { kind: event.kind.name, body: JSON.parse(event.body) });
+    } catch {
+        // As with {@link guardedSubscription}.
+        return ['Its stored kinds or filter cannot be used'];
+    }
+
+    const unfit = explained.failed.map(({ field, condition, holds, found }) => {
+        return `${field} (${condition}) ${holds ? 'holds, but should not,' : 'does not hold'} for ${found} values found`;
+    });
+    return [
+        explained.kindWanted ? null : `Its kinds do not match ${event.kind.name}`,
+        unfit.length === 0 ? null : `Its filter does not match: ${unfit.join(', ')}`,
+    ];
 }
 
 /** Why an exporter may not get an event, whatever it wants; null when it may. */

@@ -5,7 +5,7 @@ import { type Choice, choiceOf, formatInput, type UnroutedEvent } from '../event
 import { isSubscribable, kindAmong } from '../events/subscription.ts';
 import type { PublishOptions } from '../events/unrouted-event.ts';
 import type { FormatEvent } from '../formats/format.ts';
-import { maskedBody, maskedMessage, messageMaker } from '../messages/formatted-message.ts';
+import { maskedBody, maskedMessage, messageMaker, UnmakeableMessage } from '../messages/formatted-message.ts';
 import type { HeaderPairs } from '../messages/message-headers.ts';
 import { checkSecret, generateSecret } from '../messages/signing-secret.ts';
 import type { WebhooksContext } from '../webhooks-context.ts';
@@ -122,6 +122,16 @@ export interface MessagePreview {
 /** A message as it would go out now, with what is secret masked. @throws ScanwireError `INVALID_INPUT` when it cannot be made. */
 function previewOf(event: FormatEvent, exporter: StoredExporter, context: WebhooksContext): MessagePreview {
     const message = messageMaker(exporter, context)(event);
-    const { headers } = maskedMessage({ ...event, body: event.text }, message, { exporter, time: event.time }, context);
+    const failure = message?.failure ?? null;
+    if (failure !== null) {
+        throw new UnmakeableMessage(failure, 'format');
+    }
+
+    const { headers } = maskedMessage(
+        { ...event, body: event.text, createdAt: event.time },
+        message,
+        { exporter, time: event.time },
+        context,
+    );
     return { headers, body: maskedBody(event.text, message) };
 }

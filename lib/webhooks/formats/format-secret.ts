@@ -25,6 +25,11 @@ const MASK = '********';
 
 const PLACEHOLDER_BYTE = SECRET_PLACEHOLDER.charCodeAt(0);
 
+/** Whether the secret of a format is to be put into a body. In what is no JSON the character may be the event's own. */
+export function hasFormatSecret(contentType: string, body: Uint8Array): boolean {
+    return contentType.includes('json') && body.includes(PLACEHOLDER_BYTE);
+}
+
 /** The bytes that are signed and sent: the stored ones with the secret in its place. Other bodies stay as they are. */
 export function withFormatSecret(body: Uint8Array, secret: string): Uint8Array {
     return substituted(body, JSON.stringify(secret).slice(1, -1));

@@ -1,11 +1,10 @@
 import { ScanwireError } from '../../errors.ts';
-import type { KeyRing } from '../../keys/key-ring.ts';
 import type { StoredEvent } from '../events/new-event.ts';
 import { authorizationOf, unsealAuthentication } from '../exporters/authentication.ts';
 import type { StoredExporter } from '../exporters/exporter.ts';
 import { native } from '../formats/envelopes.ts';
-import { type FormatEvent, type Formatter, formatterOf } from '../formats/format.ts';
-import { sealedFormatSecret, withFormatSecret, withMaskedSecret } from '../formats/format-secret.ts';
+import { type FormatEvent, type Formatter, formatEvent, formatterOf, lackingFormat } from '../formats/format.ts';
+import { hasFormatSecret, sealedFormatSecret, withFormatSecret, withMaskedSecret } from '../formats/format-secret.ts';
 import { MASK } from '../outcomes/masking.ts';
 import type { WebhooksContext } from '../webhooks-context.ts';
 import { type HeaderPairs, messageHeaders, unsealHeaders } from './message-headers.ts';
@@ -58,9 +57,13 @@ export function messageMaker(choice: Pick<StoredExporter, 'format' | 'template'>
             return { contentType, headers, body: decoder.decode(body), failure: null };
         } catch (error) {
             const reason = error instanceof ScanwireError ? error.message : 'What it made is not UTF-8';
-            return { contentType: native.contentType, headers: [], body: '', failure: `Format ${choice.format}: ${reason}` };
+            return { contentType: native.contentType, headers: [], body: '', failure: failureOf(choice.format, reason) };
         }
     };
+}
+
+function failureOf(format: string, reason: string): string {
+    return `Format ${format}: ${reason}`;
 }
 
 /** Messages are kept as text. */
@@ -79,24 +82,54 @@ export interface OutgoingBody extends Pick<FormattedMessage, 'contentType' | 'he
     readonly bytes: Uint8Array;
 }
 
-/** @throws UnmakeableMessage for a message that could not be made or a body that is no JSON; ScanwireError `UNSEALABLE`. */
+/**
+ * @throws UnmakeableMessage for a message that could not be made or a body that is no JSON; ScanwireError `UNSEALABLE`, or `MISCONFIGURED` where neither the process
+ *     that accepted the event has the format nor this one: another may.
+ */
 export function outgoingBody(
-    event: Pick<StoredEvent, 'body'>,
-    message: FormattedMessage | null,
+    event: StoredEvent,
+    stored: FormattedMessage | null,
     exporter: StoredExporter,
-    keyRing: KeyRing,
+    context: OutgoingContext,
 ): OutgoingBody {
-    if (message === null) {
+    if (stored === null) {
         assertJson(event);
         return { contentType: native.contentType, headers: [], bytes: Buffer.from(event.body) };
     }
+
+    const message = isUnmade(stored, exporter) ? madeAfterwards(event, exporter, context) : stored;
     if (message.failure !== null) {
         throw new UnmakeableMessage(message.failure, 'format');
     }
 
     const bytes = Buffer.from(message.body);
     const [sealed] = sealedFormatSecret(exporter);
-    return { ...message, bytes: sealed === undefined ? bytes : withFormatSecret(bytes, keyRing.open(sealed.sealed, sealed.context)) };
+    if (sealed !== undefined) {
+        return { ...message, bytes: withFormatSecret(bytes, context.keyRing.open(sealed.sealed, sealed.context)) };
+    }
+
+    if (hasFormatSecret(message.contentType, bytes)) {
+        throw new UnmakeableMessage('The format that it was made in had a secret, which the exporter has no more', 'format');
+    }
+    return { ...message, bytes };
+}
+
+/** What is needed to send what is stored. */
+type OutgoingContext = Formatting & Pick<WebhooksContext, 'keyRing'>;
+
+/** Whether the process that accepted the event has no such format. No attempt could send anything until now. */
+export function isUnmade(message: FormattedMessage | null, { format }: Pick<StoredExporter, 'format'>): boolean {
+    return message !== null && message.failure === failureOf(format, lackingFormat(format));
+}
+
+/** Of one event and one format every attempt makes the same. @param event With its body, which is loaded for no other message than the native one. */
+function madeAfterwards({ id, kind, body, createdAt }: StoredEvent, exporter: StoredExporter, formatting: Formatting): FormattedMessage {
+    const { format } = exporter;
+    if (!formatting.formats.has(format) || body === '') {
+        throw new ScanwireError('MISCONFIGURED', lackingFormat(format), { field: 'format' });
+    }
+
+    return messageMaker(exporter, formatting)(formatEvent({ id, kind, time: createdAt, text: body })) as FormattedMessage;
 }
 
 /** Events whose body needs no check: it was made here, or was checked already, since one event is sent to many exporters. */
@@ -123,12 +156,13 @@ function assertJson(event: Pick<StoredEvent, 'body'>): void {
 
 /** Headers of a message that is sent at a time, with what is secret masked, and how many bytes its body has. @throws as {@link outgoingBody}. */
 export function maskedMessage(
-    event: Pick<StoredEvent, 'id' | 'kind' | 'body'>,
+    event: StoredEvent,
     message: FormattedMessage | null,
     { exporter, time }: { readonly exporter: StoredExporter; readonly time: Date },
-    { keyRing, vendor }: Pick<WebhooksContext, 'keyRing' | 'vendor'>,
+    context: OutgoingContext,
 ): { readonly headers: HeaderPairs; readonly bytes: number } {
-    const { bytes, ...format } = outgoingBody(event, message, exporter, keyRing);
+    const { keyRing, vendor } = context;
+    const { bytes, ...format } = outgoingBody(event, message, exporter, context);
     const secrets = unsealSecrets(exporter, keyRing, time);
     const signing = { vendor, forms: exporter.signatures, secrets, body: bytes, id: event.id, timestamp: time };
     const additional = [...unsealHeaders(exporter, keyRing), ...authorizationOf(unsealAuthentication(exporter, keyRing), MASK)];

@@ -6,9 +6,8 @@ import { restAfter } from '../events/event-body.ts';
 import { unsealAuthentication } from '../exporters/authentication.ts';
 import type { StoredExporter } from '../exporters/exporter.ts';
 import { knownUrl, unsealUrl } from '../exporters/sealed-url.ts';
-import { outgoingBody } from '../messages/formatted-message.ts';
+import { isUnmade, outgoingBody } from '../messages/formatted-message.ts';
 import { messageHeaders, unsealHeaders } from '../messages/message-headers.ts';
-import type { Vendor } from '../messages/signature.ts';
 import { unsealSecrets } from '../messages/signing-secret.ts';
 import { type DeliveryEvent, deliveryEvent } from '../observing/emitted-events.ts';
 import { type Post, untraced } from '../observing/tracing.ts';
@@ -195,9 +194,10 @@ async function attempted(claim: Claim, keyRing: KeyRing, context: WebhooksContex
 async function attempt(
     claim: Claim,
     keyRing: KeyRing,
-    { sender, vendor, tracing, tests, responses }: WebhooksContext,
+    context: WebhooksContext,
     { post, answer }: { readonly post: Post; readonly answer: AnswerHolder },
 ): Promise<Outcome> {
+    const { sender, tracing, tests, responses } = context;
     const onRefused = responses.kept
         ? (response: RefusedResponse): void => {
               answer.refused = response;
@@ -205,7 +205,8 @@ async function attempt(
         : null;
     let message: Message;
     try {
-        const made = messageOf(claim, keyRing, vendor, onRefused);
+        const whole = isUnmade(claim.message, claim.exporter) ? await withBody(claim, context) : claim;
+        const made = messageOf(whole, keyRing, context, onRefused);
         // the steps of a test are shown while it goes on
         message = claim.singleAttempt ? { ...made, progress: tests.begin(claim.deliveryId) } : made;
     } catch (error) {
@@ -214,6 +215,12 @@ async function attempt(
 
     const sendsTraceparent = tracing?.options.sendTraceparent === true;
     return await post(message.url, (traceparent) => sender.send(sendsTraceparent ? withTraceparent(message, traceparent) : message));
+}
+
+/** The same with the body of its event, which is not loaded where something else is to be sent. Where the store does not show it, it stays without. */
+async function withBody(claim: Claim, { deliveries, formats }: WebhooksContext): Promise<Claim> {
+    const content = formats.has(claim.exporter.format) ? await deliveries.content?.(claim.deliveryId) : undefined;
+    return content ? { ...claim, event: content.event } : claim;
 }
 
 /** Adds the header `traceparent`, unless the exporter has one of its own. */
@@ -225,10 +232,10 @@ function withTraceparent(message: Message, traceparent: string | null): Message 
 function messageOf(
     { event, message, exporter, singleAttempt, claimedAt }: Claim,
     keyRing: KeyRing,
-    vendor: Vendor,
+    { vendor, formats, maxBodyBytes }: WebhooksContext,
     onRefused: NonNullable<Message['onRefused']> | null,
 ): Message {
-    const { bytes: body, ...format } = outgoingBody(event, message, exporter, keyRing);
+    const { bytes: body, ...format } = outgoingBody(event, message, exporter, { keyRing, vendor, formats, maxBodyBytes });
     const signing = {
         vendor,
         forms: exporter.signatures,

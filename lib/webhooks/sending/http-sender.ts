@@ -292,10 +292,10 @@ function poster(limits: SenderLimits, connect: ConnectVetted, clock: Clock) {
  * The key of the pool: messages with the same key may share a connection. It contains the TLS identity, as a digest, since keys stay in memory
  * for as long as idle connections do.
  */
-function connectionKey({ origin }: URL, { exporterId, trust, authentication }: Message): string {
+function connectionKey({ origin }: URL, { exporterId, owner, trust, authentication }: Message): string {
     const { ca, clientCertificate, proxy } = authentication ?? {};
     const identity = (ca ?? clientCertificate ?? proxy) === undefined ? [] : [digest([ca, clientCertificate, proxy])];
-    return JSON.stringify([exporterId, origin, trust, ...identity]);
+    return JSON.stringify([exporterId, owner, origin, trust, ...identity]);
 }
 
 function digest(value: unknown): string {

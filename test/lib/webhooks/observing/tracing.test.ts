@@ -23,6 +23,7 @@ import { newProgress, type Outcome, outcomeOf } from '../../../../lib/webhooks/o
 import type { Message } from '../../../../lib/webhooks/sending/http-sender.ts';
 import { type Webhooks, webhooks } from '../../../../lib/webhooks/webhooks.ts';
 
+const RING = keyRing({ current: 'k', keys: { k: randomBytes(32) } });
 const ALERT = { name: 'alert_raised', schema: Joi.object({ text: Joi.string() }) };
 const RECEIVER = 'https://192.0.2.7:8443/services/secret-path?token=secret-query';
 
@@ -61,7 +62,7 @@ async function setting(t: Test, statuses: readonly number[], options: Partial<We
     const own = webhooks({
         ...stores,
         queue,
-        keyRing: keyRing({ current: 'k', keys: { k: randomBytes(32) } }),
+        keyRing: RING,
         guard: egressGuard({ allow: ['192.0.2.0/24'] }),
         sender: {
             attemptTimeout: 2_000,
@@ -318,4 +319,23 @@ t.test('makes the deployment have what it asks for in common', async (t) => {
 
 t.test('refuses options that it does not know', async (t) => {
     await t.rejects(webhookTracing({ sendTraceparent: 'yes' as never }), { code: 'MISCONFIGURED', message: /sendTraceparent/ });
+});
+
+t.test('a worker without the tracing of its host refuses to start: its messages would lack traceparent', async (t) => {
+    const { stores } = await setting(t, [204], { tracing: await webhookTracing({ sendTraceparent: true }) });
+    const worker = webhooks({
+        ...stores,
+        queue: memoryQueue(),
+        keyRing: RING,
+        guard: egressGuard({ allow: ['192.0.2.0/24'] }),
+        sender: { attemptTimeout: 2_000, send: async () => outcome(204), close: async () => {} },
+        kinds: [ALERT],
+        role: 'worker',
+    });
+    t.teardown(() => worker.close());
+    await t.rejects(worker.start(), {
+        code: 'MISCONFIGURED',
+        field: 'tracing',
+        message: /tracing is not set here and .*sendTraceparent.* in the store/,
+    });
 });

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { CHANGES, type Deployment, EXPORTERS, hostOf, PLACES } from './deployment.ts';
+import { CHANGES, type Deployment, EXPORTERS, hostOf, ORDERED, PLACES } from './deployment.ts';
 import { BEHAVIOURS, type Behaviour, DEADLY } from './receivers.ts';
 import { QUEUE_FAULTS, RESOLVER_FAULTS, STORE_FAULTS } from './weather.ts';
 
@@ -238,6 +238,27 @@ const hold = fc.tuple(exporter, fc.boolean()).map(
     }),
 );
 
+/** What fails for good keeps back what has its order key, for a while or until all is well. */
+const holdKeys = fc.boolean().map(
+    (again): Command => ({
+        check: exporterIsThere(ORDERED),
+        async run(_, deployment) {
+            deployment.timeline.note(`== ${this}`);
+            deployment.change(ORDERED, { afterExhausted: 'hold', schedule: [second] });
+            deployment.receivers.behaviours.set(hostOf(ORDERED), 'fails');
+            deployment.publishTogether(8);
+            await deployment.timeline.advance(4 * second);
+            deployment.receivers.behaviours.delete(hostOf(ORDERED));
+            deployment.publishTogether(8);
+            await deployment.timeline.advance(8 * second);
+            if (again) {
+                deployment.change(ORDERED, { afterExhausted: 'skip' });
+            }
+        },
+        toString: () => `exporter ${ORDERED} holds keys, publish 8 that fail and 8${again ? ', and holds none' : ''}`,
+    }),
+);
+
 /** Changes that a receiver sees. */
 const seen = CHANGES.filter((change) => 'secret' in change || 'path' in change || 'headers' in change);
 
@@ -287,6 +308,7 @@ export const commandSequences: fc.Arbitrary<Iterable<Command>> = fc.commands(
         freeze,
         hearLate,
         hold,
+        holdKeys,
         start,
         stop,
         receiver,

@@ -71,6 +71,8 @@ export class DeliveryModel {
     queuedAt: number | null = null;
     /** The state in which it has ended, or is `held` until it is replayed. */
     ended: string | null;
+    /** It has failed for good where its exporter keeps back what has its order key. */
+    holdsKey = false;
     /** How many times it was replayed. */
     replays = 0;
     /** How many times its receiver had it. */
@@ -108,7 +110,7 @@ export class DeliveryModel {
 
     replay(): void {
         this.replays += 1;
-        Object.assign(this, { ended: null, failures: 0, replayedAfter: this.claims.length, notBefore: 0 });
+        Object.assign(this, { ended: null, holdsKey: false, failures: 0, replayedAfter: this.claims.length, notBefore: 0 });
     }
 
     /** What follows from an outcome under its claim: the state by the rules. */

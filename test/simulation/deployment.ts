@@ -66,7 +66,7 @@ const CONCURRENCIES = [1, 2, 3, 200] as const;
 export const EXPORTERS = 3;
 
 /** Which of them is ordered. */
-const ORDERED = 2;
+export const ORDERED = 2;
 
 /** Which of them gets events in a format of its own. */
 const FORMATTED = 1;
@@ -360,12 +360,15 @@ export class Deployment {
         }
     }
 
-    /** Starts all exporters that do not run, whoever or whatever has stopped them. */
+    /** Starts all exporters that do not run, whoever or whatever has stopped them, and has none hold a key. */
     startExporters(): void {
         for (const id of this.exporterIds) {
             const model = this.ledger.exporters.get(id);
             if (model?.removed === false && !model.running) {
                 this.manage(({ exporters }) => exporters.start(id));
+            }
+            if (model?.removed === false && model.holdsKeys) {
+                this.manage(({ exporters }) => exporters.update(id, { afterExhausted: 'skip' }));
             }
         }
     }

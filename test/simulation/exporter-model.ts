@@ -52,6 +52,8 @@ const DEFAULT_PAUSE = 5_000;
 export class ExporterModel {
     /** It gets the events of an order key one after another. */
     readonly ordered: boolean;
+    /** What fails for good keeps back what has its order key. */
+    holdsKeys = false;
     running = true;
     /** An outcome has stopped it: what is accepted for it is held. */
     stoppedByOutcome = false;

@@ -171,11 +171,22 @@ export class Ledger {
             this.timeline.note(`changed ${Object.keys(changes).join()}`);
             model?.change(...opened(exporter), this.timeline.now);
             model?.limit(exporter.rate);
+            this.letGo(exporter);
         }
         if (state === 'running') {
             model?.start();
         } else if (state === 'stopped') {
             model?.stop();
+        }
+    }
+
+    /** Once an exporter holds no key, what has failed for good holds none either. */
+    private letGo({ id, ordered, afterExhausted }: StoredExporter): void {
+        const model = this.exporters.get(id);
+        const holdsKeys = ordered && afterExhausted === 'hold';
+        Object.assign(model ?? {}, { holdsKeys });
+        for (const entry of holdsKeys ? [] : this.entries.values()) {
+            entry.holdsKey &&= entry.accepted.exporterId !== id;
         }
     }
 
@@ -305,6 +316,7 @@ export class Ledger {
         for (const entry of this.open().filter(({ ranOut }) => ranOut >= POISONED_AFTER)) {
             const { state } = (await store.get(entry.accepted.id)) ?? {};
             entry.ended = state === 'poisoned' ? state : null;
+            entry.holdsKey = entry.ended !== null && this.exporters.get(entry.accepted.exporterId)?.holdsKeys === true;
         }
     }
 
@@ -406,6 +418,7 @@ export class Ledger {
             }
         }
         const followed = entry.follow(outcome, claimed, now);
+        entry.holdsKey = followed === 'exhausted' && this.exporters.get(entry.accepted.exporterId)?.holdsKeys === true;
         if (followed !== next.state) {
             this.violate(`${name(deliveryId)} is ${next.state} after ${code} and ${entry.failures} failures, and not ${followed}`);
         }

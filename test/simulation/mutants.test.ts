@@ -20,6 +20,7 @@ const CAUGHT_BY: Readonly<Record<string, number>> = {
     'a job that was lost and is never missed': 55,
     'a process that begins what was handed out whatever the settings are by now': 49,
     'an exporter that is never slow': 39,
+    'a key that nothing that has failed holds': 33,
     'a rate of which retries get nothing as long as there are first tries': 29,
     'a receiver whose Retry-After is not heard': 25,
     'a breaker that never recovers': 22,

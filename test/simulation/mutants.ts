@@ -127,6 +127,19 @@ export const mutants: Readonly<Record<string, () => Mutant>> = {
     'an order that nobody keeps': () =>
         rows((store) => ({ accept: (newEvents, options) => store.accept(newEvents.map(withoutKey), options) })),
 
+    'a key that nothing that has failed holds': () => ({
+        below: ({ exporters, ...stores }) => ({
+            ...stores,
+            exporters: {
+                ...exporters,
+                update: async (id, { afterExhausted = 'skip', ...patch }) => ({
+                    ...(await exporters.update(id, { ...patch, afterExhausted: 'skip' })),
+                    afterExhausted,
+                }),
+            },
+        }),
+    }),
+
     'a sweep that does not look at sessions': () =>
         asked((store) => ({ claim: (requests, _, maxBytes) => store.claim(requests, null, maxBytes) })),
 

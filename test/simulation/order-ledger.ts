@@ -13,7 +13,7 @@ export class OrderLedger {
         this.rows = rows;
     }
 
-    /** Which deliveries wait for others of their key: an older one that has not ended, or any that is in flight. */
+    /** Which deliveries wait for others of their key: an older one that has not ended or holds the key, or any that is in flight. */
     async behind(ids: readonly string[], store: DeliveryStore): Promise<IsBehind> {
         const ordered = ids.map((id) => this.rows.entries.get(id)).filter((entry) => orderOf(entry) !== null);
         const keys = new Map<string, Delivery[]>();
@@ -44,7 +44,9 @@ export class OrderLedger {
     /** Of these exporters, the oldest first. */
     private async active(exporterIds: ReadonlySet<string>, store: DeliveryStore): Promise<readonly Delivery[]> {
         const rows = await Promise.all([...exporterIds].map((exporterId) => store.list({ exporterId, limit: 1000 })));
-        return rows.flatMap((ofOne) => ofOne.filter(isActive).toReversed());
+        return rows.flatMap((ofOne) =>
+            ofOne.filter((row) => isActive(row) || this.rows.entries.get(row.id)?.holdsKey === true).toReversed(),
+        );
     }
 
     private keyOf(id: string): string | null {

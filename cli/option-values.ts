@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import { spanOf } from '../lib/span.ts';
 import { commander } from './command.ts';
 
 /** Parses an option that is a whole number. @param unit May stand behind it. */
@@ -39,18 +40,28 @@ export function repeated(text: string, before: readonly string[] = []): readonly
     return [...before, text];
 }
 
-const SPAN = /^([1-9]\d{0,4})([mhd])$/;
 const ZONED = /^\d{4}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d)?(?:Z|[+-]\d\d:\d\d))?$/;
-const UNIT_MS: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000, d: 86_400_000 };
 
 /** Parses an option that is a length of time, in milliseconds. */
 export function span(text: string): number {
-    const [, count, unit = ''] = SPAN.exec(text) ?? [];
-    if (count === undefined && text !== '0') {
+    const length = text === '0' ? 0 : spanOf(text);
+    if (length === null) {
         throw new commander.InvalidArgumentError('It must be a span such as 30m, 2h or 7d, or 0.');
     }
 
-    return count === undefined ? 0 : Number(count) * (UNIT_MS[unit] ?? Number.NaN);
+    return length;
+}
+
+/** Parses an option that is several lengths of time, in milliseconds. */
+export function spans(text: string): readonly number[] {
+    return text.split(',').map((one) => {
+        const length = spanOf(one.trim());
+        if (length === null) {
+            throw new commander.InvalidArgumentError('It must be spans such as 30s, 5m, 2h or 7d, with commas between them.');
+        }
+
+        return length;
+    });
 }
 
 /** Parses an option that is a length of time of at least so many milliseconds, or `forever`: null. */
@@ -59,8 +70,8 @@ export function spanOrForever(min: number): (text: string) => number | null {
         if (text === 'forever') {
             return null;
         }
-        const length = SPAN.test(text) ? span(text) : 0;
-        if (length < min) {
+        const length = spanOf(text);
+        if (length === null || length < min) {
             throw new commander.InvalidArgumentError(`It must be forever, or a span of at least ${min / 3_600_000} h such as 7d or 90d.`);
         }
         return length;
@@ -70,9 +81,9 @@ export function spanOrForever(min: number): (text: string) => number | null {
 /** Parses an option that is a time: a span after now (1) or before (-1), or a time; a date alone is its beginning in UTC. */
 export function moment(direction: 1 | -1): (text: string) => Date {
     return (text) => {
-        const [, count, unit = ''] = SPAN.exec(text) ?? [];
+        const length = spanOf(text);
         const named = ZONED.test(text) ? Date.parse(text) : Number.NaN;
-        const time = count === undefined ? named : Date.now() + direction * Number(count) * (UNIT_MS[unit] ?? Number.NaN);
+        const time = length === null ? named : Date.now() + direction * length;
         if (Number.isNaN(time)) {
             throw new commander.InvalidArgumentError(
                 'It must be a span such as 12h or 90d, or a time such as 2027-01-31 or 2027-01-31T00:00Z.',

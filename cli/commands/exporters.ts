@@ -1,5 +1,6 @@
 import type { Command, Option } from 'commander';
 import { ScanwireError } from '../../lib/errors.ts';
+import { spanText } from '../../lib/span.ts';
 import type { AuthenticationPart } from '../../lib/webhooks/exporters/authentication.ts';
 import type { Exporter, ExporterSettings, NewExporterSettings } from '../../lib/webhooks/exporters/exporter.ts';
 import type { Backlog, BacklogAge, ShownExporter } from '../../lib/webhooks/exporters/exporter-health.ts';
@@ -18,7 +19,7 @@ import { EXPORT_TYPES, RULE_SETS, type RuleSet } from '../../lib/webhooks/settin
 import type { Output } from '../../plugins/admin-console/operations.ts';
 import { addAuthentication, authenticationOf } from '../authentication-input.ts';
 import { type Answer, type Call, command, commander, definedFields } from '../command.ts';
-import { repeated, span, wholeNumber } from '../option-values.ts';
+import { repeated, span, spans, wholeNumber } from '../option-values.ts';
 import { aligned, countText, relativeTime, table, utcTime } from '../output/table.ts';
 import { addHeaders, addSecret, addUrl, assertOneStdin, headersOf, hiddenText, secretOf, urlOf } from '../secret-input.ts';
 
@@ -87,6 +88,10 @@ function addSettings(target: Command, creating: boolean): Command {
         if (setting.without !== undefined && (!creating || setting.byDefault === true)) {
             target.option(setting.flag.replace(/^--([\w-]+).*/, '--no-$1'), setting.without);
         }
+    }
+    target.option('--schedule <spans>', 'delays before each further try, with commas between them, such as 5s,30s,2m', spans);
+    if (!creating) {
+        target.option('--no-schedule', 'the default delays');
     }
     return target
         .option('--format-secret-file <file>', 'what the format needs and nobody may see, read from a file, - for stdin')
@@ -202,10 +207,11 @@ async function listed({ perform }: Call): Promise<Answer> {
 
 async function settingsOf(options: Call['options']): Promise<Partial<ExporterSettings>> {
     assertOneStdin(options);
-    const settings = definedFields<Omit<ExporterSettings, 'schedule' | SettingName | AuthenticationPart>>({
+    const settings = definedFields<Omit<ExporterSettings, SettingName | AuthenticationPart>>({
         url: await urlOf(options),
         secret: await secretOf(options),
         headers: await headersOf(options),
+        schedule: options.schedule === false ? null : options.schedule,
         formatSecret: (await hiddenText('formatSecret', options))?.trim(),
     });
     return { ...settings, ...(await plainSettingsOf(options)), ...(await authenticationOf(options)) };
@@ -262,7 +268,7 @@ function factsText(facts: readonly Fact[]): Promise<string> {
 }
 
 function exporterFacts(exporter: Exporter, more: readonly Fact[] = []): readonly Fact[] {
-    const { id, name, url, type, owner, headerNames, authentication } = exporter;
+    const { id, name, url, type, owner, headerNames, authentication, schedule = [] } = exporter;
     const plain = (...names: readonly SettingName[]): readonly Fact[] => names.map((each) => settingFact(each, exporter));
     return [
         ['Id', id],
@@ -272,6 +278,7 @@ function exporterFacts(exporter: Exporter, more: readonly Fact[] = []): readonly
         ['State', exporter.stopReason === null ? exporter.state : `${exporter.state}: ${exporter.stopReason}`],
         ['Paused', exporter.pausedAt === null ? '' : `since ${utcTime(exporter.pausedAt)}`],
         ...plain('collector', ...SHOWN_TOGETHER),
+        ['Schedule', schedule.map(spanText).join(', ')],
         ['Ordered', exporter.ordered ? `by order key; after one that failed for good: ${exporter.afterExhausted}` : ''],
         ['Type', type],
         ['Owner', owner ?? ''],

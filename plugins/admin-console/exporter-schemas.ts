@@ -1,7 +1,7 @@
 import Joi from 'joi';
 import { FIELD_SCHEMAS } from '../../lib/inventory/fields.ts';
 import { AUTHENTICATION_PARTS } from '../../lib/webhooks/exporters/authentication.ts';
-import { newExporterSchema, settingSchemas } from '../../lib/webhooks/exporters/exporter.ts';
+import { newExporterSchema, scheduleSchema, settingSchemas } from '../../lib/webhooks/exporters/exporter.ts';
 import { BACKLOG_AGES, BREAKERS } from '../../lib/webhooks/exporters/exporter-health.ts';
 import { exporterPageSchema, MAX_OF_EACH } from '../../lib/webhooks/exporters/exporter-lists.ts';
 import { exporterChangesSchema } from '../../lib/webhooks/exporters/exporter-patch.ts';
@@ -26,12 +26,13 @@ const testOptionsSchema: Joi.ObjectSchema = Joi.object({ wait: waitSchema }).all
 /** What changes settings, and sends a test. */
 const withWait = (settings: Joi.ObjectSchema): Joi.ObjectSchema => settings.keys({ wait: waitSchema });
 
-const { schedule: _, ...shownSettings } = settingSchemas;
+const { schedule: _, ...alwaysShown } = settingSchemas;
 
 const exporterSchema: Joi.ObjectSchema = Joi.object({
     id: id(),
-    ...Object.fromEntries(Object.entries(shownSettings).map(([name, rule]) => [name, rule.required()])),
+    ...Object.fromEntries(Object.entries(alwaysShown).map(([name, rule]) => [name, rule.required()])),
     url: id().description('Scheme, host and port of the receiver, then `/…` for what may hold a token').example('https://example.com/…'),
+    schedule: scheduleSchema.description('Retry delays of its own in milliseconds; absent where it has the default ones'),
     type: Joi.string()
         .valid(...EXPORT_TYPES)
         .required(),

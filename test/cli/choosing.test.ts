@@ -127,6 +127,38 @@ t.test('takes a template, the secret of a format and a rate, and looks at the re
     t.match(await said(['doctor', '--exporter', 'unknown', '--data', data]), { code: 1, stderr: /^scanwire: Unknown exporter/ });
 });
 
+t.test('takes retry delays in words, shows them, and goes back to the default ones', async (t) => {
+    shared ??= served();
+    const data = await shared;
+    const create = ['exporters', 'create', '--url', `http://${RECEIVER}/in`];
+    const text = async (id: string): Promise<string> => (await said(['exporters', 'show', id, '--data', data])).stdout;
+    const plain = await json<{ id: string }>(data, ...create);
+    t.notOk('schedule' in plain, 'as before where none is set');
+    t.notMatch(await text(plain.id), /Schedule/);
+
+    const { id } = await json<{ id: string }>(data, ...create, '--schedule', '5s,30s, 2m');
+    const own = { schedule: [5_000, 30_000, 120_000] };
+    t.match(await json(data, 'exporters', 'show', id), own);
+    const listed = await json<{ id: string }[]>(data, 'exporters', 'list');
+    t.match(
+        listed.find((one) => one.id === id),
+        own,
+        'in lists too',
+    );
+    t.match(await text(id), /^Schedule +5s, 30s, 2m$/m);
+    t.match(await json(data, 'exporters', 'update', id, '--name', 'theirs'), own, 'it stays');
+    t.match(await json(data, 'exporters', 'update', id, '--schedule', '1h'), { schedule: [3_600_000] });
+    t.notOk('schedule' in (await json<object>(data, 'exporters', 'update', id, '--no-schedule')));
+    t.notMatch(await text(id), /Schedule/);
+
+    for (const wrong of ['', '5', '5s,,2m', '5s;2m', '500ms']) {
+        const refused = await said(['exporters', 'update', id, '--schedule', wrong, '--data', data]);
+        t.match(refused, { code: 2, stderr: /--schedule.*It must be spans such as 30s, 5m, 2h or 7d, with commas/ }, wrong);
+    }
+    const late = await said(['exporters', 'update', id, '--schedule', '5s,8d', '--data', data]);
+    t.match(late, { code: 1, stderr: /^scanwire: schedule\[1\] must be/ });
+});
+
 t.test('takes what an exporter authenticates by out of files, and shows none of it', async (t) => {
     shared ??= served();
     const data = await shared;

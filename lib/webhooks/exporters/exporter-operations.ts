@@ -4,6 +4,7 @@ import { checked } from '../../schema-validation.ts';
 import { countIn, type DeliveryCount } from '../deliveries/kept-counts.ts';
 import { RESERVATION_TIMES } from '../dispatching/reservations.ts';
 import { checkSecret, generateSecret, unsealSecrets } from '../messages/signing-secret.ts';
+import { isSchedule } from '../outcomes/retry-schedule.ts';
 import { storeRefusals } from '../store-refusals.ts';
 import type { WebhooksContext } from '../webhooks-context.ts';
 import {
@@ -324,5 +325,5 @@ function listing(keyRing: KeyRing): (all: readonly StoredExporter[]) => readonly
 
 function withoutSecrets(exporter: StoredExporter, url: string): Exporter {
     const { sealedSecret, previousSecrets, sealedHeaders, sealedFormatSecret, sealedAuthentication, schedule, ...shown } = exporter;
-    return { ...shown, url };
+    return { ...shown, url, ...(schedule !== null && isSchedule(schedule) && { schedule }) };
 }

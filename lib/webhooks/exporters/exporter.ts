@@ -18,6 +18,8 @@ export interface StoredSettings extends PlainSettings {
 export interface Exporter extends Omit<StoredSettings, 'schedule' | 'url'> {
     /** Scheme, host and port of the receiver, then `/…` for what may hold a token. */
     readonly url: string;
+    /** Retry delays of its own in milliseconds; absent where it has the default schedule. */
+    readonly schedule?: readonly number[];
     /** UUID; goes out as `webhook_id` of a `test`. The `webhook-id` of Standard Webhooks is another: that of the event. */
     readonly id: string;
     readonly type: ExportType;
@@ -47,7 +49,7 @@ export interface Exporter extends Omit<StoredSettings, 'schedule' | 'url'> {
 }
 
 /** An exporter as a store keeps it: with its secrets, sealed (encrypted, see `lib/keys/key-ring.ts`). */
-export interface StoredExporter extends Exporter, StoredSettings {
+export interface StoredExporter extends Omit<Exporter, 'schedule'>, StoredSettings {
     /** The URL of its receiver, sealed for this exporter; unsealed where an earlier release has stored it. */
     readonly url: string;
     /** The signing secret, sealed for this exporter. */
@@ -139,16 +141,14 @@ const plainSchemas = byPlainSetting((setting, name): Joi.Schema => {
     return byDefault === null || byDefault === '' ? described.allow(byDefault) : described;
 });
 
+/** The rules of a schedule of an exporter's own. */
+export const scheduleSchema: Joi.ArraySchema = Joi.array().items(Joi.number().integer().min(1000).max(MAX_DELAY)).min(1).max(30);
+
 /** The rules of {@link StoredSettings}. */
 export const settingSchemas: { readonly [Setting in keyof StoredSettings]: Joi.Schema } = {
     url: Joi.string().max(2048).description('Where to POST, http or https'),
     ...plainSchemas,
-    schedule: Joi.array()
-        .items(Joi.number().integer().min(1000).max(MAX_DELAY))
-        .min(1)
-        .max(30)
-        .allow(null)
-        .description('Retry delays in milliseconds; null for the default ones'),
+    schedule: scheduleSchema.allow(null).description('Retry delays in milliseconds; null for the default ones'),
 };
 
 /** The rules for the name of an owner, which the application chooses. */

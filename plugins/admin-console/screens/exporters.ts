@@ -1,4 +1,5 @@
 import { ScanwireError } from '../../../lib/errors.ts';
+import { spanText } from '../../../lib/span.ts';
 import type { Exporter } from '../../../lib/webhooks/exporters/exporter.ts';
 import { type SettingName, SHOWN_TOGETHER } from '../../../lib/webhooks/exporters/plain-settings.ts';
 import type { ReceiverWarning } from '../../../lib/webhooks/exporters/receiver-url.ts';
@@ -284,7 +285,7 @@ function actionsOf({ state, pausedAt }: Exporter): readonly string[] {
 }
 
 function factsOf(exporter: Exporter, texts: Texts): readonly (readonly [string, string])[] {
-    const { id, url, type, owner, headerNames, authentication } = exporter;
+    const { id, url, type, owner, headerNames, authentication, schedule = [] } = exporter;
     const t = texts.exporters;
     const plain = (...names: readonly SettingName[]) => names.map((name) => settingFact(name, exporter, texts));
     const facts: readonly (readonly [string, string])[] = [
@@ -295,6 +296,7 @@ function factsOf(exporter: Exporter, texts: Texts): readonly (readonly [string, 
         ...plain('trust'),
         [t.headers, headerNames.join(', ')],
         ...plain('kinds', 'filter', 'format', 'signatures', ...SHOWN_TOGETHER),
+        [t.schedule, schedule.map(spanText).join(', ')],
         [t.authentication, authentication.map((part) => t.authentications[part].title).join(', ')],
         [t.owner, owner ?? ''],
     ];

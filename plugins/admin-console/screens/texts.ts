@@ -195,6 +195,7 @@ export const texts = {
         signatures: 'Signatures',
         rate: 'Rate',
         rateHint: 'The most attempts a second, by all workers together. As many as it takes when empty.',
+        schedule: 'Retry delays',
         authentication: 'Authentication and network',
         isSet: 'set',
         partStays: 'What there is is not shown. It stays when all is left empty; what you enter takes the place of all of it.',

@@ -319,6 +319,15 @@ t.test('changes an exporter, and keeps the secrets that are left empty', async (
     t.match(await exporters.show(id), { headerNames: [], trust: 'all' });
 });
 
+t.test('shows the retry delays of an exporter that has its own, which its form leaves as they are', async (t) => {
+    const { visitor, exporters, at, id } = await added(t);
+    t.notMatch((await visitor.get(at)).html, texts.exporters.schedule);
+    await exporters.update(id, { schedule: [5_000, 120_000] });
+    t.match((await visitor.get(at)).html, '<dt>Retry delays</dt><dd>5s, 2m</dd>');
+    await visitor.send(await visitor.get(`${at}/edit`), `${at}/edit`, { name: 'renamed' });
+    t.match(await exporters.show(id), { name: 'renamed', schedule: [5_000, 120_000] });
+});
+
 t.test('gives an exporter to another owner, and says beside the field why it cannot', async (t) => {
     const { server, visitor, exporters, at, id } = await added(t);
     for (const owner of ['acme', '', 'other']) {

@@ -134,6 +134,10 @@ t.test('does every operation, and answers each as its route documents', async (t
     t.match(await as('showEvent', { id: eventId }), { id: eventId, kind: 'idr_investigation_created', erasedAt: String });
     t.match(await as('pauseExporter', { id }), { state: 'running', pausedAt: String });
     t.match(await as('resumeExporter', { id }), { state: 'running', pausedAt: null });
+    const schedule = [5_000, 120_000];
+    t.match(await as('updateExporter', { id, schedule }), { schedule });
+    t.match(await as('showExporter', { id }), { schedule });
+    t.notOk('schedule' in (await as('updateExporter', { id, schedule: null })), 'shown only while it has one of its own');
     t.match(await as('stopExporter', { id }), { state: 'stopped' });
     t.same(await as('removeExporter', { id }), { id, removed: true });
     t.match(await ask(t, server, 'createExporter', { url, start: true }), { secret: String, test: { attempt: { code: 'delivered' } } });

@@ -30,7 +30,7 @@ export function define(exporters: Command): void {
         .option('--legacy', 'dates from before the detection rules library: has the legacy export types')
         .option('--start', 'start it at once');
 
-    command(exporters, 'list', 'list all exporters', listed);
+    command(exporters, 'list', 'list all exporters', listed).option('--owner <owner>', 'only those of this owner');
 
     command(exporters, 'show <id>', 'show one and how it fares', async ({ args: [id = ''], options, perform }) =>
         shownAnswer(await perform('showExporter', { id, showUrl: options.showUrl === true })),
@@ -184,8 +184,8 @@ async function updated({ args: [id = ''], options, perform }: Call): Promise<Ans
     return exporterAnswer(await perform('updateExporter', { ...changes, id, start: options.start === true }));
 }
 
-async function listed({ perform }: Call): Promise<Answer> {
-    const all = await perform('listExporters', {});
+async function listed({ options: { owner }, perform }: Call): Promise<Answer> {
+    const all = await perform('listExporters', definedFields<{ owner: string }>({ owner }));
     return {
         json: all,
         text: () =>
@@ -200,7 +200,7 @@ async function listed({ perform }: Call): Promise<Answer> {
                     String(consecutiveFailures),
                     relativeTime(updatedAt, new Date()),
                 ]),
-                'No exporters. Make one with: scanwire exporters create --url URL',
+                owner === undefined ? 'No exporters. Make one with: scanwire exporters create --url URL' : 'No exporters of this owner.',
             ),
     };
 }

@@ -112,6 +112,9 @@ const pagedExporterSchema: Joi.ObjectSchema = shownExporterSchema
     })
     .label('PagedExporter');
 
+/** Of lists that are not in pages. */
+const ofOwner: Joi.ObjectSchema = Joi.object({ owner: Joi.string().description('Those of this owner only') });
+
 type ExporterOperation = Extract<Exclude<OperationName, 'diagnoseExporter'>, `${string}Exporter${string}` | 'previewDraft'>;
 
 /** The schemas of the operations on exporters. What a setting may be is the rule of the library, which checks it again. */
@@ -123,10 +126,10 @@ export const exporterSchemas: Readonly<Record<ExporterOperation, OperationSchema
             .keys({ secret: id().description('Signing secret'), test: testSchema, warnings: warningsSchema, held: heldSchema })
             .label('CreatedExporter'),
     },
-    listExporters: { description: 'All exporters, oldest first', response: Joi.array().items(exporterSchema) },
+    listExporters: { description: 'All exporters, oldest first', query: ofOwner, response: Joi.array().items(exporterSchema) },
     summarizeExporters: {
         description: 'Names and states of all exporters, oldest first',
-        query: Joi.object({ owner: Joi.string().description('Those of this owner only') }),
+        query: ofOwner,
         response: Joi.array().items(exporterSummarySchema),
     },
     pageExporters: {

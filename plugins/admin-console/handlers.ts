@@ -93,7 +93,7 @@ function exporterHandlers({ exporters }: System['webhooks'], caller: CreateOptio
             const { exporter, secret, warnings } = await exporters.create(settings, caller);
             return { ...(starts ? await start(exporter.id) : exporter), secret, warnings };
         },
-        listExporters: () => exporters.list(),
+        listExporters: (query) => exporters.list(query),
         summarizeExporters: (query) => exporters.summaries(query),
         pageExporters: (query) => exporters.page(query),
         showExporter: ({ id, showUrl = false }) => exporters.show(id, { showUrl }),

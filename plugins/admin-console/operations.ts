@@ -58,7 +58,8 @@ export interface Operations {
 
     /** Answers with the signing secret as well, and with the test when the exporter was started. */
     createExporter: Operation<NewExporterSettings & Start, WarnedExporter & Partial<Started> & { readonly secret: string }>;
-    listExporters: Operation<object, readonly Exporter[]>;
+    /** All, or those of one owner. */
+    listExporters: Operation<Pick<SummaryQuery, 'owner'>, readonly Exporter[]>;
     /** Names and states of all, or of those that are asked for. */
     summarizeExporters: Operation<SummaryQuery, readonly ExporterSummary[]>;
     /** Some of them, how each fares, and what became of its deliveries within a day. */

@@ -29,10 +29,6 @@ class Owned {
         return own.map(({ id }) => id);
     }
 
-    async exporters(): Promise<readonly Exporter[]> {
-        return await this.#webhooks.exporters.list({ owner: this.owner });
-    }
-
     /** @throws ScanwireError `NOT_FOUND`. */
     async exporter(id: string): Promise<Exporter> {
         const found = await this.#webhooks.exporters.get(id);
@@ -123,7 +119,10 @@ const CUTS: { readonly [Name in OperationName]: Cut<Name> | null } = {
         (create, { owner }) =>
         (input) =>
             create({ ...input, owner }),
-    listExporters: (_, own) => () => own.exporters(),
+    listExporters:
+        (list, { owner }) =>
+        (query) =>
+            list({ ...query, owner }),
     summarizeExporters:
         (summarize, { owner }) =>
         (query) =>

@@ -44,7 +44,7 @@ const ATTACKS: { readonly [Name in OperationName]: readonly Asked[] | null } = {
     revealKey: null,
     revokeKey: null,
     createExporter: [],
-    listExporters: [() => ({})],
+    listExporters: [() => ({}), () => ({ owner: 'bob' })],
     summarizeExporters: [() => ({}), () => ({ owner: 'bob' })],
     pageExporters: [() => ({}), ({ exporter }) => ({ after: exporter }), () => ({ owner: 'bob' })],
     showExporter: [exporterId, ({ exporter }) => ({ id: exporter, showUrl: true })],

@@ -60,7 +60,7 @@ const SAMPLES: { readonly [Name in OperationName]: readonly Sample[] } = {
     revealKey: [{ id: ID }],
     revokeKey: [{ id: ID }],
     createExporter: SETTINGS.map((settings) => ({ ...settings, owner: 'ann' })),
-    listExporters: [],
+    listExporters: [{ owner: 'ann' }],
     summarizeExporters: [{ owner: 'ann' }],
     pageExporters: [{ owner: 'ann', after: ID }],
     showExporter: [{ id: 'EXPORTER' }],

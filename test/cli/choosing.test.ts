@@ -93,6 +93,12 @@ t.test('gives an exporter to another owner while nothing but tests is kept of it
     const refused = await said(['exporters', 'update', id, '--owner', 'eve', '--data', data]);
     t.match(refused, { code: 1, stderr: /Cannot change the owner of an exporter while deliveries or replays of it are kept/ });
     t.match(await json(data, 'exporters', 'show', id), { owner: 'fay' });
+
+    const listed = await json<object[]>(data, 'exporters', 'list', '--owner', 'fay');
+    t.match(listed, [{ id, owner: 'fay' }]);
+    t.equal(listed.length, 1, 'and none of another');
+    const none = { code: 0, stdout: 'No exporters of this owner.\n' };
+    t.match(await said(['exporters', 'list', '--owner', 'nobody', '--data', data]), none);
 });
 
 t.test('takes a template, the secret of a format and a rate, and looks at the receiver', async (t) => {

@@ -76,6 +76,7 @@ t.test('does every operation, and answers each as its route documents', async (t
     t.match(await as('startExporter', { id }), { state: 'running', test, held: { count: 0, more: false } });
     t.match(await as('updateExporter', { id, name: 'Renamed' }), { name: 'Renamed', headerNames: ['Authorization'] });
     t.match(await as('listExporters', {}), [{ id }]);
+    t.same(await as('listExporters', { owner: 'ann' }), []);
     t.match(await as('summarizeExporters', {}), [{ id, name: 'Renamed', state: 'running', consecutiveFailures: 0 }]);
     t.match(await as('pageExporters', { limit: 1 }), [{ id, health: { breaker: 'closed' }, day: { length: 8 } }]);
     const shownUrl = `${new URL(url).origin}/${new URL(url).pathname === '/' ? '' : '…'}`;

@@ -51,7 +51,11 @@ export function define(deliveries: Command): void {
         return { json: delivery, text: () => `Discarded ${delivery.id}: ${delivery.state}` };
     });
 
-    command(deliveries, 'replays', 'list replays and how far they are', async ({ perform }) => {
+    command(deliveries, 'replays [id]', 'list replays and how far they are, or show one', async ({ args: [id], perform }) => {
+        if (id !== undefined) {
+            const replay = await perform('showReplay', { id });
+            return { json: replay, text: () => replayFacts(replay) };
+        }
         const all = await perform('listReplays', {});
         return { json: all, text: () => replaysTable(all) };
     });
@@ -131,17 +135,36 @@ function assertAlone(way: string, others: readonly string[], options: Call['opti
     }
 }
 
+const selectionText = ({ failedSince }: Replay): string => (failedSince === null ? 'held' : `failed since ${utcTime(failedSince)}`);
+
+const doneText = ({ done, total }: Replay): string => `${done.toLocaleString('en')} of ${total.toLocaleString('en')}`;
+
+function replayFacts(replay: Replay): Promise<string> {
+    const { id, exporterId, rate, state, createdAt, finishedAt } = replay;
+    const now = new Date();
+    return aligned([
+        ['Id', id],
+        ['Exporter', exporterId],
+        ['Of', selectionText(replay)],
+        ['Rate', `${rate}/s`],
+        ['Done', doneText(replay)],
+        ['State', state],
+        ['Begun', relativeTime(createdAt, now)],
+        ...(finishedAt === null ? [] : [['Finished', relativeTime(finishedAt, now)]]),
+    ]);
+}
+
 function replaysTable(replays: readonly Replay[]): Promise<string> {
     return table(
         ['ID', 'EXPORTER', 'OF', 'RATE', 'DONE', 'STATE', 'BEGUN'],
-        replays.map(({ id, exporterId, failedSince, rate, done, total, state, createdAt }) => [
-            id,
-            exporterId,
-            failedSince === null ? 'held' : `failed since ${utcTime(failedSince)}`,
-            `${rate}/s`,
-            `${done.toLocaleString('en')} of ${total.toLocaleString('en')}`,
-            state,
-            relativeTime(createdAt, new Date()),
+        replays.map((replay) => [
+            replay.id,
+            replay.exporterId,
+            selectionText(replay),
+            `${replay.rate}/s`,
+            doneText(replay),
+            replay.state,
+            relativeTime(replay.createdAt, new Date()),
         ]),
         'No replays.',
     );

@@ -68,6 +68,7 @@ const RULES: { readonly [Name in OperationName]: Rule<Name> | null } = {
     discardDelivery: byId,
     beginReplay: { when: forReal, subject: ({ exporterId }) => exporterId, made: (answer) => ('id' in answer ? answer.id : null) },
     listReplays: null,
+    showReplay: null,
     cancelReplay: byId,
     diagnose: null,
     diagnoseExporter: byId,

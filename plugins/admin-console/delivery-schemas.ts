@@ -245,5 +245,6 @@ export const deliverySchemas: Readonly<Record<DeliveryOperation, OperationSchema
         description: 'The newest 100 replays, and of the older ones those that run; newest first',
         response: Joi.array().items(replayViewSchema),
     },
+    showReplay: { description: 'A replay and how far it is, however many have begun since', params: byId, response: replayViewSchema },
     cancelReplay: { description: 'Ends a replay; what has been replayed by then goes on', params: byId, response: replayViewSchema },
 };

@@ -141,6 +141,7 @@ function deliveryHandlers({ publish, deliveries, events }: System['webhooks']): 
             return dryRun ? { total: await deliveries.replays.count(options) } : await deliveries.replays.begin(options);
         },
         listReplays: () => deliveries.replays.list(),
+        showReplay: ({ id }) => deliveries.replays.show(id),
         cancelReplay: ({ id }) => deliveries.replays.cancel(id),
     };
 }

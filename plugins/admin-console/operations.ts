@@ -102,6 +102,7 @@ export interface Operations {
     /** Begins a replay of what an exporter was sent in vain, or of what is held for it; answers with nothing but its length when it is a dry run. */
     beginReplay: Operation<ReplayOptions & { readonly dryRun?: boolean }, Replay | { readonly total: number }>;
     listReplays: Operation<object, readonly Replay[]>;
+    showReplay: Operation<ById, Replay>;
     cancelReplay: Operation<ById, Replay>;
 
     /** What publishing and sending need, looked at one after the other. */
@@ -261,6 +262,7 @@ export const endpoints: { readonly [Name in OperationName]: Endpoint } = {
 
     beginReplay: { method: 'POST', path: '/replays' },
     listReplays: { method: 'GET', path: '/replays' },
+    showReplay: { method: 'GET', path: '/replays/{id}' },
     cancelReplay: { method: 'POST', path: '/replays/{id}/cancel' },
 
     diagnose: { method: 'GET', path: '/doctor' },

@@ -109,6 +109,13 @@ const toDelivery =
         return await handler(input);
     };
 
+const toReplay =
+    <Input extends { readonly id: string }, Output>(handler: (input: Input) => Promise<Output>, own: Owned) =>
+    async (input: Input): Promise<Output> => {
+        await own.assertReplay(input.id);
+        return await handler(input);
+    };
+
 /** How each operation is cut; null for those that an owner does not have, and for those whose reach is that of all owners. */
 const CUTS: { readonly [Name in OperationName]: Cut<Name> | null } = {
     createKey: null,
@@ -175,10 +182,8 @@ const CUTS: { readonly [Name in OperationName]: Cut<Name> | null } = {
         return await begin(input);
     },
     listReplays: (_, own) => () => own.replays(),
-    cancelReplay: (cancel, own) => async (input) => {
-        await own.assertReplay(input.id);
-        return await cancel(input);
-    },
+    showReplay: toReplay,
+    cancelReplay: toReplay,
     // They count what is there of all.
     diagnose: null,
     diagnoseExporter: null,

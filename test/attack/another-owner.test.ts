@@ -93,6 +93,7 @@ const ATTACKS: { readonly [Name in OperationName]: readonly Asked[] | null } = {
         ({ exporter }) => ({ exporterId: exporter, held: true, rate: 7 }),
     ],
     listReplays: [() => ({})],
+    showReplay: [({ replay }) => ({ id: replay })],
     cancelReplay: [({ replay }) => ({ id: replay })],
     diagnose: null,
     diagnoseExporter: null,
@@ -343,7 +344,9 @@ t.test('lists replays however many others have begun since, and ends them', asyn
     for (let times = 0; times < 101; times += 1) {
         await replays.cancel((await replays.begin({ exporterId: bob.exporter, failedSince: new Date() })).id);
     }
+    t.match(JSON.parse((await ask(server, 'bob', 'showReplay', { id })).payload), { id });
     t.equal((await ask(server, 'bob', 'cancelReplay', { id })).status, 200, 'also one behind a hundred of his own');
+    t.match(JSON.parse((await ask(server, 'bob', 'showReplay', { id: bob.replay })).payload), { id: bob.replay });
     t.equal((await ask(server, 'bob', 'cancelReplay', { id: bob.replay })).status, 200, 'and one that is listed no more');
 });
 

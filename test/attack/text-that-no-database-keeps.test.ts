@@ -95,6 +95,7 @@ const SAMPLES: { readonly [Name in OperationName]: readonly Sample[] } = {
     discardDelivery: [{ id: ID }],
     beginReplay: [{ exporterId: 'EXPORTER', failedSince: TIME, dryRun: true }],
     listReplays: [],
+    showReplay: [{ id: ID }],
     cancelReplay: [{ id: ID }],
     diagnose: [],
     diagnoseExporter: [{ id: ID }],

@@ -111,8 +111,9 @@ t.test('prints with --json what it has always printed', async (t) => {
     await run('attempts list (count)', '--count');
     await run('deliveries replay (dry run)', '--exporter', id, '--failed-since', '1h', '--dry-run');
     status = 204;
-    await run('deliveries replay (many)', '--exporter', id, '--failed-since', '1h');
+    const many = await run('deliveries replay (many)', '--exporter', id, '--failed-since', '1h');
     await until(async () => (await run<{ state: string }[]>('deliveries replays'))[0]?.state === 'done');
+    await run('deliveries replays (one)', many.id);
     await until(() => isIn('delivered'));
     await run('deliveries replay', delivery);
     await until(async () => (await run<{ state: string }>('deliveries show', delivery)).state === 'delivered');

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import t from 'tap';
 import { until } from '../../../adapters/contract/assertions.ts';
 import type { InvestigationCreated } from '../../../lib/webhooks/events/event-body-types.ts';
-import { fixture, json, serveIn, usedDataOf } from '../../support/served.ts';
+import { fixture, json, said, serveIn, usedDataOf } from '../../support/served.ts';
 import { admin, host, register, systemOf } from './host.ts';
 
 const KIND = 'idr_investigation_created';
@@ -37,6 +37,11 @@ t.test('ends a replay that is running, by the admin API', async (t) => {
     t.match(cancelled, { id: begun.id, state: 'cancelled', finishedAt: String });
     t.ok(cancelled.done < EVENTS, `${cancelled.done} were replayed by then`);
     t.match(await deliveries.replays.list(), [{ id: begun.id, state: 'cancelled', done: cancelled.done }], 'and none since');
+    const shown = await server.inject({ url: `/admin-console/replays/${begun.id}`, headers: admin });
+    t.strictSame(JSON.parse(shown.payload), cancelled);
+    const unknown = await server.inject({ url: `/admin-console/replays/${exporter.id}`, headers: admin });
+    t.equal(unknown.statusCode, 404);
+    t.match(JSON.parse(unknown.payload), { error: { code: 'NOT_FOUND', message: /replay/ } });
 });
 
 t.test('ends a replay that is running, by the command line', async (t) => {
@@ -50,8 +55,15 @@ t.test('ends a replay that is running, by the command line', async (t) => {
     await until(async () => (await tried()).every(({ attempts }) => attempts > 0));
     const begun = await json<Replayed>(data, 'deliveries', 'replay', '--exporter', id, '--failed-since', '1h', '--rate', '1/s');
     t.match(begun, { state: 'running', total: EVENTS });
+    t.match(await json(data, 'deliveries', 'replays', begun.id), { id: begun.id, state: 'running' });
     const cancelled = await json<Replayed>(data, 'deliveries', 'replay', '--cancel', begun.id);
     t.match(cancelled, { id: begun.id, state: 'cancelled', finishedAt: String });
     t.ok(cancelled.done < EVENTS);
     t.match(await json(data, 'deliveries', 'replays'), [{ id: begun.id, state: 'cancelled', done: cancelled.done }]);
+    t.match(await json(data, 'deliveries', 'replays', begun.id), { id: begun.id, state: 'cancelled', done: cancelled.done });
+    t.match(await said(['deliveries', 'replays', begun.id, '--data', data]), {
+        code: 0,
+        stdout: /^Id +[-0-9a-f]{36}\nExporter +[-0-9a-f]{36}\nOf +failed since .*\nRate +1\/s\nDone +\d of 5\nState +cancelled\nBegun .*\nFinished .*\n$/,
+    });
+    t.match(await said(['deliveries', 'replays', id, '--data', data]), { code: 1, stderr: /^scanwire: Unknown replay/ });
 });

@@ -129,6 +129,12 @@ t.test('does every operation, and answers each as its route documents', async (t
     t.match(replay, { id: String, failedSince: '1970-01-01T00:00:00.000Z', rate: 7, total: 0 });
     t.match(await as('beginReplay', { exporterId: id, held: true }), { failedSince: null, rate: 100 });
     t.match(await as('listReplays', {}), [{ failedSince: null }, { rate: 7 }]);
+    t.match(await as('showReplay', { id: 'id' in replay ? replay.id : '' }), {
+        id: String,
+        failedSince: '1970-01-01T00:00:00.000Z',
+        rate: 7,
+        total: 0,
+    });
     t.match(await as('cancelReplay', { id: 'id' in replay ? replay.id : '' }), { rate: 7, finishedAt: String });
     const { eventId } = published;
     t.match(await as('eraseEvent', { id: eventId }), { id: eventId, erasedAt: String, ended: Number });

@@ -98,3 +98,20 @@ t.test('manages exporters with kinds and formats of an application, of which it 
     await close();
     t.strictSame((await stores.settings.read()).settings, settings, 'what the host has stored is as it was');
 });
+
+t.test("knows the addresses that a host gives to owners, and not what else they may have, as the host's page says", async (t) => {
+    const stores = memoryWebhooks();
+    const guard = egressGuard({ allow: [], owners: { ann: ['10.7.0.0/16'] } });
+    const host = recordingProcess(t, stores, { guard, sender: httpSender({ guard }), keyRing, maxExportersPerOwner: 1 });
+    await host.start();
+    const own = { url: 'https://10.7.0.1/', owner: 'ann' };
+    await host.exporters.create(own);
+    await t.rejects(host.exporters.create(own), { code: 'CONFLICT', field: 'owner' });
+    await host.close();
+
+    const { settings } = await stores.settings.read();
+    const { exporters, close } = await webhooksOver({ stores, keyRing, queue: memoryQueue(), receivers: {} }, settings, {});
+    t.match(await exporters.create(own), { exporter: { owner: 'ann' } });
+    await t.rejects(exporters.create({ ...own, owner: 'bob' }), { code: 'INVALID_INPUT', field: 'url' });
+    await close();
+});

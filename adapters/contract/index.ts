@@ -31,7 +31,7 @@ import { dispatchLaws } from './webhooks/dispatch-laws.ts';
 import { erasureLaws } from './webhooks/erasure-laws.ts';
 import { exporterLaws } from './webhooks/exporter-laws.ts';
 import { onBench } from './webhooks/fixture.ts';
-import { healthLaws, overviewLaws } from './webhooks/health-laws.ts';
+import { healthLaws, orderedHealthLaws, overviewLaws } from './webhooks/health-laws.ts';
 import { chosenHoldingLaws, heldOrderLaws, holdingLaws, notHoldingLaws } from './webhooks/holding-laws.ts';
 import { idempotencyLaws, joinedIdempotencyLaws, notIdempotentLaws } from './webhooks/idempotency-laws.ts';
 import { noNoticesLaws, noticeLaws } from './webhooks/notice-laws.ts';
@@ -217,6 +217,7 @@ export function webhookStoresContract(test: ContractTest, create: () => WebhookS
         { needs: ['responses'], laws: onBench(responseLaws) },
         { needs: ['responses', 'retention'], laws: onBench(retainedResponseLaws) },
         { needs: ['order'], laws: onBench(orderingLaws) },
+        { needs: ['order'], laws: onBench(orderedHealthLaws) },
         { lacks: 'order', laws: onBench(noOrderLaws) },
         { needs: ['order', 'holding'], laws: onBench(heldOrderLaws) },
         { needs: ['order', 'idempotency'], laws: onBench(orderedKeyLaws) },

@@ -64,7 +64,7 @@ const backlogSchema = Joi.object({
     ages: Joi.object(Object.fromEntries(BACKLOG_AGES.map(([age]) => [age, count])))
         .required()
         .description('How many of those counted are of each age'),
-}).description('Deliveries that wait for their time or for room');
+}).description('Deliveries that wait for their time, for room or for another of their order key');
 
 const healthSchema = Joi.object({
     at: date,

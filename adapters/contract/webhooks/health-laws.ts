@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import type { Overview } from '../../../lib/webhooks/exporters/exporter-health.ts';
-import { assertFields, present } from '../assertions.ts';
+import { assertFields, only, present } from '../assertions.ts';
 import type { Laws } from '../register-laws.ts';
 import { at, failure, sampleOutcome, success, type WebhookBench } from './fixture.ts';
+import { accept, addOrdered } from './ordering-laws.ts';
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
@@ -89,6 +90,53 @@ export const healthLaws: Laws<WebhookBench> = {
             more: false,
             oldest: at(0),
             ages: { minute: 1, tenMinutes: 1, hour: 2, day: 1, older: 2 },
+        });
+    },
+};
+
+/** The same of exporters that are ordered. */
+export const orderedHealthLaws: Laws<WebhookBench> = {
+    async 'counts by age what waits for another of its order key'(bench) {
+        const { id } = await addOrdered(bench, { afterExhausted: 'hold' });
+        await accept(bench, ['a', 'a', 'a']);
+        const head = only(await bench.claimDue());
+        await bench.setTime(at(25 * MINUTE));
+        await accept(bench, ['a', 'a']);
+        await bench.record([failure(head, HOUR)], at(30 * MINUTE));
+        assert.deepEqual(await bench.dispatchedIds({ now: at(30 * MINUTE) }), [], 'looked through once');
+        assert.deepEqual(present(await bench.exporters.health(id)).backlog, {
+            waiting: 5,
+            more: false,
+            oldest: at(0),
+            ages: { minute: 0, tenMinutes: 2, hour: 3, day: 0, older: 0 },
+        });
+
+        const again = only(await bench.claimDue({ now: at(2 * HOUR) }));
+        await bench.record([failure(again, 0, { next: { state: 'exhausted' } })], at(2 * HOUR));
+        assert.deepEqual(await bench.dispatchedIds({ now: at(2 * HOUR) }), [], 'the first holds them');
+        assert.deepEqual(present(await bench.exporters.health(id)).backlog, {
+            waiting: 4,
+            more: false,
+            oldest: at(0),
+            ages: { minute: 0, tenMinutes: 0, hour: 0, day: 4, older: 0 },
+        });
+    },
+
+    async 'counts a retry that waits for one that was replayed as old as its event'(bench) {
+        const { id } = await addOrdered(bench);
+        const [first, second] = await accept(bench, ['a', 'a']);
+        await bench.record([failure(only(await bench.claimDue()), 0, { next: { state: 'exhausted' } })], at(10));
+        const retried = only(await bench.claimDue({ now: at(20) }));
+        assert.equal(retried.deliveryId, second);
+        await bench.record([failure(retried, 1_000)], at(20));
+        await bench.replay(present(first), at(30));
+        assert.deepEqual(await bench.dispatchedIds({ now: at(30) }), [first]);
+        assert.deepEqual(await bench.dispatchedIds({ now: at(HOUR) }), [], 'it is due, and another of its key is in flight');
+        assert.deepEqual(present(await bench.exporters.health(id)).backlog, {
+            waiting: 1,
+            more: false,
+            oldest: at(0),
+            ages: { minute: 0, tenMinutes: 0, hour: 0, day: 1, older: 0 },
         });
     },
 };

@@ -18,8 +18,8 @@ import { type Row, type Time, withDates } from '../database.ts';
 
 /**
  * How exporters fare. `$1` are their ids, `$2` is a JSON array of ages, `$3` how many are counted at most. A first try is due when it is
- * accepted, or replayed singly, so that first tries of an age lie side by side in the index of waiting deliveries. For a retry the event has
- * to be looked up, unless it belongs to a replay and has not been queued since.
+ * accepted, or replayed singly, so that first tries of an age lie side by side in the index of waiting deliveries, and beside them those that wait
+ * for their turn (priority 3). For a retry the event has to be looked up, unless it belongs to a replay and has not been queued since.
  */
 const HEALTH = `
 with clock as materialized (
@@ -67,6 +67,24 @@ cross join lateral (
         ) d
         join scanwire.events v on v.id = d.event_id
     ),
+    turns as materialized (
+        select
+            case
+                when d.round = 0 or d.queued_at is null then d.due_at
+                -- a retry, behind another that was replayed
+                else (select v.created_at from scanwire.events v where v.id = d.event_id)
+            end as created_at
+        from ages a
+        cross join lateral (
+            select d.event_id, d.due_at, d.queued_at, d.round from scanwire.deliveries d
+            where
+                d.stage = 'waiting' and d.exporter_id = e.id and d.priority = 3
+                and d.due_at > coalesce(a.since, '-infinity') and d.due_at <= coalesce(a.until, 'infinity')
+            order by d.due_at, d.seq
+            limit $3::integer + 1
+        ) d
+        where e.ordered
+    ),
     counted as (
         select a.age, f.count, f.oldest
         from ages a
@@ -84,9 +102,9 @@ cross join lateral (
         where f.count > 0
         union all
         select a.age, count(*)::integer, min(r.created_at)
-        from (select r.created_at from retries r limit $3) r
+        from ((select r.created_at, 2 as priority from retries r limit $3) union all select t.created_at, 3 from turns t) r
         join ages a on r.created_at > coalesce(a.since, '-infinity') and r.created_at <= coalesce(a.until, 'infinity')
-        group by a.age
+        group by a.age, r.priority
     )
     select (select coalesce(json_agg(c), '[]') from counted c) as counted, (select count(*) > $3 from retries) as more
 ) b

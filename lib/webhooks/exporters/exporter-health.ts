@@ -37,11 +37,14 @@ export const BREAKERS = ['closed', 'open', 'paused', 'recovering'] as const;
 export type Breaker = (typeof BREAKERS)[number];
 
 /**
- * Deliveries that wait for their time or for room. The age of a first try is the time since it was accepted, or replayed singly; that of a retry is
- * the age of its event, or the time since it was replayed among many if it was not handed out since.
+ * Deliveries that wait for their time, for room or for another of their order key. The age of a first try is the time since it was accepted, or
+ * replayed singly; that of a retry is the age of its event, or the time since it was replayed among many if it was not handed out since.
  */
 export interface Backlog {
-    /** A store may stop to count at {@link MAX_COUNTED} first tries of an age, and at as many retries. */
+    /**
+     * A store may stop to count at {@link MAX_COUNTED} first tries of an age, at as many of an age that wait for another of their order key, and at as
+     * many retries.
+     */
     readonly waiting: number;
     /** Whether more wait than were counted. */
     readonly more: boolean;

@@ -1,5 +1,5 @@
 import t from 'tap';
-import { healthLaws, overviewLaws } from '../../../../adapters/contract/webhooks/health-laws.ts';
+import { healthLaws, orderedHealthLaws, overviewLaws } from '../../../../adapters/contract/webhooks/health-laws.ts';
 import type { ExporterHealth, Overview } from '../../../../lib/webhooks/exporters/exporter-health.ts';
 import { type Mutant, type Mutants, proveWebhookLaws } from './mutants.ts';
 
@@ -22,6 +22,16 @@ const MUTANTS: Mutants = {
 };
 
 proveWebhookLaws(t, healthLaws, MUTANTS);
+proveWebhookLaws(t, orderedHealthLaws, {
+    // leaves out what waits for its turn
+    'counts by age what waits for another of its order key': telling(({ backlog }) => ({
+        backlog: { ...backlog, waiting: Math.min(1, backlog.waiting) },
+    })),
+    // takes it for as old as its last try
+    'counts a retry that waits for one that was replayed as old as its event': telling(({ backlog }) => ({
+        backlog: { ...backlog, ages: { ...backlog.ages, hour: backlog.ages.day, day: 0 } },
+    })),
+});
 proveWebhookLaws(t, overviewLaws, {
     'counts active deliveries, by state': counting(({ deliveries }) => ({
         deliveries: { ...deliveries, queued: deliveries.sending },

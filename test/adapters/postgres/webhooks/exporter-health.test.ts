@@ -24,7 +24,7 @@ for (const { name, openMigrated } of databases) {
         t.after(stop);
         const store = postgresWebhooks({ pool });
         const { id } = sampleExporter();
-        await store.exporters.insert(sampleExporter({ id }));
+        await store.exporters.insert(sampleExporter({ id, ordered: true }));
 
         const add = (count: number, state: string, priority: number, age: string) =>
             pool.query(
@@ -45,8 +45,13 @@ for (const { name, openMigrated } of databases) {
         await add(MAX_COUNTED + 2_000, 'pending', 2, '30 minutes');
         t.match(await store.exporters.health(id), { backlog: { more: true, waiting: 2 * MAX_COUNTED + 300 } });
 
+        await add(MAX_COUNTED + 2_000, 'pending', 3, '2 hours');
+        await add(300, 'pending', 3, '2 minutes');
+        const ages = { tenMinutes: 600, hour: MAX_COUNTED, day: 2 * MAX_COUNTED };
+        t.match(await store.exporters.health(id), { backlog: { more: true, waiting: 3 * MAX_COUNTED + 600, ages } });
+
         const read = await readFor(pool, [id]);
-        t.ok(read <= 4 * MAX_COUNTED, `${read} rows read of ${20_000 + 2 * MAX_COUNTED + 4_300}`);
+        t.ok(read <= 5 * MAX_COUNTED, `${read} rows read of ${20_000 + 3 * MAX_COUNTED + 6_600}`);
     });
 
     t.test(`reads what is in flight once for many exporters on ${name}`, async (t) => {

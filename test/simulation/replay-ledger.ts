@@ -58,7 +58,10 @@ export class ReplayLedger {
 
     /** What is said of replays. */
     learn(replays: readonly Replay[]): void {
-        for (const { id, state } of replays) {
+        for (const { id, state, done, total } of replays) {
+            if (done > total) {
+                this.rows.violate(`${name(id)} has replayed ${done} of ${total}`);
+            }
             const planned = this.planned.get(id);
             if (planned?.open && state !== 'running') {
                 planned.open = false;

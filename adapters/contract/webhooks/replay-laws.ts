@@ -114,6 +114,34 @@ export const replayLaws: Laws<WebhookBench> = {
         await bench.assertDelivery(present(later[0]), { state: 'exhausted' });
     },
 
+    async 'replays nothing that fails after it was planned, for good or not, and never passes its total'(bench) {
+        const { id } = await bench.addExporter();
+        const waiting = await fail(bench, 4, at(0), { state: 'pending', delay: 600_000 });
+        await bench.publishAt(at(200), {}, {});
+        const [retried, ended] = await bench.claimDue({ now: at(200) });
+        await bench.setTime(at(5_000));
+        await plan(bench, id, { rate: 1 });
+        const inVain = { next: { state: 'exhausted' }, health: 'none' } as const;
+        await bench.record([failure(present(retried), 600_000, { health: 'none' }), failure(present(ended), 0, inVain)], at(6_000));
+
+        const replayed: string[] = [];
+        for (const done of [1, 2, 3, 4]) {
+            const now = at(10_000 * done);
+            await bench.setTime(now);
+            assert.equal(await storeOf(bench).advance(1), true);
+            assertFields(only(await storeOf(bench).list(9)), { done, total: 4 });
+            const again = only(await bench.claimDue({ now }));
+            replayed.push(again.deliveryId);
+            await bench.record([failure(again, 0, inVain)], now);
+        }
+        assert.deepEqual(replayed.toSorted(), waiting.toSorted());
+        await bench.setTime(at(50_000));
+        assert.equal(await storeOf(bench).advance(9), false);
+        assertFields(only(await storeOf(bench).list(9)), { done: 4, total: 4, state: 'done' });
+        await bench.assertDelivery(present(retried).deliveryId, { state: 'pending', attempts: 1 });
+        await bench.assertDelivery(present(ended).deliveryId, { state: 'exhausted', attempts: 1 });
+    },
+
     async 'replays nothing more once it is cancelled'(bench) {
         const { id } = await bench.addExporter();
         await fail(bench, 4, at(0));

@@ -19,12 +19,12 @@ export function replayStore(state: WebhookState): ReplayStore {
         async plan({ id, exporterId, failedSince, rate }) {
             assertExporter(state, exporterId);
             const createdAt = state.clock();
-            const total = chosenDeliveries(state, { exporterId, failedSince, createdAt }).length;
+            const left = chosenDeliveries(state, { exporterId, failedSince, createdAt });
+            const total = left.length;
             const replay: Replay = { id, exporterId, failedSince, rate, total, done: 0, state: 'running', createdAt, finishedAt: null };
             rows.set(id, {
                 replay,
-                end: state.numbered,
-                position: 0,
+                left,
                 paidUntil: later(createdAt, -Math.max(FIRST_STEP, Math.ceil(1_000 / rate))),
             });
             return structuredClone(replay);
@@ -60,6 +60,7 @@ export function replayStore(state: WebhookState): ReplayStore {
             }
             if (row.replay.state === 'running') {
                 row.replay = { ...row.replay, state: 'cancelled', finishedAt: state.clock() };
+                row.left = [];
             }
             return structuredClone(row.replay);
         },
@@ -82,11 +83,14 @@ function advanceOne(state: WebhookState, row: ReplayRow, limit: number): void {
     }
     if (!state.exporters.has(replay.exporterId)) {
         row.replay = { ...replay, state: 'cancelled', finishedAt: now };
+        row.left = [];
         return;
     }
 
-    const chosen = chosenDeliveries(state, replay, row).slice(0, room);
-    row.position = Math.max(row.position, ...chosen.filter(({ state }) => state !== 'pending').map(({ seq }) => seq + 1));
+    const asPlanned = new Set(chosenDeliveries(state, replay));
+    const left = row.left.filter((delivery) => asPlanned.has(delivery));
+    const chosen = left.slice(0, room);
+    row.left = left.slice(room);
     for (const delivery of chosen) {
         restartSchedule(state, delivery, now);
         // Behind first tries, and found by no replay among those that were tried.
@@ -98,21 +102,20 @@ function advanceOne(state: WebhookState, row: ReplayRow, limit: number): void {
     row.replay = { ...replay, done: replay.done + chosen.length, ...(ends && { state: 'done', finishedAt: now }) };
 }
 
-/** What waits for another try comes last, each in the order of acceptance. */
+/** What had failed by then, or is held. What waits for another try comes last, each in the order of acceptance. */
 function chosenDeliveries(
     state: WebhookState,
     { exporterId, failedSince, createdAt }: Pick<Replay, 'exporterId' | 'failedSince' | 'createdAt'>,
-    { position, end }: Pick<ReplayRow, 'position' | 'end'> = { position: 0, end: Number.POSITIVE_INFINITY },
 ): readonly DeliveryRow[] {
     const rows = [...state.deliveries.values()].filter((row) => {
-        return row.exporterId === exporterId && row.priority > 0 && row.seq < end && !state.erased.has(row.event.id);
+        return row.exporterId === exporterId && row.priority > 0 && !state.erased.has(row.event.id);
     });
     if (failedSince === null) {
-        return rows.filter(({ state, seq }) => state === 'held' && seq >= position);
+        return rows.filter(({ state }) => state === 'held');
     }
 
-    const ended = rows.filter(({ state, finishedAt, seq }) => {
-        return hasFailed(state) && finishedAt !== null && finishedAt >= failedSince && seq >= position;
+    const ended = rows.filter(({ state, finishedAt }) => {
+        return hasFailed(state) && finishedAt !== null && finishedAt >= failedSince && finishedAt <= createdAt;
     });
     const waiting = rows.filter(({ state, priority, queuedAt }) => {
         return state === 'pending' && priority === 2 && queuedAt !== null && queuedAt >= failedSince && queuedAt < createdAt;

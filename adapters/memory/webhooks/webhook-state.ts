@@ -136,10 +136,8 @@ export interface AttemptRow extends Mutable<Attempt> {
 /** A replay, and how far it is. */
 export interface ReplayRow {
     replay: Replay;
-    /** What was accepted from this number on is none of it. */
-    readonly end: number;
-    /** Those that had ended, or are held, are done below this number. */
-    position: number;
+    /** Those of it whose turn has not come yet. Some may have gone on otherwise. */
+    left: readonly DeliveryRow[];
     /** Its rate is used up until then. */
     paidUntil: Date;
 }

@@ -69,6 +69,7 @@ import { ownersChange } from './0094-owners-change.ts';
 import { acceptedForLess } from './0095-accepted-for-less.ts';
 import { beatsThatFindNothing } from './0096-beats-that-find-nothing.ts';
 import { quietStores } from './0097-quiet-stores.ts';
+import { whatHadFailed } from './0099-what-had-failed.ts';
 
 /** All steps in order. A new one goes to the end. */
 export const migrations: readonly Migration[] = [
@@ -142,4 +143,5 @@ export const migrations: readonly Migration[] = [
     acceptedForLess,
     beatsThatFindNothing,
     quietStores,
+    whatHadFailed,
 ];

@@ -12,7 +12,7 @@ export interface Replay extends ReplaySelection {
     readonly id: string;
     /** Deliveries a second. */
     readonly rate: number;
-    /** How many deliveries there were when it was planned. Some may have ended otherwise by the time of their turn. */
+    /** How many deliveries there were when it was planned. Some may have gone on otherwise by the time of their turn: `done` stays below it then. */
     readonly total: number;
     readonly done: number;
     /** `cancelled` too when its exporter was removed. */
@@ -45,8 +45,8 @@ export interface ReplayStore {
      * `limit` deliveries of each replay, and at most a second's worth of them. The first call after a replay was planned takes a tenth of a second's
      * worth, at least one delivery. Deliveries that have ended come
      * before those that wait. They are handed out like retries, behind first tries. Each begins its retry schedule anew, with the same bytes and
-     * message id. A delivery that waits again after an attempt since the replay was planned is no part of it, and none is replayed twice. Any number of
-     * processes may call this at once.
+     * message id. A delivery that fails after the replay was planned, and waits again or has ended by that, is no part of it, and none is replayed twice, so
+     * that `done` never passes `total`. Any number of processes may call this at once.
      *
      * @returns Whether any replay is unfinished.
      */

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import t from 'tap';
 import { at } from '../../../../adapters/contract/webhooks/fixture.ts';
 import { heldReplayLaws, replayedMessageLaws, replayLaws } from '../../../../adapters/contract/webhooks/replay-laws.ts';
@@ -27,6 +28,22 @@ const MUTANTS: Mutants = {
         plan: (replay) => honest.plan({ ...replay, rate: 1_000 }),
         advance: () => honest.advance(2),
     })),
+    // plans with each step anew, what has failed since too
+    'replays nothing that fails after it was planned, for good or not, and never passes its total': replaying((honest) => {
+        const planned: Parameters<ReplayStore['plan']>[0][] = [];
+        return {
+            async plan(replay) {
+                planned.push(replay);
+                return await honest.plan(replay);
+            },
+            async advance(limit) {
+                const anyOpen = await honest.advance(limit);
+                await Promise.all(planned.map((replay) => honest.plan({ ...replay, id: randomUUID() })));
+                return anyOpen;
+            },
+            list: async (limit) => (await honest.list(limit)).slice(-1),
+        };
+    }),
     'replays nothing more once it is cancelled': replaying((honest) => ({
         cancel: async (id) =>
             ({ ...(await honest.list(9)).find((one) => one.id === id), state: 'cancelled', finishedAt: at(5_000) }) as never,

@@ -1,0 +1,71 @@
+import { randomUUID } from 'node:crypto';
+import t from 'tap';
+import { present } from '../../adapters/contract/assertions.ts';
+import { sampleExporter } from '../../adapters/contract/webhooks/fixture.ts';
+import { postgresWebhooks } from '../../adapters/postgres/index.ts';
+import { explainedDatabase } from './executed-plans.ts';
+import { keep } from './kept-rows.ts';
+
+/** What has failed when a replay is planned: the first third for good, and the others wait for another try. */
+const FAILED = 9_000;
+const STEP = 10;
+/** The most that one of a step may take. To look through what has failed for good, or waits, takes as many pages as there are rows of it. */
+const MAX_PAGES = 60;
+
+const FAIL = `
+with numbered as (
+    select d.id, row_number() over (order by d.seq) as number from scanwire.deliveries d
+)
+update scanwire.deliveries d
+set
+    state = case when n.number <= ${FAILED / 3} then 'exhausted' else 'pending' end,
+    finished_at = case when n.number <= ${FAILED / 3} then d.finished_at end,
+    priority = 2,
+    due_at = scanwire.now() + interval '1 hour'
+from numbered n
+where d.id = n.id`;
+
+/** Half of what waits, each as if its next try had been the last. */
+const FAIL_AGAIN = `
+update scanwire.deliveries d
+set state = 'exhausted', finished_at = scanwire.now()
+where d.state = 'pending' and d.queued_at is not null and d.seq % 2 = 0`;
+
+for (const analysed of [true, false]) {
+    t.test(`a step of a replay costs no more for what it leaves to others, ${analysed ? 'freshly' : 'never'} analysed`, async (t) => {
+        const { pool, connection } = await explainedDatabase(t);
+        const { exporters } = postgresWebhooks({ pool, notify: false });
+        const { id } = sampleExporter();
+        await exporters.insert(sampleExporter({ id }));
+        await keep(pool, FAILED);
+        await pool.query(FAIL);
+        if (analysed) {
+            await pool.query('vacuum analyze');
+        }
+        const replays = present(postgresWebhooks({ pool: connection.pool, notify: false }).deliveries.replays);
+        const { total } = await replays.plan({ id: randomUUID(), exporterId: id, failedSince: new Date(0), rate: 1_000 });
+        t.equal(total, FAILED);
+
+        let done = 0;
+        const steps = async (what: string): Promise<void> => {
+            for (let run = 0; run < 7; run += 1) {
+                await pool.query(`update scanwire.replays set paid_until = scanwire.now() - interval '1 second'`);
+                const { pages, scans } = await connection.executed(() => replays.advance(STEP));
+                done += STEP;
+                t.match(await replays.list(1), [{ done, total }]);
+                t.ok(pages <= STEP * MAX_PAGES || run < 2, `${pages} pages for ${what}`);
+                const whole = scans.filter(
+                    ({ type, table }) => type === 'Seq Scan' && ['attempts', 'deliveries', 'events'].includes(table),
+                );
+                t.same(whole, [], 'reads no table as a whole');
+            }
+        };
+        await steps('what has failed for good');
+        await pool.query(`update scanwire.replays set after_seq = (
+            select d.seq from scanwire.deliveries d where d.state = 'exhausted' order by d.seq desc offset 2 limit 1
+        )`);
+        await steps('what waits for another try');
+        await pool.query(FAIL_AGAIN);
+        await steps('what waits, beside what has failed since');
+    });
+}

@@ -13,11 +13,12 @@ import { IMPATIENT_OF_SILENCE, type PoolLike, type PreparingOptions, patiently }
 import { sqlState } from '../database-errors.ts';
 import { forgetDeletions } from '../inventory/tombstones.ts';
 import { findWorkspace, inTurn, readWorkspace } from '../inventory/workspaces.ts';
+import { paceOf } from '../pace.ts';
 import type { StoreClock } from '../store-clock.ts';
 import { runAhead } from './first-run.ts';
 import { type ReadBatch, removeAside } from './import-batches.ts';
 import { clearedAfter, type Lease, lease, release } from './import-lease.ts';
-import { paceOf, paceOn, preparing, slice } from './import-slices.ts';
+import { paceOn, preparing, slice } from './import-slices.ts';
 import { readAside } from './read-aside.ts';
 import { beginToRemember, type RememberedImport, recall, remember, rememberAgain } from './remembered-imports.ts';
 import { markUnnamed } from './remove-unnamed.ts';
@@ -174,7 +175,7 @@ async function importAgain(pool: PoolLike, known: RememberedImport, work: OwnWor
     const pace = paceOf(undefined, SIGHTINGS);
     try {
         for (let done = 0; done < hosts.length; ) {
-            const some = hosts.slice(done, done + pace.hosts());
+            const some = hosts.slice(done, done + pace.size());
             const see = (client: Executor) => client.query(SEE_AGAIN, [some, at, generation]);
             await slice(pool, held, (client) => pace.timed(some.length, () => see(client)));
             done += some.length;

@@ -3,6 +3,7 @@ import type { Executor } from '../../../lib/transaction.ts';
 import { type ClientLike, IMPATIENT_OF_SILENCE, type PoolLike, TRIES, transaction } from '../database.ts';
 import { sqlState } from '../database-errors.ts';
 import { isHostPool } from '../own-pool.ts';
+import { type Pace, paceOf, type Sizes } from '../pace.ts';
 import { driven, forgot, wasForgotten } from '../prepared.ts';
 import { type Crowd, thinned } from './crowded-hosts.ts';
 import { LEASE, type Lease, OWN_WRITE } from './import-lease.ts';
@@ -81,51 +82,9 @@ export async function slice<T>(pool: PoolLike, { workspaceId, importId }: Lease,
     }
 }
 
-/** How many rows a slice has, the first one and any, and how many milliseconds it should take. */
-export interface Sizes {
-    readonly first: number;
-    readonly min: number;
-    readonly max: number;
-    readonly takes: number;
-}
-
-/**
- * How many hosts a slice has, and how many milliseconds it should take, since a request may wait for several. Smaller ones would save
- * little: a third of a slice of 50 is the same for each (measured on the embedded database).
- */
-const SLICE: Sizes = { max: 150, first: 75, min: 50, takes: 40 };
-
-/** How many hosts go into a slice, by how long those before took. */
-export interface Pace {
-    hosts(): number;
-    /**
-     * Does the work of a slice of so many hosts.
-     *
-     * @param most At most so many times as many has the next one.
-     */
-    timed<T>(hosts: number, work: () => Promise<T>, most?: (result: T) => number): Promise<T>;
-}
-
-/** The pace of a series of slices. Of one that took much longer or less only half is believed: something else may have come between. */
-export function paceOf(monotonic: () => number = () => performance.now(), slice: Sizes = SLICE): Pace {
-    let next: number = slice.first;
-    return {
-        hosts: () => next,
-
-        async timed(hosts, work, most = () => 2) {
-            const begun = monotonic();
-            const result = await work();
-            const fitting = (hosts * slice.takes) / Math.max(1, monotonic() - begun);
-            const believed = Math.min(Math.max(fitting, next / 2), most(result) * next);
-            next = Math.round(Math.min(Math.max(believed, slice.min), slice.max));
-            return result;
-        },
-    };
-}
-
 /** On the embedded database everybody waits for a slice. On a server nobody does, and a batch, which is no larger than a short transaction can be, is one. */
 export function paceOn({ embedded = false }: PoolLike): Pace {
-    return embedded ? paceOf() : { hosts: () => Number.POSITIVE_INFINITY, timed: (_hosts, work) => work() };
+    return embedded ? paceOf() : { size: () => Number.POSITIVE_INFINITY, timed: (_size, work) => work() };
 }
 
 /** What a slice has come to, with whatever else its statement says. */
@@ -150,9 +109,9 @@ export async function everySlice<More extends object = object>(
 ): Promise<void> {
     const pace = paceOf(undefined, sizes);
     for (let after: number | null = 0; after !== null; ) {
-        const values: unknown[] = [lease.workspaceId, after, pace.hosts(), ...more];
+        const values: unknown[] = [lease.workspaceId, after, pace.size(), ...more];
         const work = (client: Executor) => client.query<SliceRow<More>>(sql, values);
-        const { rows } = await slice(pool, lease, (client) => pace.timed(pace.hosts(), () => work(client)));
+        const { rows } = await slice(pool, lease, (client) => pace.timed(pace.size(), () => work(client)));
         const [row] = rows;
         const crowd = row?.crowd ?? null;
         after = row?.last ?? (crowd === null ? null : after);

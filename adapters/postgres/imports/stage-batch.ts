@@ -3,10 +3,10 @@ import { MAX_ID } from '../../../lib/inventory/fields.ts';
 import { addCounts, type ImportCounts, importCounts } from '../../../lib/inventory/import-counts.ts';
 import type { Executor } from '../../../lib/transaction.ts';
 import type { PoolLike } from '../database.ts';
+import type { Pace } from '../pace.ts';
 import { type IdleStatement, slicedAtFirst } from './first-run.ts';
 import { CLOSED_UNTIL, type ReadBatch } from './import-batches.ts';
 import type { Lease } from './import-lease.ts';
-import type { Pace } from './import-slices.ts';
 import { slice } from './import-slices.ts';
 import { NOTE_CLOSED, NOTE_NAMED } from './remove-unnamed.ts';
 import { NO_FINDINGS, STAGING_FINDINGS, stageFindings } from './stage-findings.ts';
@@ -56,7 +56,7 @@ export async function stageBatch(pool: PoolLike, lease: Lease, batch: Batch, pac
 
     let sum: StagedBatch = NOTHING_STAGED;
     for (let from = 0; from < batch.size; ) {
-        const until = Math.min(from + pace.hosts(), batch.size);
+        const until = Math.min(from + pace.size(), batch.size);
         sum = addStaged(sum, stagedBy(await stageSlice(pool, lease, batch, { from, until, pace })));
         from = until;
     }

@@ -1,7 +1,7 @@
 import { MAX_ID } from '../../../lib/inventory/fields.ts';
 import type { Position, Selection } from '../../../lib/inventory/selection.ts';
 import type { Reader } from '../database.ts';
-import { paceOf } from '../imports/import-slices.ts';
+import { paceOf } from '../pace.ts';
 import type { CollectionSource } from './collection.ts';
 import { areFew } from './hosts-by-address.ts';
 import { ending, type Part } from './selecting.ts';
@@ -44,7 +44,7 @@ export function rangesOf(source: CollectionSource, path: readonly number[], sele
     /** Those behind a place, until one of them is the last or has enough. */
     async function untilEnough(reader: Reader, from: Part, work: (part: Part) => Promise<boolean>, signal?: AbortSignal): Promise<void> {
         for (let after = from.after, goesOn = true; goesOn; ) {
-            const rows = pace.hosts();
+            const rows = pace.size();
             const { text, values } = ending(source, path, { ...selection, ...(after !== undefined && { after }) }, rows) ?? {
                 text: '',
                 values: [],

@@ -1,12 +1,13 @@
 import t from 'tap';
-import { type Pace, paceOf, paceOn } from '../../../../adapters/postgres/imports/import-slices.ts';
+import { paceOn } from '../../../../adapters/postgres/imports/import-slices.ts';
+import { type Pace, paceOf } from '../../../../adapters/postgres/pace.ts';
 import { databases } from '../databases.ts';
 
 /** The pace where a host takes so many milliseconds, and the sizes of slices that follow each other. */
 async function sizes(pace: Pace, pass: (milliseconds: number) => void, perHost: number, slices: number): Promise<readonly number[]> {
     const seen: number[] = [];
     for (let count = 0; count < slices; count += 1) {
-        const hosts = pace.hosts();
+        const hosts = pace.size();
         seen.push(hosts);
         await pace.timed(hosts, async () => pass(hosts * perHost));
     }
@@ -32,7 +33,7 @@ t.test('learns of the slices that are smaller than they might be', async (t) => 
     await pace.timed(10, async () => {
         now += 8;
     });
-    t.equal(pace.hosts(), 50);
+    t.equal(pace.size(), 50);
 });
 
 for (const { name, open } of databases) {
@@ -40,7 +41,7 @@ for (const { name, open } of databases) {
         const { pool, stop } = await open();
         t.after(stop);
         const pace = paceOn(pool);
-        const sizes = [pace.hosts(), await pace.timed(75, async () => pace.hosts())];
+        const sizes = [pace.size(), await pace.timed(75, async () => pace.size())];
         t.strictSame(sizes, pool.embedded ? [75, 75] : [Infinity, Infinity]);
     });
 }
@@ -54,5 +55,5 @@ t.test('hands on what the work of a slice gives, and its error', async (t) => {
         }),
         { message: 'full' },
     );
-    t.equal(pace.hosts(), 50);
+    t.equal(pace.size(), 50);
 });

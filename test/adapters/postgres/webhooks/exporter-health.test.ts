@@ -1,8 +1,10 @@
+import { randomUUID } from 'node:crypto';
 import t from 'tap';
 import { present } from '../../../../adapters/contract/assertions.ts';
 import { sampleExporter } from '../../../../adapters/contract/webhooks/fixture.ts';
 import { type PoolLike, postgresWebhooks } from '../../../../adapters/postgres/index.ts';
 import { healths } from '../../../../adapters/postgres/webhooks/exporter-health.ts';
+import type { Executor } from '../../../../lib/transaction.ts';
 import { MAX_COUNTED } from '../../../../lib/webhooks/exporters/exporter-health.ts';
 import { databases } from '../databases.ts';
 
@@ -95,3 +97,24 @@ function rowsRead(node: Node): number {
     const rows = own ? (node['Actual Rows'] + (node['Rows Removed by Filter'] ?? 0)) * node['Actual Loops'] : 0;
     return rows + (node.Plans ?? []).reduce((sum, child) => sum + rowsRead(child), 0);
 }
+
+t.test('looks at fewer exporters at once where one takes long: on the embedded database everybody waits', async (t) => {
+    const ids = Array.from({ length: 30 }, () => randomUUID());
+    for (const [milliseconds, least, most] of [
+        [0, 3, 4],
+        [50, 20, 30],
+    ] as const) {
+        const asked: string[][] = [];
+        const db: Executor = {
+            async query(_text, [some] = []) {
+                asked.push(some as string[]);
+                // Of the processor, as the embedded database takes it.
+                for (const until = performance.now() + milliseconds * (some as string[]).length; performance.now() < until; );
+                return { rows: [], rowCount: 0 };
+            },
+        };
+        t.equal((await healths(db, [...ids, 'no id'])).size, 0);
+        t.strictSame(asked.flat(), ids);
+        t.ok(asked.length >= least && asked.length <= most, `${asked.length} statements`);
+    }
+});

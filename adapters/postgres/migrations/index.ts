@@ -69,6 +69,7 @@ import { ownersChange } from './0094-owners-change.ts';
 import { acceptedForLess } from './0095-accepted-for-less.ts';
 import { beatsThatFindNothing } from './0096-beats-that-find-nothing.ts';
 import { quietStores } from './0097-quiet-stores.ts';
+import { orderLetGo } from './0098-order-let-go.ts';
 import { whatHadFailed } from './0099-what-had-failed.ts';
 
 /** All steps in order. A new one goes to the end. */
@@ -143,5 +144,6 @@ export const migrations: readonly Migration[] = [
     acceptedForLess,
     beatsThatFindNothing,
     quietStores,
+    orderLetGo,
     whatHadFailed,
 ];

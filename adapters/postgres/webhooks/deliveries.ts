@@ -13,7 +13,7 @@ import { attemptLists } from './attempt-lists.ts';
 import { claim, sessionStore, sweep } from './claims.ts';
 import { countKeeping } from './delivery-counts.ts';
 import { countDeliveries, countSlices, DELIVERY_COLUMNS, deliveryFromRow, listDeliveries } from './delivery-lists.ts';
-import { dispatch } from './dispatch.ts';
+import { dispatching } from './dispatch.ts';
 import type { Notifications } from './notifications.ts';
 import { recordOutcomes, responseStore } from './outcomes.ts';
 import { replayStore } from './replays.ts';
@@ -139,7 +139,7 @@ export function deliveries(db: Executor, notifications?: Notifications): Deliver
 
         now: () => databaseTime(db),
 
-        dispatch: (options) => dispatch(db, options),
+        dispatch: dispatching(db),
 
         async sweep(options) {
             const swept = await sweep(db, options);

@@ -9,7 +9,8 @@ select
     delivery_id as "deliveryId", collector, attempt, single as "singleAttempt", exporter_id as "exporterId", token,
     extract(epoch from begin_by)::double precision * 1000 as "beginBy", generation, settings, round,
     waits_for as "waitsFor",
-    current_setting('scanwire.passed_by', true) = 'yes' as "passedBy"
+    current_setting('scanwire.passed_by', true) = 'yes' as "passedBy",
+    exists (select from scanwire.order_releases) as "lettingGo"
 from scanwire.${handOut}`);
 
 /**
@@ -22,8 +23,17 @@ export const DISPATCH: string = handingOut(`hand_out_due_deliveries($1, $2, $3, 
 const DISPATCH_AT_RATE: string = handingOut(`hand_out_at_rate($1, $2, $3, $4, $5, $6::double precision * interval '1 millisecond', $7)`);
 
 /**
+ * How many deliveries go with one statement once their exporter is not ordered any more, and after how many milliseconds the next ones. Each takes half a
+ * millisecond on the embedded database, and meanwhile nobody else can use its only connection.
+ */
+export const LET_GO = { step: 100, every: 50 } as const;
+
+const LETS_GO = `select scanwire.let_order_go(null, ${LET_GO.step}) as "any"`;
+
+/**
  * A delivery of {@link DISPATCH}. The first row is none: it says what the other deliveries wait for, and whether any were passed over because it
- * was not their turn. Where nothing is due, its `singleAttempt` is true, and its `attempt` says in how many milliseconds something will be.
+ * was not their turn, or are left to be let go. Where nothing is due, its `singleAttempt` is true, and its `attempt` says in how many milliseconds
+ * something will be.
  */
 interface DispatchRow extends Pick<HandedOut, 'deliveryId' | 'collector' | 'attempt' | 'singleAttempt'> {
     readonly exporterId: string;
@@ -34,6 +44,7 @@ interface DispatchRow extends Pick<HandedOut, 'deliveryId' | 'collector' | 'atte
     readonly round: number;
     readonly waitsFor: readonly string[] | null;
     readonly passedBy?: boolean | null;
+    readonly lettingGo?: boolean;
 }
 
 /** As a dispatcher gets it. */
@@ -44,10 +55,29 @@ export function dispatchedFromRow(row: Omit<DispatchRow, 'waitsFor'>): HandedOut
 }
 
 /**
+ * As `DeliveryStore.dispatch` says. Each dispatcher lets go what is left of a change of an exporter, since the process that has made it may have ended. It does
+ * so before it hands out the next time: what is handed out is not lost where that fails, and what fails keeps nobody from handing out once more.
+ */
+export function dispatching(db: Executor): (options: DispatchOptions) => Promise<DispatchResult> {
+    let isLettingGo = false;
+    return async (options) => {
+        const letsGo = isLettingGo;
+        isLettingGo = false;
+        const isOthers = letsGo && (await db.query<{ any: boolean }>(LETS_GO)).rows[0]?.any !== true;
+        const { lettingGo, ...result } = await dispatch(db, options);
+        isLettingGo = lettingGo;
+        return { ...result, ...(lettingGo && !isOthers && { goOnIn: LET_GO.every }) };
+    };
+}
+
+/**
  * Deliveries that were passed over, since others of their order keys come first, are not found again by the next statement. They may have used up
  * places that others could have had, so it dispatches once more at once.
  */
-export async function dispatch(db: Executor, { window, breakerAfter, beginWithin, limit, rate }: DispatchOptions): Promise<DispatchResult> {
+async function dispatch(
+    db: Executor,
+    { window, breakerAfter, beginWithin, limit, rate }: DispatchOptions,
+): Promise<DispatchResult & { readonly lettingGo: boolean }> {
     const handedOut: HandedOut[] = [];
     for (;;) {
         const parameters = [window, breakerAfter, limit - handedOut.length, SHARES.defaultSlots, SHARES.slowAfter, beginWithin ?? null];
@@ -55,7 +85,9 @@ export async function dispatch(db: Executor, { window, breakerAfter, beginWithin
         const [result, ...rows] = (await db.query<DispatchRow>(statement, rate === undefined ? parameters : [...parameters, rate])).rows;
         handedOut.push(...rows.map(dispatchedFromRow));
         if (result?.passedBy !== true || handedOut.length === limit) {
-            return { handedOut, waitsFor: result?.waitsFor ?? [], ...(result?.singleAttempt === true && { nextDueIn: result.attempt }) };
+            const lettingGo = result?.lettingGo === true;
+            const nextDue = result?.singleAttempt === true && !lettingGo && { nextDueIn: result.attempt };
+            return { handedOut, waitsFor: result?.waitsFor ?? [], ...nextDue, lettingGo };
         }
     }
 }

@@ -74,6 +74,8 @@ export interface DispatchResult {
     readonly waitsFor: readonly string[];
     /** Where nothing is due: in how many milliseconds the first of what waits will be, null when nothing waits. Absent where something is, or that is not known. */
     readonly nextDueIn?: number | null;
+    /** Where the store makes more due with each dispatch: in how many milliseconds to dispatch again. Absent where it does not. */
+    readonly goOnIn?: number;
 }
 
 /** Which deliveries to hand out. */

@@ -8,7 +8,10 @@ export type EndedFor = Pick<StoredExporter, 'id' | 'ordered'>;
 export interface LeftDeliveries {
     /** A dispatch begins. */
     dispatchBegins(): void;
-    /** A dispatch has ended. @returns Within how many milliseconds to look again for what it has left; null if no attempt has ended meanwhile. */
+    /**
+     * A dispatch has ended. @returns Within how many milliseconds to look again for what it has left, or the store makes due; null if no attempt has ended
+     * meanwhile, and the store does not.
+     */
     dispatchEnds(result: DispatchResult): number | null;
     /** Notes that acceptance has left deliveries for these exporters. @returns Within how many milliseconds to look for them. */
     noteLeft(exporterIds: readonly string[]): number;
@@ -85,7 +88,7 @@ export function leftDeliveries(monotonic: () => number): LeftDeliveries {
             left = new Set();
         },
 
-        dispatchEnds({ handedOut, waitsFor, nextDueIn }) {
+        dispatchEnds({ handedOut, waitsFor, nextDueIn, goOnIn = null }) {
             const isKnown = nextDueIn !== undefined && !isOutdated;
             nothingUntil = isKnown ? monotonic() + Math.min(LOOK_EVERY, nextDueIn ?? LOOK_EVERY) : Number.NEGATIVE_INFINITY;
             const served = new Set(handedOut.map(({ exporterId }) => exporterId));
@@ -99,7 +102,7 @@ export function leftDeliveries(monotonic: () => number): LeftDeliveries {
             }
             forgetOld();
             awaited = new Set(waitsFor);
-            return waitsFor.map((exporterId) => unseen.get(exporterId) ?? null).reduce(sooner, null);
+            return waitsFor.map((exporterId) => unseen.get(exporterId) ?? null).reduce(sooner, goOnIn);
         },
 
         noteLeft(exporterIds) {

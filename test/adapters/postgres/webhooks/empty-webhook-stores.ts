@@ -27,6 +27,7 @@ const TABLES = [
     'exporter_notices',
     'replays',
     'order_places',
+    'order_releases',
     'delivery_counts',
     'delivery_count_changes',
 ];

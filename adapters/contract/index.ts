@@ -51,6 +51,7 @@ import { pageLaws, summaryLaws } from './webhooks/page-laws.ts';
 import { pauseLaws } from './webhooks/pause-laws.ts';
 import { type Queues, queueBench, queueLaws } from './webhooks/queue-laws.ts';
 import { deploymentRateLaws, notRatedLaws, rateLaws } from './webhooks/rate-laws.ts';
+import { releasingLaws } from './webhooks/releasing-laws.ts';
 import { heldReplayLaws, replayedMessageLaws, replayLaws } from './webhooks/replay-laws.ts';
 import { reservationLaws } from './webhooks/reservation-laws.ts';
 import { responseLaws, retainedResponseLaws } from './webhooks/response-laws.ts';
@@ -218,6 +219,7 @@ export function webhookStoresContract(test: ContractTest, create: () => WebhookS
         { needs: ['responses', 'retention'], laws: onBench(retainedResponseLaws) },
         { needs: ['order'], laws: onBench(orderingLaws) },
         { needs: ['order'], laws: onBench(orderedHealthLaws) },
+        { needs: ['order'], laws: onBench(releasingLaws) },
         { lacks: 'order', laws: onBench(noOrderLaws) },
         { needs: ['order', 'holding'], laws: onBench(heldOrderLaws) },
         { needs: ['order', 'idempotency'], laws: onBench(orderedKeyLaws) },

@@ -7,12 +7,15 @@ import {
     holderOf,
     RULES,
     sampleEvent,
+    sampleOutcome,
     success,
     WebhookBench,
 } from '../../../../adapters/contract/webhooks/fixture.ts';
 import { deliveries } from '../../../../adapters/postgres/webhooks/deliveries.ts';
+import { exporters } from '../../../../adapters/postgres/webhooks/exporters.ts';
 import type { Acceptance } from '../../../../lib/webhooks/deliveries/delivery-store.ts';
 import type { NewEvent } from '../../../../lib/webhooks/events/new-event.ts';
+import type { StoredExporter } from '../../../../lib/webhooks/exporters/exporter.ts';
 import { migratedPool } from '../../../support/migrated-database.ts';
 import { seeded } from '../../../support/seeded.ts';
 import { emptyWebhookStores } from './empty-webhook-stores.ts';
@@ -22,11 +25,11 @@ const pool = await migratedPool(t, { max: 20 });
 
 const HAND_OUT = { window: 10, breakerAfter: RULES.after, beginWithin: BEGIN_WITHIN };
 
-async function orderedBench(): Promise<WebhookBench> {
+async function orderedBench(settings: Partial<StoredExporter> = {}): Promise<WebhookBench> {
     const empty = emptyWebhookStores(pool);
     await empty.start();
     const bench = new WebhookBench(empty);
-    await bench.addExporter({ ordered: true });
+    await bench.addExporter({ ordered: true, ...settings });
     await bench.setTime(at(0));
     return bench;
 }
@@ -130,6 +133,30 @@ t.test('gives the turn to what would be handed out while the one before it ends'
     );
     t.same([...handedOut, ...(await bench.dispatchedIds({ now: at(20) }))], second);
 });
+
+t.test('holds no key by what fails for good while it is said to hold none any more', async (t) => {
+    const bench = await orderedBench({ afterExhausted: 'hold' });
+    const { id } = only(await bench.exporters.list());
+    const first = holderOf(only((await acceptOne(bench)).handedOut));
+    const { deliveries: second } = await acceptOne(bench);
+    await bench.setTime(at(10));
+    const failed = success(first, {
+        begunAt: at(1),
+        outcome: sampleOutcome('connect_refused'),
+        next: { state: 'exhausted' },
+        health: 'none',
+    });
+    await meanwhile(
+        pool,
+        (client) => exporters(client).update(id, { afterExhausted: 'skip' }),
+        () => bench.deliveries.recordOutcomes([failed], RULES),
+    );
+    t.same(await dispatchTwice(bench), second);
+});
+
+async function dispatchTwice(bench: WebhookBench): Promise<readonly string[]> {
+    return [...(await bench.dispatchedIds({ now: at(20) })), ...(await bench.dispatchedIds({ now: at(30) }))];
+}
 
 /** Delivers what is due until nothing has been for a while; what fails is due again at once. */
 async function work(bench: WebhookBench, sent: string[], random: () => number, isOver: () => boolean): Promise<void> {

@@ -17,6 +17,9 @@ const DISPATCH = { ...HAND_OUT, window: 10_000, limit: BATCH };
 /** More dispatches than all pieces need. */
 const MOST = 3 * (WAITING / LET_GO.step);
 
+/** Ends deliveries `$1` for good, whatever becomes of their attempts. */
+const FAIL = `update scanwire.deliveries set state = 'exhausted', finished_at = scanwire.now(), token = null where id = any ($1)`;
+
 /** What there is before and after a statement. */
 interface Left {
     readonly waiting: number;
@@ -115,10 +118,9 @@ for (const database of databases) {
         const keys = Array.from({ length: WAITING }, (_, index) => `key ${index}`);
         const failed = await self.accept(keys);
         const waiting = await self.accept(keys);
-        await self.pool.query(
-            `update scanwire.deliveries set state = 'exhausted', finished_at = scanwire.now(), token = null where id = any ($1)`,
-            [failed],
-        );
+        for (let next = 0; next < failed.length; next += BATCH) {
+            await self.pool.query(FAIL, [failed.slice(next, next + BATCH)]);
+        }
         const process = self.start();
         t.strictSame(await dispatchAll(process), [], 'all keys are held');
         self.forget();

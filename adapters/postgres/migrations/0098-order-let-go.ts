@@ -49,6 +49,48 @@ begin
 end
 $$;
 
+-- Gives these keys' firsts their turns as give_turns does, where somebody has their locks of turns, but waits for no row. Returns the first that was locked.
+create function scanwire.give_free_turns(exporter uuid, keys text[], at timestamptz)
+returns table (order_key text, seq bigint)
+language sql
+set enable_seqscan = off
+set jit = off
+as $$
+    with wanted as materialized (
+        select first.order_key, first.seq, first.delivery_id
+        from (select distinct k as order_key from unnest(keys) k) k
+        cross join lateral (
+            select p.order_key, p.seq, p.delivery_id from scanwire.order_places p
+            where p.exporter_id = exporter and p.order_key = k.order_key
+            order by p.seq
+            limit 1
+        ) first
+        join scanwire.deliveries d on d.id = any (array[first.delivery_id])
+        where
+            d.priority = 3 and d.state = 'pending'
+            and not exists (
+                select from scanwire.order_places p
+                where p.flying and p.exporter_id = exporter and p.order_key = k.order_key
+            )
+    ),
+    free as materialized (
+        select d.id from wanted w
+        join scanwire.deliveries d on d.id = any (array[w.delivery_id])
+        where d.priority = 3 and d.state = 'pending'
+        for update of d skip locked
+    ),
+    given as (
+        update scanwire.deliveries d
+        set priority = case when d.round > 0 then 2 else 1 end, due_at = greatest(d.due_at, at)
+        from free f
+        where d.id = any (array[f.id])
+    )
+    select w.order_key, w.seq from wanted w
+    where not exists (select from free f where f.id = w.delivery_id)
+    order by w.order_key, w.seq
+    limit 1
+$$;
+
 -- Lets go what it may of the next 'most' places of one change: the one with this number, or the first that nobody else is at. Returns whether it did any.
 -- It waits for no row of a delivery or place. What is locked is left for the end, and looked at again then.
 create function scanwire.let_order_go(its_number bigint, most integer)
@@ -64,7 +106,8 @@ declare
     seen_count integer;
     last_key text;
     last_seq bigint;
-    turns json;
+    keys text[];
+    locked record;
 begin
     select r.* into release
     from scanwire.order_releases r
@@ -112,7 +155,6 @@ begin
         delete from scanwire.order_places p
         using free f
         where p.exporter_id = release.exporter_id and p.order_key = any (array[f.order_key]) and p.seq = any (array[f.seq])
-        returning p.order_key
     ),
     due as (
         update scanwire.deliveries d
@@ -128,15 +170,17 @@ begin
     )
     select
         (select count(*) from seen), l.order_key, l.seq,
-        (select json_agg(distinct jsonb_build_array(release.exporter_id, g.order_key)) from gone g),
+        array(select distinct s.order_key from seen s),
         coalesce(release.left_key, (select p.order_key from passed p)), coalesce(release.left_seq, (select p.seq from passed p))
-    into seen_count, last_key, last_seq, turns, release.left_key, release.left_seq
+    into seen_count, last_key, last_seq, keys, release.left_key, release.left_seq
     from (values (1)) one
     left join (select s.order_key, s.seq from seen s order by s.position desc limit 1) l on true;
 
-    -- What is left of a key, and was accepted since or comes next, may be the first of it now.
-    if turns is not null then
-        perform scanwire.give_turns(turns);
+    -- What is left of a key, and was accepted since or comes next, may be the first of it now. Also where it was so the last time, but locked.
+    select g.order_key, g.seq into locked from scanwire.give_free_turns(release.exporter_id, keys, at) g;
+    if locked.seq is not null and (release.left_seq is null or (locked.order_key, locked.seq) < (release.left_key, release.left_seq)) then
+        release.left_key := locked.order_key;
+        release.left_seq := locked.seq;
     end if;
 
     if seen_count = most then

@@ -2,9 +2,11 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFile } from 'node:fs';
 import { devNull } from 'node:os';
-import t from 'tap';
+import t, { type Test } from 'tap';
 import { egressGuard } from '../../lib/egress/guard.ts';
 import { httpSender } from '../../lib/webhooks/sending/http-sender.ts';
+import { certificate } from '../support/certificates.ts';
+import { loopbackSender, ROOT } from '../support/token-server.ts';
 
 /*
  * A process that is suspended, or busy with something else, finds its timers over and the answers of receivers in its sockets. They have come in
@@ -15,6 +17,15 @@ import { httpSender } from '../../lib/webhooks/sending/http-sender.ts';
 const RECEIVER = `
     const server = require('node:http').createServer(({ url }, response) => {
         url === '/silent' || setTimeout(() => response.writeHead(204).end(), 60);
+    });
+    server.listen(0, '127.0.0.1', () => console.log(server.address().port));
+`;
+/** The same of a token server, for whose requests a sender takes half of an attempt. */
+const TOKEN_SERVER = `
+    const { KEY: key, CERT: cert } = process.env;
+    const server = require('node:https').createServer({ key, cert }, ({ url }, response) => {
+        const token = JSON.stringify({ access_token: 'token', token_type: 'Bearer', expires_in: 3600 });
+        url === '/silent' || setTimeout(() => response.writeHead(200, { 'content-type': 'application/json' }).end(token), 300);
     });
     server.listen(0, '127.0.0.1', () => console.log(server.address().port));
 `;
@@ -32,14 +43,20 @@ const MOMENTS: Readonly<Record<string, (act: () => void) => void>> = {
     'while they are read': (act) => readFile(devNull, act),
 };
 
-async function receiver(t: Test): Promise<string> {
-    const child = spawn(process.execPath, ['-e', RECEIVER], { stdio: ['ignore', 'pipe', 'inherit'] });
+/** @returns The port of what it serves. */
+async function served(t: Test, script: string, env: NodeJS.ProcessEnv = {}): Promise<string> {
+    const child = spawn(process.execPath, ['-e', script], { stdio: ['ignore', 'pipe', 'inherit'], env: { ...process.env, ...env } });
     t.teardown(() => child.kill('SIGKILL'));
     const [port] = await once(child.stdout, 'data');
-    return `http://127.0.0.1:${String(port).trim()}`;
+    return String(port).trim();
 }
 
-type Test = Pick<typeof t, 'teardown'>;
+const receiver = async (t: Test): Promise<string> => `http://127.0.0.1:${await served(t, RECEIVER)}`;
+
+async function tokenServer(t: Test): Promise<string> {
+    const { key, cert } = await certificate({ authority: ROOT });
+    return `https://good.test:${await served(t, TOKEN_SERVER, { KEY: key, CERT: cert })}`;
+}
 
 const message = (url: string) => ({ exporterId: 'one', url, trust: 'strict', headers: [], body: Buffer.from('{}') }) as const;
 
@@ -84,4 +101,37 @@ t.test('nobody is blamed for what a process did not see', async (t) => {
     standStill(ATTEMPT_TIMEOUT + 1_200);
     t.match(await asked, { code: 'interrupted' });
     t.match(await asking.send(message('http://silent.example.com/')), { code: 'dns_timeout' });
+});
+
+const oauthMessage = (url: string, tokenUrl: string, exporterId = 'one') => ({
+    ...message(url),
+    exporterId,
+    authentication: { oauth: { tokenUrl, clientId: 'id', clientSecret: 'secret', ca: ROOT.cert } },
+});
+
+t.test('a token that came while the process stood still has come', async (t) => {
+    const [url, tokens] = await Promise.all([receiver(t), tokenServer(t)]);
+    const sender = loopbackSender(t, { attemptTimeout: 2 * ATTEMPT_TIMEOUT });
+    t.match(await sender.send(oauthMessage(url, tokens)), { code: 'delivered' });
+    for (const [moment, whenever] of Object.entries(MOMENTS)) {
+        // Both wait for the one token of their exporter.
+        const sent = [1, 2].map(() => sender.send(oauthMessage(url, tokens, moment)));
+        // The request for it has to be on its way, after the handshake, and its answer not there yet.
+        await new Promise((resolve) => setTimeout(resolve, 150));
+        whenever(() => standStill(ATTEMPT_TIMEOUT + 300));
+        t.match(await Promise.all(sent), [{ code: 'delivered' }, { code: 'delivered' }], moment);
+    }
+});
+
+t.test('nor is a token server', async (t) => {
+    const [url, tokens] = await Promise.all([receiver(t), tokenServer(t)]);
+    const sender = loopbackSender(t, { attemptTimeout: 4 * ATTEMPT_TIMEOUT });
+    // What asking takes is loaded by now.
+    t.match(await sender.send(oauthMessage(url, tokens)), { code: 'delivered' });
+    const sent = sender.send(oauthMessage(url, `${tokens}/silent`));
+    await new Promise((resolve) => setTimeout(resolve, 150));
+    standStill(2 * ATTEMPT_TIMEOUT + 1_200);
+    t.match(await sent, { code: 'interrupted', detail: /^This process stood still for 1\d\d\d ms: No access token: / });
+    const seen = { code: 'token_failed', detail: 'No access token: the token server had not answered after 2000 ms' };
+    t.match(await sender.send(oauthMessage(url, `${tokens}/silent`)), seen, 'but for what it saw');
 });

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
-import { ConnectionFailure } from '../../egress/connection-code.ts';
+import { ConnectionFailure, lateBy } from '../../egress/connection-code.ts';
 import { ProxyFailure } from '../../egress/proxy.ts';
 import { type CodedError, codeNote } from '../../errors.ts';
-import { within } from '../../within.ts';
+import { afterWait, within } from '../../within.ts';
 import type { Authentication, OAuthClient } from '../exporters/authentication.ts';
 import { parseReceiverUrl } from '../exporters/receiver-url.ts';
 import { codeOfError } from '../outcomes/attempt-result.ts';
@@ -185,7 +185,9 @@ async function requestToken(
     const client = { client_id: clientId };
     const proof = authMethod === 'client_secret_post' ? oauth.ClientSecretPost(clientSecret) : oauth.ClientSecretBasic(clientSecret);
     const wanted = { ...(scope !== undefined && { scope }), ...(audience !== undefined && { audience }) };
-    const signal = AbortSignal.timeout(timeout);
+    const deadline = new AbortController();
+    const { signal } = deadline;
+    const callOff = afterWait(timeout, (by) => deadline.abort(lateBy(by, failed(`the token server had not answered after ${timeout} ms`))));
     let status: number | null = null;
     try {
         const response = await oauth.clientCredentialsGrantRequest(server, client, proof, wanted, {
@@ -201,7 +203,9 @@ async function requestToken(
         }
         return { token: answer.access_token, life: Math.min((answer.expires_in ?? DEFAULT_LIFE / 1000) * 1000, MAX_LIFE) };
     } catch (error) {
-        throw signal.aborted ? failed(`the token server had not answered after ${timeout} ms`) : failureOf(error, status);
+        throw signal.aborted ? signal.reason : failureOf(error, status);
+    } finally {
+        callOff();
     }
 }
 

@@ -5,62 +5,19 @@ import { SHARES } from '../../../lib/webhooks/dispatching/slot-shares.ts';
 import type { AcceptOptions, ChosenSubscriber, NewEvent, Recipients } from '../../../lib/webhooks/events/new-event.ts';
 import { storeRefusals } from '../../../lib/webhooks/store-refusals.ts';
 import { guarded } from '../database.ts';
-import { isUniqueViolation, joinedError } from '../database-errors.ts';
-import { prepared } from '../prepared.ts';
-import { DISPATCH, dispatchedFromRow } from './dispatch.ts';
+import { isBehindOthers, isUniqueViolation, joinedError } from '../database-errors.ts';
+import {
+    ACCEPT,
+    ACCEPT_ALIKE,
+    ACCEPT_CHOSEN,
+    ACCEPT_ORDERED,
+    ACCEPT_SINGLE,
+    ACCEPT_SINGLE_CHOSEN,
+    ACCEPT_UNLOCKED,
+    ACCEPT_WAITING,
+} from './acceptance-statements.ts';
+import { dispatchedFromRow } from './dispatch.ts';
 import type { Notifications } from './notifications.ts';
-
-/**
- * `$1` is a JSON array of events. It is passed as text, since the application's driver may encode a parameter of type `json` a second time. `$2`
- * is the revision by which subscribers were chosen, or null. `$3` are the milliseconds within which an attempt must have begun, null when nothing
- * is to be handed out. The others are as in {@link DISPATCH}.
- */
-const accepting = (name: string): string =>
-    prepared(`
-select a.outdated, a.missing, a.duplicate, a.conflicting, a.event_id as "eventId", a.deliveries
-from scanwire.${name}($1::text::json, $2, $3::double precision * interval '1 millisecond', $4, $5, $6, $7) a`);
-
-/** For events that go to no subscriber and have no keys of the caller's. */
-const ACCEPT: string = accepting('accept_events');
-
-/** The same for others. */
-const ACCEPT_CHOSEN: string = accepting('accept_chosen_events');
-
-/** The same for events of which some have order keys. */
-const ACCEPT_ORDERED: string = accepting('accept_ordered_events');
-
-/**
- * The same for events that are all for exporters of the same types, outside a transaction of the application: `$1` their ids, `$2` as `$1` of
- * {@link ACCEPT}, `$3` the types, then as there. An event that is there already violates the key of its table.
- */
-const ACCEPT_ALIKE: string = prepared(`
-select a.outdated, a.event_id as "eventId", a.deliveries
-from scanwire.accept_alike_events($1, $2::text::json, $3, $4, $5::double precision * interval '1 millisecond', $6, $7, $8, $9) a`);
-
-/**
- * The same for one event: `$1` its id, `$2` its kind, `$3` its body, `$4` its owner, `$5` the types, then as in {@link ACCEPT} from `$2` on.
- * Answers with its deliveries.
- */
-const ACCEPT_SINGLE: string = prepared(`
-select
-    a.outdated, a.delivery_id as id, a.exporter_id as "exporterId", a.collector, a.token,
-    extract(epoch from a.begin_by)::double precision * 1000 as "beginBy", a.generation, a.settings
-from scanwire.accept_single_event($1, $2, $3, $4, $5, $6, $7::double precision * interval '1 millisecond', $8, $9, $10, $11) a`);
-
-/**
- * The same for one event that exporters chose, or with a key of the caller's: the types are followed by the ids of the exporters that chose it, a JSON
- * array of the messages of those that get another body, or null, the key, or null, and its digest. The types and the ids are JSON arrays as well: this
- * runs in transactions of the application, whose query builder may make several parameters of a list.
- */
-const ACCEPT_SINGLE_CHOSEN: string = prepared(`
-select
-    a.outdated, a.conflicting, a.duplicate, a.accepted_as as "acceptedAs",
-    a.delivery_id as id, a.exporter_id as "exporterId", a.collector, a.token,
-    extract(epoch from a.begin_by)::double precision * 1000 as "beginBy", a.generation, a.settings
-from scanwire.accept_single_chosen_event(
-    $1, $2, $3, $4, array(select json_array_elements_text($5::text::json)), array(select json_array_elements_text($6::text::json)::uuid),
-    $7::text::json, $8, $9, $10, $11::double precision * interval '1 millisecond', $12, $13, $14, $15
-) a`);
 
 /** One event that {@link ACCEPT} has stored, or why it stored none. */
 interface AcceptedRow {
@@ -69,7 +26,10 @@ interface AcceptedRow {
     readonly missing?: boolean;
     readonly duplicate?: boolean;
     readonly conflicting?: boolean;
-    readonly eventId: string;
+    /** Order keys that somebody else has. */
+    readonly locked?: readonly string[] | null;
+    /** Null where all events were left out for that. */
+    readonly eventId: string | null;
     readonly deliveries: readonly AcceptedDelivery[];
 }
 
@@ -99,7 +59,7 @@ interface AcceptedDelivery {
 export async function accept(
     db: Executor,
     newEvents: readonly NewEvent[],
-    { handOut, revision }: Omit<AcceptOptions, 'tx'>,
+    { handOut, revision, lockTimeout }: Omit<AcceptOptions, 'tx'>,
     alone = false,
 ): Promise<readonly Acceptance[]> {
     if (newEvents.length === 0) {
@@ -116,7 +76,10 @@ export async function accept(
 
     const { beginWithin = null, window = null, breakerAfter = null } = handOut ?? {};
     const parameters = [revision ?? null, beginWithin, window, breakerAfter, SHARES.defaultSlots, SHARES.slowAfter];
-    const rows = await acceptedRows(db, newEvents.map(eventParameter), parameters, alone);
+    const rows = await acceptedRows(db, newEvents.map(eventParameter), parameters, alone, lockTimeout);
+    if (rows === null) {
+        return newEvents.map(leftOut);
+    }
     if (rows[0]?.outdated === true) {
         throw storeRefusals.subscribersChanged();
     }
@@ -129,12 +92,22 @@ export async function accept(
     if (rows[0]?.duplicate === true) {
         throw storeRefusals.eventExists();
     }
-    return rows.map(({ eventId, deliveries }) => ({
-        eventId,
+    const locked = new Set<unknown>(rows[0]?.locked);
+    const accepted = rows.values();
+    return newEvents.map((one) => (locked.has(one.orderKey) ? leftOut(one) : acceptanceFromRow(accepted.next().value as AcceptedRow)));
+}
+
+function acceptanceFromRow({ eventId, deliveries }: AcceptedRow): Acceptance {
+    return {
+        eventId: eventId as string,
         deliveries: deliveries.map(({ id }) => id),
         handedOut: deliveries.filter(({ token }) => token !== null).map(handedOutAtOnce),
         leftFor: deliveries.filter(({ token }) => token === null).flatMap(({ exporterId }) => exporterId ?? []),
-    }));
+    };
+}
+
+function leftOut({ event }: NewEvent): Acceptance {
+    return { eventId: event.id, deliveries: [], handedOut: [], leftFor: [], locked: true };
 }
 
 /**
@@ -154,14 +127,18 @@ function charactersOf(newEvents: readonly NewEvent[]): number {
     return characters;
 }
 
-/** Chooses the statement that does the least work. */
+/** Chooses the statement that does the least work. @returns Null where the lock of a key did not come in time, and nothing was stored. */
 async function acceptedRows(
     db: Executor,
     events: readonly EventParameter[],
     parameters: readonly unknown[],
     alone: boolean,
-): Promise<readonly AcceptedRow[]> {
+    lockTimeout: number | undefined,
+): Promise<readonly AcceptedRow[] | null> {
     const statement = statementFor(events);
+    if (statement === ACCEPT_ORDERED && lockTimeout !== undefined) {
+        return await acceptedInTime(db, events, parameters, lockTimeout);
+    }
     const isOfOne = statement === ACCEPT_CHOSEN && events.length === 1;
     const types = isOfOne || (statement === ACCEPT && alone) ? sharedTypes(events) : null;
     if (types === null) {
@@ -173,6 +150,27 @@ async function acceptedRows(
         return [await acceptedSingly(db, first, isOfOne, parameters)];
     }
     return await queryAccept<AcceptedRow>(db, ACCEPT_ALIKE, [events.map(({ id }) => id), JSON.stringify(events), types, ...parameters]);
+}
+
+async function acceptedInTime(
+    db: Executor,
+    events: readonly EventParameter[],
+    parameters: readonly unknown[],
+    lockTimeout: number,
+): Promise<readonly AcceptedRow[] | null> {
+    const values = [JSON.stringify(events), ...parameters];
+    if (lockTimeout === 0) {
+        const keys = new Set(events.flatMap(({ order_key }) => order_key ?? []));
+        return await queryAccept<AcceptedRow>(db, ACCEPT_UNLOCKED, [...values, [...keys]]);
+    }
+    try {
+        return await queryAccept<AcceptedRow>(db, ACCEPT_WAITING, [...values, `${lockTimeout}ms`]);
+    } catch (error) {
+        if (isBehindOthers(error)) {
+            return null;
+        }
+        throw error;
+    }
 }
 
 async function acceptedSingly(

@@ -9,10 +9,12 @@ export interface AcceptanceLimit {
      * @param accept Gets the options for handing out at once; undefined where what it accepts has to wait in its rows.
      * @param leaves Told the result of `accept`: the exporters for which there was no room, so that accepted deliveries wait in their rows for dispatch;
      *     true where deliveries wait, and it is not known for which exporters.
+     * @param options Without `mayHandOut`, which is the default, the acceptance leaves it to others: it may wait for somebody else's key.
      */
     run<Result>(
         accept: (handOut: Required<HandOutOptions> | undefined) => Promise<Result>,
         leaves: (result: Result) => readonly string[] | true,
+        options?: { readonly mayHandOut: boolean },
     ): Promise<Result>;
 }
 
@@ -56,8 +58,8 @@ export function acceptanceLimit({
     }
 
     return {
-        async run(accept, leaves) {
-            const handOut = handingOut < ACCEPTANCES_AT_ONCE ? handOutOptions() : undefined;
+        async run(accept, leaves, { mayHandOut } = { mayHandOut: true }) {
+            const handOut = mayHandOut && handingOut < ACCEPTANCES_AT_ONCE ? handOutOptions() : undefined;
             const counted = handOut === undefined ? 0 : 1;
             handingOut += counted;
             try {

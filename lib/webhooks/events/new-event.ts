@@ -51,6 +51,12 @@ export interface AcceptOptions {
     readonly handOut?: Required<HandOutOptions>;
     /** The {@link SubscribedExporters.revision} by which subscribers were chosen. */
     readonly revision?: number;
+    /**
+     * Milliseconds after which events are left out ({@link Acceptance.locked}) whose order keys an open transaction has. With 0 none is waited for, and
+     * all others are accepted; with more, all of the call are left out together. Absent: it waits for as long as a statement may take. A
+     * store may take no notice. Not with `tx`.
+     */
+    readonly lockTimeout?: number;
 }
 
 /** A key of the caller's under which only one event is accepted, for as long as that event is kept. Each owner has keys of its own. */

@@ -10,7 +10,8 @@ import { isLarge, restAfter } from './event-body.ts';
 import type { EventBody } from './event-body-types.ts';
 import type { EventKinds } from './event-kinds.ts';
 import type { UnroutedEvent } from './event-routing.ts';
-import type { AcceptedEvent, NewEvent } from './new-event.ts';
+import type { AcceptedEvent, AcceptOptions, NewEvent } from './new-event.ts';
+import { orderedAcceptance } from './ordered-acceptance.ts';
 import { type PublishOptions, unroutedEvents } from './unrouted-event.ts';
 
 /** An event that was accepted. */
@@ -28,9 +29,9 @@ export interface PublishedEvent extends AcceptedEvent {
  * (with `tx`: once that transaction commits), the event survives the loss of process and queue.
  *
  * @throws ScanwireError `INVALID_INPUT` for an unknown kind or a body that breaks its schema or is too long, with the field; `MISCONFIGURED` for
- *     a `tx` that is no transaction, or with a store that cannot join one; `UNAVAILABLE` when the store cannot be reached. Nothing is stored
- *     then, unless the connection was lost before the answer came: in that case it may have been. A repeat with the same `idempotencyKey` stores
- *     nothing twice.
+ *     a `tx` that is no transaction, or with a store that cannot join one; `UNAVAILABLE` when the store cannot be reached, or an open transaction
+ *     has had the order key for 25 s. Nothing is stored then, unless the connection was lost before the answer came: in that case it may have been.
+ *     A repeat with the same `idempotencyKey` stores nothing twice.
  */
 export type Publish = <Kind extends string>(kind: Kind, body: EventBody<Kind>, options?: PublishOptions) => Promise<PublishedEvent>;
 
@@ -67,7 +68,7 @@ const LARGE_BATCH = 4;
 
 /** Publishes events of the known kinds ({@link EventKinds}) into a store. */
 export function publisher(context: WebhooksContext): Publisher {
-    const { deliveries, dispatcher, session, reservations, messageCache, routing, sleep } = context;
+    const { deliveries, dispatcher, session, reservations, messageCache, routing, monotonic, sleep } = context;
     const { written, unrouted } = unroutedEvents(context);
     const published = publishing(context);
     const traced = tracedBy(context);
@@ -77,13 +78,22 @@ export function publisher(context: WebhooksContext): Publisher {
     // Nor are small events to wait for a statement with large bodies.
     const acceptLarge = batched<UnroutedEvent, Acceptance>(acceptTogether, LARGE_BATCH);
     // Events with order keys have statements of their own: they may wait for others with the same keys, and must not keep other events waiting.
-    const acceptOrdered = batched<UnroutedEvent, Acceptance>(acceptTogether, BATCH, ACCEPTANCES_AT_ONCE);
+    const acceptOrdered = orderedAcceptance({
+        accept: (events, lockTimeout) => routing.route(events, (newEvents, revision) => accept(newEvents, { lockTimeout, ...revision })),
+        limit: BATCH,
+        monotonic,
+    });
 
     /** Stores events. A publish waits for the rows, and not for the queue. */
-    async function accept(newEvents: readonly NewEvent[], revision: { readonly revision?: number }): Promise<readonly Acceptance[]> {
+    async function accept(
+        newEvents: readonly NewEvent[],
+        options: Pick<AcceptOptions, 'revision' | 'lockTimeout'>,
+    ): Promise<readonly Acceptance[]> {
+        const { lockTimeout = 0 } = options;
         const accepted = await limit.run(
-            (handOut) => deliveries.accept(newEvents, handOut === undefined ? revision : { handOut, ...revision }),
+            (handOut) => deliveries.accept(newEvents, handOut === undefined ? options : { handOut, ...options }),
             leftToDispatch,
+            { mayHandOut: lockTimeout === 0 },
         );
         const createdAt = reservations.now();
         if (createdAt !== null && session.offers()) {
@@ -111,10 +121,12 @@ export function publisher(context: WebhooksContext): Publisher {
     }
 
     function acceptOne(tx: Executor | undefined, event: UnroutedEvent): Promise<Acceptance> {
+        if (tx === undefined && event.orderKey !== undefined) {
+            return acceptOrdered(event);
+        }
         // A refused key must not make other events of the statement fail.
         const shared = tx === undefined && event.idempotency === undefined;
-        const acceptAlike = isLarge(event.body) ? acceptLarge : acceptBatched;
-        const together = event.orderKey === undefined ? acceptAlike : acceptOrdered;
+        const together = isLarge(event.body) ? acceptLarge : acceptBatched;
         return shared ? together(event) : acceptIn(tx, [event]).then(([acceptance]) => acceptance as Acceptance);
     }
 
@@ -164,11 +176,11 @@ function leftToDispatch(accepted: readonly Acceptance[]): readonly string[] | tr
 function cacheMessages(
     messageCache: MessageCache,
     { event: given, traceparent, recipients }: NewEvent,
-    { eventId, deliveries, handedOut }: Acceptance,
+    { eventId, deliveries, handedOut, locked }: Acceptance,
     createdAt: Date,
 ): void {
-    // This event was accepted before.
-    if (eventId !== given.id) {
+    // This event was accepted before, or not yet.
+    if (eventId !== given.id || locked === true) {
         return;
     }
 

@@ -88,6 +88,49 @@ for (const keys of [1, 150]) {
     });
 }
 
+t.test('leaves out what waits for a transaction, where it is told to', async (t) => {
+    const bench = await orderedBench();
+    const acceptAll = async (keys: readonly (string | undefined)[], lockTimeout: number) => {
+        const events = keys.map((key) => (key === undefined ? forAll(sampleEvent()) : keyed(key)));
+        const accepted = await bench.deliveries.accept(events, { handOut: HAND_OUT, lockTimeout });
+        t.strictSame(
+            accepted.map(({ eventId }) => eventId),
+            events.map(({ event }) => event.id),
+        );
+        return accepted.map(({ locked = false, deliveries, handedOut }) => [locked, deliveries.length, handedOut.length]);
+    };
+    const [taken, leftOut, waits] = [
+        [false, 1, 1],
+        [true, 0, 0],
+        [false, 1, 0],
+    ];
+    await meanwhile(
+        pool,
+        (tx) => bench.deliveries.accept([keyed('a'), keyed('b')], { tx }),
+        async () => {
+            t.same(await acceptAll(['c', 'a', undefined, 'd', 'c', 'b', 'a'], 0), [taken, leftOut, taken, taken, waits, leftOut, leftOut]);
+            t.same(await acceptAll(['a', 'b'], 0), [leftOut, leftOut]);
+            t.same(await acceptAll(['e', 'a'], 50), [leftOut, leftOut], 'all of them, after a while');
+        },
+    );
+    t.same(await acceptAll(['a', 'e', undefined], 0), [waits, taken, taken]);
+    t.same(await acceptAll(['a', 'f'], 1_000), [waits, taken]);
+
+    await meanwhile(
+        pool,
+        (tx) =>
+            bench.deliveries.accept(
+                Array.from({ length: 150 }, (_, number) => keyed(`key ${number}`)),
+                { tx },
+            ),
+        async () => t.same(await acceptAll(['g', undefined], 0), [leftOut, taken], 'of all keys, where a transaction has that many'),
+    );
+    const { rows } = await pool.query(
+        'select count(*)::integer as count, count(distinct order_key)::integer as keys from scanwire.deliveries',
+    );
+    t.same(rows, [{ count: 2 + 4 + 3 + 2 + 150 + 1, keys: 6 + 150 }], 'and nothing of what was left out is there');
+});
+
 for (const isolation of ['read committed', 'repeatable read', 'serializable']) {
     t.test(`lets none wait behind another that ends before a transaction does, ${isolation}`, async (t) => {
         const bench = await orderedBench();

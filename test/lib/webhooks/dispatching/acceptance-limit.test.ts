@@ -22,7 +22,7 @@ function limited() {
             seen.wakesFor.push(exporterIds);
         },
     });
-    const begin = () =>
+    const begin = (options?: { readonly mayHandOut: boolean }) =>
         limit.run(
             (handOut) => {
                 seen.options.push(handOut);
@@ -32,6 +32,7 @@ function limited() {
                 });
             },
             (leaves) => leaves,
+            options,
         );
     return { ...seen, seen, begin };
 }
@@ -44,6 +45,18 @@ t.test('lets two acceptances hand out at once, and those beyond them store what 
     await begun[1];
     begun.push(begin(), begin());
     t.strictSame(options.slice(3), [OPTIONS, undefined]);
+});
+
+t.test('lets none hand out that may not, beside which others may', async (t) => {
+    const { seen, options, ends, begin } = limited();
+    const waiting = [begin({ mayHandOut: false }), begin({ mayHandOut: false })];
+    begin();
+    begin();
+    t.strictSame(options, [undefined, undefined, OPTIONS, OPTIONS]);
+    ends[2]?.([]);
+    ends[0]?.(['one']);
+    await waiting[0];
+    t.equal(seen.wakes, 1, 'what it leaves is looked for');
 });
 
 t.test('wakes dispatch for what is left once fewer hand out, whatever becomes of them', async (t) => {

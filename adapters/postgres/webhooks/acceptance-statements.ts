@@ -1,0 +1,95 @@
+/** The statements that accept events. */
+import { prepared } from '../prepared.ts';
+
+/**
+ * `$1` is a JSON array of events. It is passed as text, since the application's driver may encode a parameter of type `json` a second time. `$2`
+ * is the revision by which subscribers were chosen, or null. `$3` are the milliseconds within which an attempt must have begun, null when nothing
+ * is to be handed out. The others are as in `DISPATCH`.
+ */
+const accepting = (name: string, events = '$1::text::json'): string => `
+select a.outdated, a.missing, a.duplicate, a.conflicting, a.event_id as "eventId", a.deliveries
+from scanwire.${name}(${events}, $2, $3::double precision * interval '1 millisecond', $4, $5, $6, $7) a`;
+
+/** For events that go to no subscriber and have no keys of the caller's. */
+export const ACCEPT: string = prepared(accepting('accept_events'));
+
+/** The same for others. */
+export const ACCEPT_CHOSEN: string = prepared(accepting('accept_chosen_events'));
+
+/** The same for events of which some have order keys. */
+export const ACCEPT_ORDERED: string = prepared(accepting('accept_ordered_events'));
+
+/**
+ * The same, but that it waits for no order key: `$8` are those of the events. The locks are those of `scanwire.enter_order`, which gets what is held
+ * already. Those that somebody else has come back as `locked`, in each row, and their events are left out.
+ */
+export const ACCEPT_UNLOCKED: string = prepared(`
+with locked as materialized (
+    select array_agg(k.key) filter (where k.locked) as keys
+    from (
+        select
+            given.key,
+            case
+                when (select exists (select from scanwire.exporters e where e.ordered))
+                then not (shared.free and pg_try_advisory_xact_lock(hashtext('scanwire.order_keys'), hashtext(given.key)))
+                else false
+            end as locked
+        from (select pg_try_advisory_xact_lock_shared(hashtext('scanwire.all_order_keys'), 0) as free) shared
+        cross join (select distinct key from unnest($8::text[]) as given (key)) given
+    ) k
+)
+select to_json(l.keys) as locked, a.*
+from locked l
+left join lateral (${accepting(
+    'accept_ordered_events',
+    `
+    case
+        when l.keys is null then $1::text::json
+        else (
+            select coalesce(json_agg(e.event order by e.place) filter (where (e.event->>'order_key' = any (l.keys)) is not true), '[]')
+            from json_array_elements($1::text::json) with ordinality as e (event, place)
+        )
+    end`,
+)}
+) a on true`);
+
+/** The same as {@link ACCEPT_ORDERED}, but that a lock is waited for so long, `$8`, and no longer. */
+export const ACCEPT_WAITING: string = prepared(`
+with patience as materialized (select set_config('lock_timeout', $8, true) as lock_timeout)
+select a.*
+from patience p
+cross join lateral (${accepting('accept_ordered_events', 'case when p.lock_timeout is not null then $1::text::json end')}
+) a`);
+
+/**
+ * The same for events that are all for exporters of the same types, outside a transaction of the application: `$1` their ids, `$2` as `$1` of
+ * {@link ACCEPT}, `$3` the types, then as there. An event that is there already violates the key of its table.
+ */
+export const ACCEPT_ALIKE: string = prepared(`
+select a.outdated, a.event_id as "eventId", a.deliveries
+from scanwire.accept_alike_events($1, $2::text::json, $3, $4, $5::double precision * interval '1 millisecond', $6, $7, $8, $9) a`);
+
+/**
+ * The same for one event: `$1` its id, `$2` its kind, `$3` its body, `$4` its owner, `$5` the types, then as in {@link ACCEPT} from `$2` on.
+ * Answers with its deliveries.
+ */
+export const ACCEPT_SINGLE: string = prepared(`
+select
+    a.outdated, a.delivery_id as id, a.exporter_id as "exporterId", a.collector, a.token,
+    extract(epoch from a.begin_by)::double precision * 1000 as "beginBy", a.generation, a.settings
+from scanwire.accept_single_event($1, $2, $3, $4, $5, $6, $7::double precision * interval '1 millisecond', $8, $9, $10, $11) a`);
+
+/**
+ * The same for one event that exporters chose, or with a key of the caller's: the types are followed by the ids of the exporters that chose it, a JSON
+ * array of the messages of those that get another body, or null, the key, or null, and its digest. The types and the ids are JSON arrays as well: this
+ * runs in transactions of the application, whose query builder may make several parameters of a list.
+ */
+export const ACCEPT_SINGLE_CHOSEN: string = prepared(`
+select
+    a.outdated, a.conflicting, a.duplicate, a.accepted_as as "acceptedAs",
+    a.delivery_id as id, a.exporter_id as "exporterId", a.collector, a.token,
+    extract(epoch from a.begin_by)::double precision * 1000 as "beginBy", a.generation, a.settings
+from scanwire.accept_single_chosen_event(
+    $1, $2, $3, $4, array(select json_array_elements_text($5::text::json)), array(select json_array_elements_text($6::text::json)::uuid),
+    $7::text::json, $8, $9, $10, $11::double precision * interval '1 millisecond', $12, $13, $14, $15
+) a`);

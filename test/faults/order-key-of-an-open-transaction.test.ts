@@ -1,0 +1,132 @@
+/** A transaction of the application that has published with an order key keeps whoever publishes with that key waiting, and nobody else. */
+import pg from 'pg';
+import t, { type Test } from 'tap';
+import { memoryQueue } from '../../adapters/memory/index.ts';
+import { postgresStores } from '../../adapters/postgres/index.ts';
+import { egressGuard } from '../../lib/egress/guard.ts';
+import { keyRing } from '../../lib/keys/key-ring.ts';
+import type { PublishOptions } from '../../lib/webhooks/events/unrouted-event.ts';
+import { httpSender } from '../../lib/webhooks/sending/http-sender.ts';
+import { webhooks } from '../../lib/webhooks/webhooks.ts';
+import { within } from '../../lib/within.ts';
+import { investigation } from '../support/investigation.ts';
+import { migratedDatabase } from '../support/migrated-database.ts';
+
+const KIND = 'idr_investigation_created';
+/** The transaction of the application takes one of them. */
+const CONNECTIONS = 4;
+/** Far below what a statement is waited for. */
+const AT_ONCE = { timeout: 3_000 };
+
+/** A host with an ordered exporter to which nothing is sent. */
+async function host(t: Test) {
+    const { url, drop } = await migratedDatabase();
+    const pool = new pg.Pool({ connectionString: url, max: CONNECTIONS });
+    const watching = new pg.Pool({ connectionString: url, max: 1 });
+    const guard = egressGuard({ allow: ['127.0.0.0/8'] });
+    const engine = webhooks({
+        ...postgresStores({ pool }).webhooks,
+        queue: memoryQueue(),
+        keyRing: keyRing({ current: 'k', keys: { k: Buffer.alloc(32, 7) } }),
+        guard,
+        sender: httpSender({ guard }),
+        onError: () => {},
+    });
+    t.teardown(async () => {
+        await engine.close();
+        await Promise.all([pool.end(), watching.end()]);
+        await drop();
+    });
+    const { exporter } = await engine.exporters.create({ url: 'http://127.0.0.1:9/', ordered: true });
+    await engine.exporters.start(exporter.id);
+    await engine.exporters.pause(exporter.id);
+
+    const published: string[] = [];
+    async function publish(name: string, options: PublishOptions): Promise<void> {
+        await engine.publish(KIND, { ...investigation, title: name }, options);
+        published.push(name);
+    }
+
+    return {
+        publish,
+        published,
+
+        /** Names of the events of a key, in the order in which they were accepted. */
+        async inOrder(key: string): Promise<readonly string[]> {
+            const { rows } = await watching.query<{ title: string }>(
+                `select v.body::json->>'title' as title
+                from scanwire.deliveries d join scanwire.events v on v.id = d.event_id where d.order_key = $1 order by d.seq`,
+                [key],
+            );
+            return rows.map(({ title }) => title);
+        },
+
+        async waitingForLocks(): Promise<number> {
+            const { rows } = await watching.query('select from pg_locks where locktype = $1 and not granted', ['advisory']);
+            return rows.length;
+        },
+
+        /** Runs while a transaction has published with these keys. */
+        async whileOpen(keys: readonly string[], run: () => Promise<void>): Promise<void> {
+            const tx = await pool.connect();
+            await tx.query('begin');
+            try {
+                for (const orderKey of keys) {
+                    await publish(`${orderKey} of the transaction`, { orderKey, tx });
+                }
+                await run();
+            } finally {
+                await tx.query('commit');
+                tx.release();
+            }
+        },
+    };
+}
+
+/** What is published meanwhile, each event by a call of its own. */
+function calls({ publish }: Pick<Awaited<ReturnType<typeof host>>, 'publish'>, key: string, count: number, idempotent = false) {
+    return Array.from({ length: count }, (_, index) => {
+        const name = `${key} ${index}`;
+        return publish(name, { orderKey: key, ...(idempotent && index % 3 === 1 && { idempotencyKey: name }) });
+    });
+}
+
+t.test('publishes of other keys go on, whatever key a transaction has', async (t) => {
+    const own = await host(t);
+    const waiting: Promise<void>[] = [];
+    await own.whileOpen(['a'], async () => {
+        waiting.push(...calls(own, 'a', 2));
+        await new Promise((resolve) => setTimeout(resolve, 100));
+        // Those of the key and those of others come in the same moment, and again.
+        for (let round = 0; round < 3; round += 1) {
+            waiting.push(...calls(own, 'a', 2));
+            const others = Array.from({ length: 60 }, (_, index) => calls(own, `other ${index}`, 2)).flat();
+            await within(Promise.all(others), AT_ONCE);
+            t.ok((await own.waitingForLocks()) <= 1, 'one connection waits');
+        }
+        t.notOk(
+            own.published.some((name) => /^a \d/.test(name)),
+            'those of the key wait',
+        );
+    });
+    await within(Promise.all(waiting), AT_ONCE);
+    t.strictSame(await own.inOrder('a'), ['a of the transaction', ...[0, 1, 0, 1, 0, 1, 0, 1].map((index) => `a ${index}`)]);
+});
+
+t.test('few connections wait, however many keys a transaction has', async (t) => {
+    const own = await host(t);
+    const keys = Array.from({ length: 20 }, (_, index) => `key ${index}`);
+    const waiting: Promise<void>[] = [];
+    await own.whileOpen(keys, async () => {
+        waiting.push(...keys.flatMap((key) => calls(own, key, 5, true)));
+        for (let round = 0; round < 10; round += 1) {
+            await within(Promise.all(calls(own, `other ${round}`, 3, true)), AT_ONCE);
+            t.ok((await own.waitingForLocks()) <= 2, 'two of them wait');
+            await new Promise((resolve) => setTimeout(resolve, 50));
+        }
+    });
+    await within(Promise.all(waiting), AT_ONCE);
+    for (const key of keys) {
+        t.strictSame(await own.inOrder(key), [`${key} of the transaction`, ...[0, 1, 2, 3, 4].map((index) => `${key} ${index}`)]);
+    }
+});

@@ -1,0 +1,128 @@
+import t from 'tap';
+import { ScanwireError } from '../../../../lib/errors.ts';
+import type { Acceptance } from '../../../../lib/webhooks/deliveries/delivery-store.ts';
+import type { UnroutedEvent } from '../../../../lib/webhooks/events/event-routing.ts';
+import { orderedAcceptance } from '../../../../lib/webhooks/events/ordered-acceptance.ts';
+
+/** A store in which keys are locked, events refused, and statements take as long as they are told to. */
+function acceptance() {
+    const statements: (readonly [ids: string, lockTimeout: number])[] = [];
+    const locked = new Set<string>();
+    const refused = new Set<string>();
+    const clock = { now: 0 };
+    const accept = orderedAcceptance({
+        async accept(events, lockTimeout) {
+            const ids = events.map(({ id }) => id);
+            statements.push([ids.join(' '), lockTimeout]);
+            await new Promise(setImmediate);
+            clock.now += lockTimeout;
+            if (ids.some((id) => refused.has(id))) {
+                throw new Error(`Refused: ${ids.join(' ')}`);
+            }
+            if (ids.includes('away')) {
+                throw new ScanwireError('UNAVAILABLE', 'away');
+            }
+            return events.map(({ id, orderKey = '' }): Acceptance => {
+                return { eventId: id, deliveries: [], handedOut: [], ...(locked.has(orderKey) && { locked: true }) };
+            });
+        },
+        limit: 3,
+        monotonic: () => clock.now,
+    });
+    const settled: string[] = [];
+    const publish = async (id: string, isIdempotent = false): Promise<void> => {
+        const idempotency = isIdempotent ? { idempotency: { key: id, digest: '' } } : {};
+        try {
+            const { eventId } = await accept({ id, orderKey: id[0], ...idempotency } as UnroutedEvent);
+            settled.push(eventId);
+        } catch (error) {
+            settled.push(`${id}: ${(error as Error).message}`);
+        }
+    };
+    return { statements, locked, refused, clock, settled, publish };
+}
+
+t.test('shares statements, of which one at a time has events of a key', async (t) => {
+    const { statements, settled, publish } = acceptance();
+    await Promise.all(['a1', 'a2', 'b1', 'a3', 'a4', 'c1', 'a5', 'd1', 'e1', 'f1', 'c2'].map((id) => publish(id)));
+    t.strictSame(
+        statements.map(([ids]) => ids),
+        ['a1', 'b1', 'c1 c2 d1', 'e1 f1', 'a2 a3 a4', 'a5'],
+    );
+    t.equal(settled.length, 11);
+});
+
+t.test('waits for a locked key beside all others, in the order of the calls', async (t) => {
+    const { statements, locked, settled, publish } = acceptance();
+    locked.add('a');
+    const held = ['a1', 'a2', 'a3', 'a4'].map((id) => publish(id));
+    await Promise.all(['b1', 'c1', 'b2'].map((id) => publish(id)));
+    t.strictSame(settled.sort(), ['b1', 'b2', 'c1']);
+    locked.delete('a');
+    await Promise.all(held);
+    t.strictSame(settled.slice(3), ['a1', 'a2', 'a3', 'a4']);
+    const waiting = statements.filter(([, lockTimeout]) => lockTimeout > 0);
+    t.ok(waiting.length > 0 && waiting.every((one) => one[0] === 'a1 a2 a3' && one[1] === 500), 'in statements of its own');
+});
+
+t.test('lets many locked keys take turns, and refuses what has waited for too long', async (t) => {
+    const { statements, locked, clock, settled, publish } = acceptance();
+    const keys = ['a', 'b', 'c', 'd', 'e'];
+    for (const key of keys) {
+        locked.add(key);
+    }
+    const held = keys.map((key) => publish(`${key}1`));
+    while (clock.now < 10_000) {
+        await new Promise(setImmediate);
+    }
+    const later = publish('a2');
+    locked.delete('e');
+    await held[4];
+    t.strictSame(settled, ['e1']);
+    t.ok(clock.now < 10_500, 'one that is free again soon has its turn');
+    const waits = statements.map(([, lockTimeout]) => lockTimeout).filter((lockTimeout) => lockTimeout > 0);
+    t.strictSame(new Set(waits.slice(-100)), new Set([50]), 'each waits for a short while');
+
+    await Promise.all(held);
+    const refusal = 'The order key was not free within 25000 ms: an open transaction has published with it';
+    t.strictSame(
+        settled.slice(1).sort(),
+        ['a', 'b', 'c', 'd'].map((key) => `${key}1: ${refusal}`),
+    );
+    locked.clear();
+    await later;
+    t.equal(settled.at(-1), 'a2', 'by its own time');
+});
+
+t.test('refuses alone what is refused, and all of a statement when the store is away', async (t) => {
+    const { refused, statements, settled, publish } = acceptance();
+    refused.add('a3');
+    await Promise.all(['a1', 'a2', 'a3', 'a4', 'b1', 'b2'].map((id) => publish(id)));
+    t.strictSame([...settled].sort(), ['a1', 'a2', 'a3: Refused: a3', 'a4', 'b1', 'b2']);
+    t.strictSame(
+        statements.slice(-3).map(([ids]) => ids),
+        ['a2', 'a3', 'a4'],
+    );
+
+    settled.length = 0;
+    await Promise.all(['a5', 'b3', 'away', 'a6', 'c1', 'c2'].map((id) => publish(id)));
+    t.ok(settled.includes('away: away'));
+    t.equal(settled.length, 6);
+});
+
+t.test('gives events with idempotency keys statements of their own, in their turn', async (t) => {
+    const { statements, locked, settled, publish } = acceptance();
+    const ids = ['a1', 'a2', 'a3', 'a4', 'a5'];
+    const publishAll = () => Promise.all(ids.map((id) => publish(id, id === 'a3')));
+    await publishAll();
+    t.strictSame(
+        statements.map(([ids]) => ids),
+        ['a1', 'a2', 'a3', 'a4 a5'],
+    );
+    locked.add('a');
+    const held = publishAll();
+    await new Promise(setImmediate);
+    locked.delete('a');
+    await held;
+    t.strictSame(settled, [...ids, ...ids]);
+});

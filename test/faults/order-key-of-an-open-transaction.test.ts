@@ -47,6 +47,17 @@ async function host(t: Test) {
         published.push(name);
     }
 
+    async function inTransaction(run: (tx: pg.PoolClient) => Promise<void>): Promise<void> {
+        const tx = await pool.connect();
+        await tx.query('begin');
+        try {
+            await run(tx);
+        } finally {
+            await tx.query('commit');
+            tx.release();
+        }
+    }
+
     return {
         publish,
         published,
@@ -67,19 +78,23 @@ async function host(t: Test) {
         },
 
         /** Runs while a transaction has published with these keys. */
-        async whileOpen(keys: readonly string[], run: () => Promise<void>): Promise<void> {
-            const tx = await pool.connect();
-            await tx.query('begin');
-            try {
+        whileOpen: (keys: readonly string[], run: () => Promise<void>) =>
+            inTransaction(async (tx) => {
                 for (const orderKey of keys) {
                     await publish(`${orderKey} of the transaction`, { orderKey, tx });
                 }
                 await run();
-            } finally {
-                await tx.query('commit');
-                tx.release();
-            }
-        },
+            }),
+
+        /** The same with all of them in one call. */
+        whileOpenTogether: (keys: readonly string[], run: () => Promise<void>) =>
+            inTransaction(async (tx) => {
+                await engine.publishAll(
+                    keys.map((orderKey) => ({ kind: KIND, body: investigation, orderKey })),
+                    { tx },
+                );
+                await run();
+            }),
     };
 }
 
@@ -129,4 +144,21 @@ t.test('few connections wait, however many keys a transaction has', async (t) =>
     for (const key of keys) {
         t.strictSame(await own.inOrder(key), [`${key} of the transaction`, ...[0, 1, 2, 3, 4].map((index) => `${key} ${index}`)]);
     }
+});
+
+t.test('behind a transaction that has all keys few connections wait, and nobody without a key', async (t) => {
+    const own = await host(t);
+    const keys = Array.from({ length: 120 }, (_, index) => `key ${index}`);
+    const waiting: Promise<void>[] = [];
+    await own.whileOpenTogether(keys, async () => {
+        waiting.push(...['a', 'b', 'c'].flatMap((key) => calls(own, key, 5, true)));
+        for (let round = 0; round < 10; round += 1) {
+            await within(own.publish(`without ${round}`, {}), AT_ONCE);
+            t.ok((await own.waitingForLocks()) <= 2, 'two of them wait');
+            await new Promise((resolve) => setTimeout(resolve, 50));
+        }
+        t.equal(own.published.length, 10);
+    });
+    await within(Promise.all(waiting), AT_ONCE);
+    t.equal(own.published.length, 25);
 });

@@ -23,11 +23,11 @@ export const orderingLaws: Laws<WebhookBench> = {
             accepted.map(({ handedOut }) => handedOut.length),
             [1, 0, 1, 1],
         );
-        const more = await bench.deliveries.accept(['b', 'c'].map(keyed), { handOut: HAND_OUT });
-        assert.deepEqual(
-            more.map(({ handedOut }) => handedOut.length),
-            [0, 1],
-        );
+        for (const [lockTimeout, ...keys] of [[0, 'b', 'c'] as const, [1_000, 'c', 'd'] as const]) {
+            const more = await bench.deliveries.accept(keys.map(keyed), { handOut: HAND_OUT, lockTimeout });
+            const handedOut = more.map((one) => one.handedOut.length);
+            assert.deepEqual(handedOut, [0, 1], 'nor need it wait for a lock');
+        }
         assert.deepEqual(await bench.dispatchedIds(), []);
     },
 

@@ -21,37 +21,44 @@ export const ACCEPT_ORDERED: string = prepared(accepting('accept_ordered_events'
 
 /**
  * The same, but that it waits for no order key: `$8` are those of the events. The locks are those of `scanwire.enter_order`, which gets what is held
- * already. Those that somebody else has come back as `locked`, in each row, and their events are left out.
+ * already. Those that somebody else has come back as `locked`, in each row, and their events are left out. Where somebody has the one of all keys,
+ * nothing is called, since that would wait for it whatever it is given.
  */
 export const ACCEPT_UNLOCKED: string = prepared(`
-with locked as materialized (
-    select array_agg(k.key) filter (where k.locked) as keys
+with taken as materialized (
+    select array_agg(k.key) filter (where k.locked) as locked, bool_and(k.open) as open
     from (
         select
             given.key,
+            not ordering.needed or whole.free as open,
             case
-                when (select exists (select from scanwire.exporters e where e.ordered))
-                then not (shared.free and pg_try_advisory_xact_lock(hashtext('scanwire.order_keys'), hashtext(given.key)))
+                when ordering.needed
+                then not (whole.free and pg_try_advisory_xact_lock(hashtext('scanwire.order_keys'), hashtext(given.key)))
                 else false
             end as locked
-        from (select pg_try_advisory_xact_lock_shared(hashtext('scanwire.all_order_keys'), 0) as free) shared
+        from (select exists (select from scanwire.exporters e where e.ordered) as needed) ordering
+        cross join (select pg_try_advisory_xact_lock_shared(hashtext('scanwire.all_order_keys'), 0) as free) whole
         cross join (select distinct key from unnest($8::text[]) as given (key)) given
     ) k
 )
-select to_json(l.keys) as locked, a.*
-from locked l
-left join lateral (${accepting(
-    'accept_ordered_events',
-    `
-    case
-        when l.keys is null then $1::text::json
-        else (
-            select coalesce(json_agg(e.event order by e.place) filter (where (e.event->>'order_key' = any (l.keys)) is not true), '[]')
-            from json_array_elements($1::text::json) with ordinality as e (event, place)
-        )
-    end`,
-)}
-) a on true`);
+select to_json(t.locked) as locked, accepted.*
+from taken t
+left join (
+    select a.*
+    from (select * from taken where open) o
+    cross join lateral (${accepting(
+        'accept_ordered_events',
+        `
+        case
+            when o.locked is null then $1::text::json
+            else (
+                select coalesce(json_agg(e.event order by e.place) filter (where (e.event->>'order_key' = any (o.locked)) is not true), '[]')
+                from json_array_elements($1::text::json) with ordinality as e (event, place)
+            )
+        end`,
+    )}
+    ) a
+) accepted on true`);
 
 /** The same as {@link ACCEPT_ORDERED}, but that a lock is waited for so long, `$8`, and no longer. */
 export const ACCEPT_WAITING: string = prepared(`

@@ -77,7 +77,7 @@ export async function accept(
     const { beginWithin = null, window = null, breakerAfter = null } = handOut ?? {};
     const parameters = [revision ?? null, beginWithin, window, breakerAfter, SHARES.defaultSlots, SHARES.slowAfter];
     const rows = await acceptedRows(db, newEvents.map(eventParameter), parameters, alone, lockTimeout);
-    if (rows === null) {
+    if (rows === null || rows[0]?.eventId === null) {
         return newEvents.map(leftOut);
     }
     if (rows[0]?.outdated === true) {

@@ -20,7 +20,40 @@ export const ACCEPT_CHOSEN: string = prepared(accepting('accept_chosen_events'))
 export const ACCEPT_ORDERED: string = prepared(accepting('accept_ordered_events'));
 
 /**
- * The same, but that it waits for no order key: `$8` are those of the events. The locks are those of `scanwire.enter_order`, which gets what is held
+ * The same for events that are all for exporters of the same types, outside a transaction of the application: `$1` their ids, `$2` as `$1` of
+ * {@link ACCEPT}, `$3` the types, then as there. An event that is there already violates the key of its table.
+ */
+export const ACCEPT_ALIKE: string = prepared(`
+select a.outdated, a.event_id as "eventId", a.deliveries
+from scanwire.accept_alike_events($1, $2::text::json, $3, $4, $5::double precision * interval '1 millisecond', $6, $7, $8, $9) a`);
+
+/**
+ * The same for one event: `$1` its id, `$2` its kind, `$3` its body, `$4` its owner, `$5` the types, then as in {@link ACCEPT} from `$2` on.
+ * Answers with its deliveries.
+ */
+export const ACCEPT_SINGLE: string = prepared(`
+select
+    a.outdated, a.delivery_id as id, a.exporter_id as "exporterId", a.collector, a.token,
+    extract(epoch from a.begin_by)::double precision * 1000 as "beginBy", a.generation, a.settings
+from scanwire.accept_single_event($1, $2, $3, $4, $5, $6, $7::double precision * interval '1 millisecond', $8, $9, $10, $11) a`);
+
+/**
+ * The same for one event that exporters chose, or with a key of the caller's: the types are followed by the ids of the exporters that chose it, a JSON
+ * array of the messages of those that get another body, or null, the key, or null, and its digest. The types and the ids are JSON arrays as well: this
+ * runs in transactions of the application, whose query builder may make several parameters of a list.
+ */
+export const ACCEPT_SINGLE_CHOSEN: string = prepared(`
+select
+    a.outdated, a.conflicting, a.duplicate, a.accepted_as as "acceptedAs",
+    a.delivery_id as id, a.exporter_id as "exporterId", a.collector, a.token,
+    extract(epoch from a.begin_by)::double precision * 1000 as "beginBy", a.generation, a.settings
+from scanwire.accept_single_chosen_event(
+    $1, $2, $3, $4, array(select json_array_elements_text($5::text::json)), array(select json_array_elements_text($6::text::json)::uuid),
+    $7::text::json, $8, $9, $10, $11::double precision * interval '1 millisecond', $12, $13, $14, $15
+) a`);
+
+/**
+ * The same as {@link ACCEPT_ORDERED}, but that it waits for no order key: `$8` are those of the events. The locks are those of `scanwire.enter_order`, which gets what is held
  * already. Those that somebody else has come back as `locked`, in each row, and their events are left out. Where somebody has the one of all keys,
  * nothing is called, since that would wait for it whatever it is given.
  */
@@ -66,37 +99,4 @@ with patience as materialized (select set_config('lock_timeout', $8, true) as lo
 select a.*
 from patience p
 cross join lateral (${accepting('accept_ordered_events', 'case when p.lock_timeout is not null then $1::text::json end')}
-) a`);
-
-/**
- * The same for events that are all for exporters of the same types, outside a transaction of the application: `$1` their ids, `$2` as `$1` of
- * {@link ACCEPT}, `$3` the types, then as there. An event that is there already violates the key of its table.
- */
-export const ACCEPT_ALIKE: string = prepared(`
-select a.outdated, a.event_id as "eventId", a.deliveries
-from scanwire.accept_alike_events($1, $2::text::json, $3, $4, $5::double precision * interval '1 millisecond', $6, $7, $8, $9) a`);
-
-/**
- * The same for one event: `$1` its id, `$2` its kind, `$3` its body, `$4` its owner, `$5` the types, then as in {@link ACCEPT} from `$2` on.
- * Answers with its deliveries.
- */
-export const ACCEPT_SINGLE: string = prepared(`
-select
-    a.outdated, a.delivery_id as id, a.exporter_id as "exporterId", a.collector, a.token,
-    extract(epoch from a.begin_by)::double precision * 1000 as "beginBy", a.generation, a.settings
-from scanwire.accept_single_event($1, $2, $3, $4, $5, $6, $7::double precision * interval '1 millisecond', $8, $9, $10, $11) a`);
-
-/**
- * The same for one event that exporters chose, or with a key of the caller's: the types are followed by the ids of the exporters that chose it, a JSON
- * array of the messages of those that get another body, or null, the key, or null, and its digest. The types and the ids are JSON arrays as well: this
- * runs in transactions of the application, whose query builder may make several parameters of a list.
- */
-export const ACCEPT_SINGLE_CHOSEN: string = prepared(`
-select
-    a.outdated, a.conflicting, a.duplicate, a.accepted_as as "acceptedAs",
-    a.delivery_id as id, a.exporter_id as "exporterId", a.collector, a.token,
-    extract(epoch from a.begin_by)::double precision * 1000 as "beginBy", a.generation, a.settings
-from scanwire.accept_single_chosen_event(
-    $1, $2, $3, $4, array(select json_array_elements_text($5::text::json)), array(select json_array_elements_text($6::text::json)::uuid),
-    $7::text::json, $8, $9, $10, $11::double precision * interval '1 millisecond', $12, $13, $14, $15
 ) a`);

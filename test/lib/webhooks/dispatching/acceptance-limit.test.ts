@@ -50,8 +50,8 @@ t.test('lets two acceptances hand out at once, and those beyond them store what 
 t.test('lets none hand out that may not, beside which others may', async (t) => {
     const { seen, options, ends, begin } = limited();
     const waiting = [begin({ mayHandOut: false }), begin({ mayHandOut: false })];
-    begin();
-    begin();
+    void begin();
+    void begin();
     t.strictSame(options, [undefined, undefined, OPTIONS, OPTIONS]);
     ends[2]?.([]);
     ends[0]?.(['one']);

@@ -15,7 +15,6 @@ import {
 import type { ExporterPageRequest } from '../../../lib/webhooks/exporters/exporter-lists.ts';
 import type { Outcome } from '../../../lib/webhooks/outcomes/outcome.ts';
 import { type Row, type Time, withDates } from '../database.ts';
-import { paceOf, type Sizes } from '../pace.ts';
 
 /**
  * How exporters fare. `$1` are their ids, `$2` is a JSON array of ages, `$3` how many are counted at most. A first try is due when it is
@@ -157,29 +156,35 @@ interface HealthRow extends Row<TimesAndCounts> {
 }
 
 /**
- * How many exporters a statement looks at: each may have ten thousand deliveries waiting, which the embedded database takes 0.1 s to look through, while everybody
- * waits.
+ * So many are looked through of several exporters in one statement. One of which more wait is asked for by itself: each may have ten thousand retries, which the
+ * embedded database takes 0.1 s to look through, while everybody waits.
  */
-const TOGETHER: Sizes = { first: 5, min: 1, max: 100, takes: 40 };
+const FEW = 200;
 
 /** How each of these exporters fares, by its id. Ids that no exporter has are left out. */
 export async function healths(db: Executor, ids: readonly string[]): Promise<ReadonlyMap<string, ExporterHealth>> {
-    const pace = paceOf(undefined, TOGETHER);
     const found = new Map<string, ExporterHealth>();
-    const asked = ids.filter(isUuid);
-    while (asked.length > 0) {
-        const some = asked.splice(0, pace.size());
-        const { rows } = await pace.timed(some.length, () => db.query<HealthRow>(HEALTH, [some, AGES, MAX_COUNTED]));
-        for (const row of rows) {
-            found.set(row.id, healthFromRow(row));
+    const most = ids.length === 1 ? MAX_COUNTED : FEW;
+    for (const row of await healthRows(db, ids, most)) {
+        const [whole] = waitMore(row, most) && most < MAX_COUNTED ? await healthRows(db, [row.id], MAX_COUNTED) : [row];
+        if (whole !== undefined) {
+            found.set(whole.id, healthFromRow(whole));
         }
     }
     return found;
 }
 
+async function healthRows(db: Executor, ids: readonly string[], most: number): Promise<readonly HealthRow[]> {
+    return (await db.query<HealthRow>(HEALTH, [ids.filter(isUuid), AGES, most])).rows;
+}
+
+function waitMore({ counted, moreRetries }: Pick<HealthRow, 'counted' | 'moreRetries'>, most: number): boolean {
+    return moreRetries || counted.some(({ count }) => count > most);
+}
+
 function healthFromRow({ id: _, lastOutcome, lastOutcomeAt, counted, moreRetries, ...row }: HealthRow): ExporterHealth {
+    const more = waitMore({ counted, moreRetries }, MAX_COUNTED);
     const { probeAt, slowStart, ...times } = withDates<TimesAndCounts>(row, ['at', 'failingSince', 'pausedUntil', 'probeAt']);
-    const more = moreRetries || counted.some(({ count }) => count > MAX_COUNTED);
     const capped = counted.map(({ age, count, oldest }) => ({ age, count: Math.min(count, MAX_COUNTED), oldest: new Date(oldest) }));
     return {
         ...times,

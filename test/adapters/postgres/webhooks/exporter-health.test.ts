@@ -98,23 +98,29 @@ function rowsRead(node: Node): number {
     return rows + (node.Plans ?? []).reduce((sum, child) => sum + rowsRead(child), 0);
 }
 
-t.test('looks at fewer exporters at once where one takes long: on the embedded database everybody waits', async (t) => {
+t.test('asks one by one for those of which many wait, where there are others: on the embedded database everybody waits', async (t) => {
     const ids = Array.from({ length: 30 }, () => randomUUID());
-    for (const [milliseconds, least, most] of [
-        [0, 3, 4],
-        [50, 20, 30],
-    ] as const) {
-        const asked: string[][] = [];
-        const db: Executor = {
-            async query(_text, [some] = []) {
-                asked.push(some as string[]);
-                // Of the processor, as the embedded database takes it.
-                for (const until = performance.now() + milliseconds * (some as string[]).length; performance.now() < until; );
-                return { rows: [], rowCount: 0 };
-            },
-        };
-        t.equal((await healths(db, [...ids, 'no id'])).size, 0);
-        t.strictSame(asked.flat(), ids);
-        t.ok(asked.length >= least && asked.length <= most, `${asked.length} statements`);
-    }
+    const [retried, tried, gone] = ids as [string, string, string];
+    const asked: [readonly string[], number][] = [];
+    const db: Executor = {
+        async query<Row>(_text: string, [some, , most] = [] as unknown[]) {
+            asked.push([some as string[], most as number]);
+            const rows = (some as string[]).map((id) => ({
+                id,
+                at: new Date(),
+                counted: id === tried ? [{ age: 'hour', count: Math.min(most as number, 999) + 1, oldest: new Date().toISOString() }] : [],
+                moreRetries: (id === retried || id === gone) && most !== MAX_COUNTED,
+            }));
+            return { rows: rows.filter(({ id }) => id !== gone || asked.length === 1) as Row[], rowCount: rows.length };
+        },
+    };
+    const found = await healths(db, [...ids, 'no id']);
+    t.strictSame([...found.keys()], [...ids.slice(0, 2), ...ids.slice(3)]);
+    t.match(found.get(tried), { backlog: { waiting: 1_000, more: false } });
+    t.strictSame(asked, [
+        [ids, 200],
+        [[retried], MAX_COUNTED],
+        [[tried], MAX_COUNTED],
+        [[gone], MAX_COUNTED],
+    ]);
 });

@@ -1,5 +1,3 @@
-import { mock } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { server as hapiServer, type Server } from '@hapi/hapi';
 import t from 'tap';
 import { memoryApiKeys, memoryAudit, memoryInventory, memoryQueue, memoryWebhooks } from '../../adapters/memory/index.ts';
@@ -10,7 +8,7 @@ import { plugin as recordPlugin } from '../../plugins/https-record-schema/index.
 import { plugin as metrics } from '../../plugins/metrics/index.ts';
 import { plugin as webhookAuth } from '../../plugins/webhook-auth/index.ts';
 import { exporterRoutes } from '../../plugins/webhook-exporter/routes.ts';
-import { holdTime, timed, wait } from '../support/passing-time.ts';
+import { freeTime, holdTime, timed, timeIsFree, wait } from '../support/passing-time.ts';
 import { admin, host, investigation, register, systemOf } from './admin-console/host.ts';
 
 const ID = '00000000-0000-4000-8000-000000000000';
@@ -133,14 +131,13 @@ t.test('stores that say nothing', async (t) => {
             t.ok(status < 500, `${path}: ${status} ${status < 500 ? '' : body}`);
         }
         t.equal((await asked(server, 'GET', '/own', undefined, { token: key })).status, 200);
-        // The next look for what is due is still to come in real time, and would come late in the other.
-        await sleep(300);
+        await timeIsFree();
     });
 
     t.beforeEach(holdTime);
-    t.afterEach(() => {
+    t.afterEach(async () => {
         silence.milliseconds = 0;
-        mock.reset();
+        await freeTime();
     });
 
     t.test('whatever only reads is a 503 in less than 10 s', async (t) => {

@@ -4,6 +4,7 @@ import { keyRing } from 'scanwire/keys';
 import { migrate, postgresStores } from 'scanwire/postgres';
 import { egressGuard, httpSender, type Webhooks, webhooks } from 'scanwire/webhooks';
 import { stopSignal } from '../../cli/stop-signal.ts';
+import type { Role } from '../../lib/webhooks/deployment-settings.ts';
 import { importFrom } from './other-version.ts';
 
 /** What a process of the deployment is told by its environment, `CAMPAIGN`, as JSON. */
@@ -53,6 +54,7 @@ export function engine(
     { databaseUrl, redisUrl, sealingKey, nameServer, receiver }: EngineSettings,
     onError: (error: Error) => void,
     { redisQueue, keyRing, postgresStores, egressGuard, httpSender, webhooks }: Version = THIS_VERSION,
+    role: Role = 'host',
 ): Engine {
     const pool = new pg.Pool({ connectionString: databaseUrl, max: 20, connectionTimeoutMillis: 5_000 });
     pool.on('error', onError);
@@ -70,6 +72,7 @@ export function engine(
                 : nameServer !== undefined && { nameServers: [nameServer] }),
         }),
         onError,
+        role,
     });
     return {
         webhooks: own,
@@ -83,15 +86,17 @@ export function engine(
 }
 
 /**
- * The life of a process that hands out and sends, until SIGTERM.
+ * The life of a process that hands out and sends, until SIGTERM. A worker that is there before any host has started ends, and is started again.
  *
  * @param onMessage Called with what the campaign asks, from the moment that it is ready.
  * @param finish Called at SIGTERM, before all is closed.
  */
 export async function runEngine({
+    role,
     onMessage = () => {},
     finish = async () => {},
 }: {
+    readonly role: Role;
     readonly onMessage?: (message: unknown, engine: Engine) => void;
     readonly finish?: () => Promise<void>;
 }): Promise<void> {
@@ -99,7 +104,8 @@ export async function runEngine({
     // The campaign has gone, and nobody else would end this process.
     const orphaned = (): never => process.exit(1);
     process.once('disconnect', orphaned);
-    const own = engine(engineSettings(), (error) => process.stderr.write(`${new Date().toISOString()} ${error.stack}\n`));
+    const onError = (error: Error): void => void process.stderr.write(`${new Date().toISOString()} ${error.stack}\n`);
+    const own = engine(engineSettings(), onError, THIS_VERSION, role);
     try {
         await own.webhooks.start();
         await own.webhooks.work(['default'], { concurrency: CONCURRENCY });

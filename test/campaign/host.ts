@@ -16,6 +16,7 @@ let turn = 0;
 const publishing = new Set<Promise<void>>();
 
 await runEngine({
+    role: 'host',
     onMessage(message, engine) {
         const { publish = [] } = message as { readonly publish?: readonly Publication[] };
         for (const publication of publish) {

@@ -1,4 +1,4 @@
-import t from 'tap';
+import t, { type Test } from 'tap';
 import type { Format } from '../../lib/webhooks/formats/format.ts';
 import { simulatedDeployment } from '../support/simulated-deployment.ts';
 
@@ -11,15 +11,20 @@ const LINE: Format = {
     }),
 };
 
-t.test('what a process accepts without having the format is sent by one that has it', async (t) => {
+/** An event for an exporter of that format, which a process has just accepted that has no such format. */
+async function acceptedWithout(t: Test) {
     const deployment = simulatedDeployment(t);
     const having = await deployment.start('having', { formats: [LINE] });
     const id = await deployment.exporter(having);
     await deployment.finish(having.exporters.update(id, { format: 'line' }));
     await deployment.finish(having.close());
-
     const lacking = await deployment.start('lacking');
     const [delivery = ''] = await deployment.publish(lacking, 1);
+    return { deployment, lacking, id, delivery };
+}
+
+t.test('what a process accepts without having the format is sent by one that has it', async (t) => {
+    const { deployment, lacking, id, delivery } = await acceptedWithout(t);
     await deployment.advance(10 * SECOND);
     const { history } = await lacking.deliveries.show(delivery);
     t.match(history[0], { outcome: { code: 'interrupted', detail: /^This process has no format line/ } });
@@ -35,13 +40,7 @@ t.test('what a process accepts without having the format is sent by one that has
 });
 
 t.test('an exporter that has another format by then is not sent a message of it', async (t) => {
-    const deployment = simulatedDeployment(t);
-    const having = await deployment.start('having', { formats: [LINE] });
-    const id = await deployment.exporter(having);
-    await deployment.finish(having.exporters.update(id, { format: 'line' }));
-    await deployment.finish(having.close());
-    const lacking = await deployment.start('lacking');
-    await deployment.publish(lacking, 1);
+    const { deployment, lacking, id } = await acceptedWithout(t);
     await deployment.finish(lacking.exporters.update(id, { format: 'native' }));
     await deployment.advance(60 * SECOND);
     t.strictSame(await deployment.states(), { exhausted: 1 });

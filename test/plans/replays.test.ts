@@ -9,6 +9,8 @@ import { keep } from './kept-rows.ts';
 /** What has failed when a replay is planned: the first third for good, and the others wait for another try. */
 const FAILED = 9_000;
 const STEP = 10;
+/** Deliveries that one statement looks at to count what a replay has. */
+const MOST_AT_ONCE = 5_000;
 /** The most that one of a step may take. To look through what has failed for good, or waits, takes as many pages as there are rows of it. */
 const MAX_PAGES = 60;
 
@@ -43,8 +45,17 @@ for (const analysed of [true, false]) {
             await pool.query('vacuum analyze');
         }
         const replays = present(postgresWebhooks({ pool: connection.pool, notify: false }).deliveries.replays);
-        const { total } = await replays.plan({ id: randomUUID(), exporterId: id, failedSince: new Date(0), rate: 1_000 });
+        const planned = { id: randomUUID(), exporterId: id, failedSince: new Date(0), rate: 1_000 };
+        const pieces = await connection.each(() => replays.plan(planned));
+        const { total } = await replays.get(planned.id);
         t.equal(total, FAILED);
+        const counting = pieces.filter(({ statement }) => /counted/.test(statement));
+        t.ok(counting.length > 4, 'is counted in pieces');
+        t.ok(
+            counting.every(({ rows }) => rows <= 4 * MOST_AT_ONCE),
+            'each of which looks at so many at most, and their events',
+        );
+        t.equal(await replays.count(planned), FAILED);
 
         let done = 0;
         const steps = async (what: string): Promise<void> => {

@@ -71,6 +71,7 @@ import { beatsThatFindNothing } from './0096-beats-that-find-nothing.ts';
 import { quietStores } from './0097-quiet-stores.ts';
 import { orderLetGo } from './0098-order-let-go.ts';
 import { whatHadFailed } from './0099-what-had-failed.ts';
+import { replaysCounted } from './0100-replays-counted.ts';
 
 /** All steps in order. A new one goes to the end. */
 export const migrations: readonly Migration[] = [
@@ -146,4 +147,5 @@ export const migrations: readonly Migration[] = [
     quietStores,
     orderLetGo,
     whatHadFailed,
+    replaysCounted,
 ];

@@ -22,9 +22,13 @@ export class WireLedger implements Wire {
 
     begun(process: SimulatedProcess, message: Message): void {
         const entry = this.entryOf(message);
-        const claimed =
-            entry === undefined ? undefined : (this.ownClaim(entry, process, message) ?? this.reserved(entry, process, message));
+        if (entry === undefined) {
+            return;
+        }
+        const own = this.ownClaim(entry, process, message);
+        const claimed = own ?? this.reserved(entry, process, message);
         if (claimed !== undefined) {
+            this.checkSettings(entry, claimed);
             claimed.begun = true;
             this.underWay.set(message, claimed);
         }
@@ -46,6 +50,19 @@ export class WireLedger implements Wire {
         return own.findLast((one) => entry.fits(message, one)) ?? (entry.handedOut === null ? own.at(-1) : undefined);
     }
 
+    /** Of an attempt that begins. A `test` is sent with what it was asked for with. */
+    private checkSettings({ accepted }: DeliveryModel, { settings }: Claimed): void {
+        const exporter = this.rows.exporters.get(accepted.exporterId);
+        if (exporter === undefined || accepted.single) {
+            return;
+        }
+        if (exporter.halted) {
+            this.rows.violate(`${name(accepted.id)} begins although its exporter is stopped or removed, which somebody was told of`);
+        } else if (!exporter.settingsSince(undefined).includes(settings)) {
+            this.rows.violate(`${name(accepted.id)} begins with settings of its exporter of which somebody was told that they are others`);
+        }
+    }
+
     /** An attempt that begins under the claim that its delivery was handed out with. */
     private reserved(entry: DeliveryModel, process: SimulatedProcess, message: Message): Claimed | undefined {
         const { now } = this.rows.timeline;
@@ -63,9 +80,6 @@ export class WireLedger implements Wire {
         }
 
         const { reservation, generation } = handedOut;
-        if (exporter?.halted === true && !accepted.single) {
-            this.rows.violate(`${name(accepted.id)} begins although its exporter is stopped or removed, which somebody was told of`);
-        }
         if (START + now >= reservation.beginBy) {
             this.rows.violate(`${name(accepted.id)} begins after the end of the claim that it was handed out with`);
         }

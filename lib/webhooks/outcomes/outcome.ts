@@ -126,6 +126,8 @@ export const INTERRUPTIONS = {
     expired: 'No outcome was recorded before the claim ran out',
     removed: 'The exporter was removed during the attempt',
     erased: 'The body of the event was erased during the attempt',
+    /** Meanwhile somebody may have changed the exporter, and have been told that nothing is sent to where it pointed before. */
+    late: 'The settings of the exporter had come too late to begin with them',
     /** An earlier attempt of the delivery had been answered with a 2xx, and its late outcome was recorded while this attempt was under way. */
     delivered: 'The receiver had taken an earlier attempt, which was heard of during this one',
 } as const;

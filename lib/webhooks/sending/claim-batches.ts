@@ -21,6 +21,12 @@ export interface WaitingClaim {
     givesUp(): boolean;
 }
 
+/** A claim that the store has answered with. */
+export interface ReadClaim extends Claim {
+    /** When the store was asked for it, in milliseconds of this process's own, monotonic time: its settings are no older. */
+    readonly asked: number;
+}
+
 /** Claims share statements. A claim waits while its exporter has all the bytes that it may have, without keeping others waiting. */
 export function claimBatches({
     deliveries,
@@ -28,7 +34,8 @@ export function claimBatches({
     messageCache,
     bodyMemory,
     traces,
-}: WebhooksContext): ReadyBatches<WaitingClaim, Claim | null> {
+    monotonic,
+}: WebhooksContext): ReadyBatches<WaitingClaim, ReadClaim | null> {
     /** Maximum number of bytes that the statements under way may read. */
     let expected = 0;
 
@@ -54,7 +61,7 @@ export function claimBatches({
     }
 
     /** Claims in one statement. How much of it each exporter gets is not known before bodies are read: all together get the smallest of their allowances. */
-    async function claim(waiting: readonly WaitingClaim[]): Promise<readonly (Claim | null)[]> {
+    async function claim(waiting: readonly WaitingClaim[]): Promise<readonly (ReadClaim | null)[]> {
         if (waiting.every(({ givesUp }) => givesUp())) {
             return waiting.map(() => null);
         }
@@ -65,10 +72,16 @@ export function claimBatches({
             }),
         );
         const requests = waiting.map(({ request }) => request);
+        // Whoever changes settings waits for all of it, and then forgets what it has brought.
+        return await messageCache.duringRead(read(requests, maxBytes));
+    }
+
+    async function read(requests: readonly ClaimRequest[], maxBytes: number): Promise<readonly (ReadClaim | null)[]> {
+        const asked = monotonic();
         expected += maxBytes;
         let claimed: readonly (Claim | null)[];
         try {
-            claimed = await messageCache.duringRead(deliveries.claim(requests, session.id, maxBytes));
+            claimed = await deliveries.claim(requests, session.id, maxBytes);
             for (const one of claimed) {
                 if (one !== null) {
                     bodyMemory.take(one.exporter.id, bodyBytes(one));
@@ -77,10 +90,16 @@ export function claimBatches({
         } finally {
             expected -= maxBytes;
         }
-        return await traces.withTraceparents(claimed);
+        const traced = await traces.withTraceparents(claimed);
+        return traced.map((one) => {
+            if (one !== null) {
+                messageCache.addSettings(one);
+            }
+            return one && { ...one, asked };
+        });
     }
 
-    const claims = readyBatches<WaitingClaim, Claim | null>(claim, next, STATEMENTS_AT_ONCE);
+    const claims = readyBatches<WaitingClaim, ReadClaim | null>(claim, next, STATEMENTS_AT_ONCE);
     bodyMemory.whenFreed(claims.proceed);
     return claims;
 }

@@ -1,8 +1,9 @@
+import type { ReadyBatches } from '../../batched.ts';
 import { type KeyRing, rememberingRing } from '../../keys/key-ring.ts';
 import type { Claim, RecordedOutcome } from '../deliveries/delivery-store.ts';
 import type { DeliveryJob } from '../dispatching/delivery-queue.ts';
-import type { Reservation } from '../dispatching/reservations.ts';
-import { restAfter } from '../events/event-body.ts';
+import { RESERVATION_TIMES, type Reservation } from '../dispatching/reservations.ts';
+import { isLarge, restAfter } from '../events/event-body.ts';
 import { unsealAuthentication } from '../exporters/authentication.ts';
 import type { StoredExporter } from '../exporters/exporter.ts';
 import { knownUrl, unsealUrl } from '../exporters/sealed-url.ts';
@@ -13,11 +14,11 @@ import { type DeliveryEvent, deliveryEvent } from '../observing/emitted-events.t
 import { type Post, untraced } from '../observing/tracing.ts';
 import { resultOfError } from '../outcomes/attempt-result.ts';
 import { FIRST_PROBE } from '../outcomes/breaker.ts';
-import { type Outcome, unsentOutcome } from '../outcomes/outcome.ts';
+import { INTERRUPTIONS, interrupted, type Outcome, unsentOutcome } from '../outcomes/outcome.ts';
 import { DEFAULT_SCHEDULE, isSchedule, nextState } from '../outcomes/retry-schedule.ts';
 import type { WebhooksContext } from '../webhooks-context.ts';
 import { attemptPace } from './attempt-pace.ts';
-import { claimBatches } from './claim-batches.ts';
+import { claimBatches, type ReadClaim, type WaitingClaim } from './claim-batches.ts';
 import type { RefusedResponse } from './http-exchange.ts';
 import type { Message } from './http-sender.ts';
 import { bodyBytes } from './message-cache.ts';
@@ -51,6 +52,7 @@ export interface DeliveryWorker {
 export function deliveryWorker(context: WebhooksContext): DeliveryWorker {
     const { newId, claimDuration, dispatcher, session, reservations, messageCache, bodyMemory, random, onError } = context;
     const claims = claimBatches(context);
+    const claimReserved = reservedClaims(claims, context);
     const rememberingRingFor = rememberingRings(context.keyRing);
     const recorder = outcomeRecorder(context);
     const pace = attemptPace();
@@ -84,7 +86,8 @@ export function deliveryWorker(context: WebhooksContext): DeliveryWorker {
             givesUp: () => worker.isStopping || (reservation !== null && !singleAttempt && bodyMemory.allowance(exporterId) === 0),
         });
         if (claimed !== null) {
-            await send(claimed, null);
+            await rested(claimed, context);
+            await send(claimed, null, isCurrent(claimed, context) ? attempted : begunTooLate);
         } else if (!worker.isStopping) {
             // Perhaps the deployment's settings have changed, and this process must stop sending.
             await context.member.checkSettings();
@@ -92,40 +95,11 @@ export function deliveryWorker(context: WebhooksContext): DeliveryWorker {
         return claimed !== null || !worker.isStopping;
     }
 
-    /** What is needed to send under the reservation of a job; null when it has none, and when the attempt cannot begin under it any more. */
-    async function claimReserved({ reservation, ...job }: DeliveryJob, worker: Stopping): Promise<Claim | null> {
-        if (reservation === null || !mayBegin(reservation, context)) {
-            return null;
-        }
-        const atHand = messageCache.take({ ...job, reservation }, reservations.now() as Date);
-        if (atHand !== null) {
-            return atHand;
-        }
-
-        const { deliveryId, exporterId = '', singleAttempt } = job;
-        const { token } = reservation;
-        const request = { deliveryId, token, duration: claimDuration, reservation: token, keepsReservation: true };
-        const givesUp = (): boolean => worker.isStopping || !mayBegin(reservation, context);
-        const read = await claims.add({ request, exporterId, singleAttempt, givesUp });
-        if (read !== null && !mayBegin(reservation, context)) {
-            bodyMemory.giveBack(read.exporter.id, bodyBytes(read));
-            return null;
-        }
-        if (read !== null) {
-            messageCache.addSettings(read);
-        }
-        return read && { ...read, claimedAt: reservations.now() as Date };
-    }
-
     /** @param begunAt When the attempt begins, if it is under a reservation; else null. */
-    async function send(claim: Claim, begunAt: Date | null): Promise<void> {
+    async function send(claim: Claim, begunAt: Date | null, attempting: typeof attempted = attempted): Promise<void> {
         try {
-            const rest = restAfter(claim.message?.body ?? claim.event.body);
-            if (rest > 0) {
-                await context.sleep(rest);
-            }
             const keyRing = rememberingRingFor(claim.exporter);
-            const outcome = await attempted(claim, keyRing, context);
+            const outcome = await attempting(claim, keyRing, context);
             pace.ended(claim.exporter.id, { code: outcome.code, took: outcome.timings.total });
             const known = { ...outcomeToRecord(claim, outcome, { keyRing, random }), begunAt };
             const { stored: recorded, isInTime } = await recorder.record(known, claim);
@@ -145,6 +119,66 @@ export function deliveryWorker(context: WebhooksContext): DeliveryWorker {
     }
 
     return { deliver, stop: claims.proceed };
+}
+
+/** What is needed to send under the reservation of a job; null when it has none, and when the attempt cannot begin under it any more. */
+function reservedClaims(claims: ReadyBatches<WaitingClaim, ReadClaim | null>, context: WebhooksContext) {
+    const { claimDuration, messageCache, bodyMemory, reservations } = context;
+
+    async function read(
+        { reservation, ...job }: DeliveryJob & { readonly reservation: Reservation },
+        worker: Stopping,
+    ): Promise<Claim | null> {
+        const { deliveryId, exporterId = '', singleAttempt } = job;
+        const { token } = reservation;
+        const request = { deliveryId, token, duration: claimDuration, reservation: token, keepsReservation: true };
+        const givesUp = (): boolean => worker.isStopping || !mayBegin(reservation, context);
+        return await claims.add({ request, exporterId, singleAttempt, givesUp });
+    }
+
+    return async ({ reservation, ...rest }: DeliveryJob, worker: Stopping): Promise<Claim | null> => {
+        if (reservation === null || !mayBegin(reservation, context)) {
+            return null;
+        }
+        const job = { ...rest, reservation };
+        const atHand = messageCache.take(job, reservations.now() as Date);
+        if (atHand !== null && !needsRest(atHand)) {
+            return atHand;
+        }
+
+        const claim = atHand ?? (await read(job, worker));
+        if (claim === null) {
+            return null;
+        }
+        await rested(claim, context);
+        if (mayBegin(reservation, context) && messageCache.holds(claim)) {
+            return { ...claim, claimedAt: reservations.now() as Date };
+        }
+        bodyMemory.giveBack(claim.exporter.id, bodyBytes(claim));
+        return null;
+    };
+}
+
+/**
+ * Whether an attempt may begin with what was read with its claim: what somebody has changed or erased since is not answered yet, see
+ * {@link RESERVATION_TIMES.beginWithin}. A `test` was asked for with what it is sent with.
+ */
+function isCurrent(claim: ReadClaim, { monotonic, messageCache }: WebhooksContext): boolean {
+    const isFresh = monotonic() - claim.asked <= RESERVATION_TIMES.beginWithin && messageCache.holds(claim);
+    return claim.singleAttempt || isFresh;
+}
+
+/** In place of {@link attempted}. */
+const begunTooLate = async (): Promise<Outcome> => interrupted(0, INTERRUPTIONS.late);
+
+const bodyOf = ({ event, message }: Claim): string => message?.body ?? event.body;
+const needsRest = (claim: Claim): boolean => isLarge(bodyOf(claim));
+
+/** Before an attempt begins, so that it begins with nothing that was read before the rest and has changed since. */
+async function rested(claim: Claim, { sleep }: WebhooksContext): Promise<void> {
+    if (needsRest(claim)) {
+        await sleep(restAfter(bodyOf(claim)));
+    }
 }
 
 /** Emits the event of an outcome to the application. What the application does with it must not disturb sending. */

@@ -2,7 +2,6 @@ import type { Claim } from '../deliveries/delivery-store.ts';
 import type { DeliveryJob } from '../dispatching/delivery-queue.ts';
 import type { Reservation } from '../dispatching/reservations.ts';
 import type { StoredEvent } from '../events/new-event.ts';
-import type { StoredExporter } from '../exporters/exporter.ts';
 import type { FormattedMessage } from '../messages/formatted-message.ts';
 import type { ByteBudget } from './byte-budget.ts';
 
@@ -18,8 +17,10 @@ export interface MessageCache {
      * until the caller gives it back.
      */
     take(job: DeliveryJob & { readonly reservation: Reservation }, now: Date): Claim | null;
-    /** Adds the settings of an exporter, from a claim that has read them. */
-    addSettings(claim: Claim): void;
+    /** Adds the settings of an exporter, from a claim that has read them, unless newer ones are known. */
+    addSettings(claim: KnownSettings): void;
+    /** Whether the settings that a claim has brought are those that are known: nobody has read newer ones since, and this process has changed none. */
+    holds(claim: KnownSettings): boolean;
     /**
      * Notes a read from the store while it is under way. A read that began before a change of settings may bring the old settings after the
      * change. So whoever forgets settings waits for such reads, and forgets what they brought.
@@ -30,6 +31,8 @@ export interface MessageCache {
     /** Forgets an event. Resolves when what was being read has come, which may hold it. */
     forgetEvent(eventId: string): Promise<void>;
 }
+
+type KnownSettings = Pick<Claim, 'exporter' | 'generation'>;
 
 interface CachedEvent {
     readonly event: StoredEvent;
@@ -53,7 +56,7 @@ export function bodyBytes({ event, message }: Pick<Claim, 'event' | 'message'>):
 /** @param bodyMemory The memory in which cached bodies are counted, together with those that are being sent. */
 export function messageCache(bodyMemory: ByteBudget): MessageCache {
     const events = new Map<string, CachedEvent>();
-    const exporters = new Map<string, { readonly exporter: StoredExporter; readonly generation: number }>();
+    const settings = settingsOfExporters();
     const reading = new Set<Promise<unknown>>();
     let pruning: NodeJS.Timeout | null = null;
 
@@ -110,7 +113,7 @@ export function messageCache(bodyMemory: ByteBudget): MessageCache {
 
         take({ deliveryId, exporterId = '', attempt, singleAttempt, reservation }, now) {
             const cached = events.get(deliveryId);
-            const known = exporters.get(exporterId);
+            const known = settings.of(exporterId);
             if (cached === undefined || known?.generation !== reservation.generation) {
                 return null;
             }
@@ -119,21 +122,12 @@ export function messageCache(bodyMemory: ByteBudget): MessageCache {
             bodyMemory.assign(exporterId, cached.bytes);
             const { token, attemptSinceReplay } = reservation;
             const { event, message } = cached;
-            return { deliveryId, token, claimedAt: now, attempt, attemptSinceReplay, singleAttempt, event, message, ...known };
+            const { exporter, generation } = known;
+            return { deliveryId, token, claimedAt: now, attempt, attemptSinceReplay, singleAttempt, event, message, exporter, generation };
         },
 
-        addSettings({ exporter, generation }) {
-            const before = exporters.get(exporter.id);
-            exporters.delete(exporter.id);
-            // The generation does not rise with changes that decide nothing about sending; `updatedAt` does.
-            const isSame = before?.generation === generation && before.exporter.updatedAt.getTime() === exporter.updatedAt.getTime();
-            // The object is kept, since unsealed values are remembered by it.
-            exporters.set(exporter.id, isSame ? before : { exporter, generation });
-            const [oldest] = exporters.keys();
-            if (exporters.size > MAX_EXPORTERS && oldest !== undefined) {
-                exporters.delete(oldest);
-            }
-        },
+        addSettings: settings.add,
+        holds: settings.holds,
 
         async duringRead(read) {
             reading.add(read);
@@ -145,15 +139,42 @@ export function messageCache(bodyMemory: ByteBudget): MessageCache {
         },
 
         async forgetSettings(exporterId) {
-            exporters.delete(exporterId);
+            settings.forget(exporterId);
             await Promise.allSettled(reading);
-            exporters.delete(exporterId);
+            settings.forget(exporterId);
         },
 
         async forgetEvent(eventId) {
             dropEvent(eventId);
             await Promise.allSettled(reading);
             dropEvent(eventId);
+        },
+    };
+}
+
+/** The settings of exporters that a process knows: `add` and `holds` as {@link MessageCache} says. */
+function settingsOfExporters() {
+    const known = new Map<string, KnownSettings>();
+
+    return {
+        of: (exporterId: string): KnownSettings | undefined => known.get(exporterId),
+        forget: (exporterId: string): boolean => known.delete(exporterId),
+        holds: ({ exporter, generation }: KnownSettings): boolean => known.get(exporter.id)?.generation === generation,
+
+        add({ exporter, generation }: KnownSettings): void {
+            const before = known.get(exporter.id);
+            if (before !== undefined && before.generation > generation) {
+                return;
+            }
+            // The generation does not rise with changes that decide nothing about sending; `updatedAt` does.
+            const isSame = before?.generation === generation && before.exporter.updatedAt.getTime() === exporter.updatedAt.getTime();
+            known.delete(exporter.id);
+            // The object is kept, since unsealed values are remembered by it.
+            known.set(exporter.id, isSame ? before : { exporter, generation });
+            const [oldest] = known.keys();
+            if (known.size > MAX_EXPORTERS && oldest !== undefined) {
+                known.delete(oldest);
+            }
         },
     };
 }

@@ -78,6 +78,19 @@ t.test('has nothing at hand for an exporter whose settings it does not know, or 
     t.equal(cache.take(handedOut('newer', 'siem', 4), NOW)?.deliveryId, 'newer');
 });
 
+t.test('holds the newest settings that it has been told, until it has to forget them', async (t) => {
+    setTimers(t);
+    const { cache } = informed();
+    t.equal(cache.holds(learnt('siem')), true);
+    t.equal(cache.holds(learnt('unknown')), false);
+    cache.addSettings(learnt('siem', 4));
+    t.equal(cache.holds(learnt('siem')), false);
+    cache.addSettings(learnt('siem'));
+    t.equal(cache.holds(learnt('siem', 4)), true, 'a read that was late has brought older ones');
+    await cache.forgetSettings('siem');
+    t.equal(cache.holds(learnt('siem', 4)), false);
+});
+
 t.test('keeps no more than there is room for', async (t) => {
     setTimers(t);
     const { cache, bodyMemory } = informed(32);
@@ -137,7 +150,7 @@ t.test('keeps the settings that it has for as long as they are the same, with wh
     cache.addSettings(learnt('siem', 4));
     t.not(taken(4), before);
     const reordered = { ...exporterNamed('siem'), ordered: true, updatedAt: NOW };
-    cache.addSettings({ exporter: reordered, generation: 4 } as Claim);
+    cache.addSettings({ exporter: reordered, generation: 4 });
     t.equal(taken(4), reordered, 'changed in what no generation counts');
 });
 

@@ -40,6 +40,8 @@ export function lostDeliveries(context: LostContext, limit: number): LostDeliver
     const { deliveries, lookout, monotonic, onWarning } = context;
     let next = AT_ONCE;
     let graceEnds = Number.POSITIVE_INFINITY;
+    /** The queue tells once that it has lost jobs: it is kept in mind until a sweep has come to its end. */
+    let areJobsLost = false;
 
     function watch(): void {
         graceEnds = monotonic() + GRACE;
@@ -71,13 +73,15 @@ export function lostDeliveries(context: LostContext, limit: number): LostDeliver
             }
 
             next = monotonic() + SWEEP_EVERY;
-            const requeueAfter = (await hasLostJobs(context)) ? 0 : REQUEUE_AFTER;
+            areJobsLost = (await hasLostJobs(context)) || areJobsLost;
+            const requeueAfter = areJobsLost ? 0 : REQUEUE_AFTER;
             let swept: SweepResult;
             do {
                 swept = await heardBy(deliveries.sweep({ requeueAfter, limit, endedOnly: monotonic() < graceEnds, onWarning }));
                 await emitPoisoned(swept.poisoned, context);
                 await enqueue(swept.lost);
             } while (swept.lost.length === limit);
+            areJobsLost = false;
         },
     };
 }

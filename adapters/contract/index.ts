@@ -23,7 +23,7 @@ import { attemptLaws } from './webhooks/attempt-laws.ts';
 import { begunLaws } from './webhooks/begun-laws.ts';
 import { breakerLaws } from './webhooks/breaker-laws.ts';
 import { claimLaws } from './webhooks/claim-laws.ts';
-import { contentLaws } from './webhooks/content-laws.ts';
+import { contentLaws, lateMessageLaws } from './webhooks/content-laws.ts';
 import { countLaws, discardedCountLaws, notKeepingCountsLaws } from './webhooks/count-laws.ts';
 import { deliveryLaws } from './webhooks/delivery-laws.ts';
 import { discardingLaws } from './webhooks/discarding-laws.ts';
@@ -191,6 +191,7 @@ export function webhookStoresContract(test: ContractTest, create: () => WebhookS
         { needs: ['ofExporters', 'replays'], laws: onBench(replaysOfExportersLaws) },
         { needs: ['activity'], laws: onBench(activityLaws) },
         { needs: ['content'], laws: onBench(contentLaws) },
+        { needs: ['lateMessages', 'content'], laws: onBench(lateMessageLaws) },
         { needs: ['counts'], laws: onBench(countLaws) },
         { needs: ['counts', 'discarding'], laws: onBench(discardedCountLaws) },
         { lacks: 'counts', laws: onBench(notKeepingCountsLaws) },

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
+import type { NewEvent } from '../../../lib/webhooks/events/new-event.ts';
 import type { FormattedMessage } from '../../../lib/webhooks/messages/formatted-message.ts';
 import { only, present } from '../assertions.ts';
 import type { Laws } from '../register-laws.ts';
@@ -44,6 +45,76 @@ export const contentLaws: Laws<WebhookBench> = {
         }
     },
 };
+
+/** As a process stores it that lacks the format of its exporter. */
+const UNMADE: FormattedMessage = { contentType: 'application/json', headers: [], body: '', failure: 'It lacks the "format" é🦉' };
+
+/** How messages are kept that are made after their acceptance. */
+export const lateMessageLaws: Laws<WebhookBench> = {
+    async 'keeps what is made afterwards, and sends it from then on'(bench) {
+        const [delivery, other] = await acceptedTwice(bench, UNMADE);
+        assert.deepEqual(await keep(bench, delivery, MESSAGE), MESSAGE);
+        assert.deepEqual([await messageOf(bench, delivery), await messageOf(bench, other)], [MESSAGE, UNMADE]);
+        const claims = await bench.claimDue();
+        const sent = new Map(claims.map(({ deliveryId, message }) => [deliveryId, message]));
+        assert.deepEqual([sent.get(delivery), sent.get(other)], [MESSAGE, UNMADE]);
+    },
+
+    async 'keeps the first of what is made afterwards'(bench) {
+        const [delivery, other] = await acceptedTwice(bench, UNMADE);
+        await keep(bench, delivery, MESSAGE);
+        assert.deepEqual(await keep(bench, delivery, { ...MESSAGE, body: 'second', headers: [] }), MESSAGE);
+        const made = ['a', 'b', 'c'].map((body) => ({ ...MESSAGE, body }));
+        const kept = await Promise.all(made.map((message) => keep(bench, other, message)));
+        const stored = await messageOf(bench, other);
+        assert.deepEqual(kept, [stored, stored, stored]);
+        assert.deepEqual(await messageOf(bench, delivery), MESSAGE);
+    },
+
+    async 'keeps nothing afterwards where a message was made, or has another failure'(bench) {
+        for (const message of [MESSAGE, { ...UNMADE, failure: 'It cannot be made' }]) {
+            const [delivery] = await acceptedTwice(bench, message);
+            assert.deepEqual(await keep(bench, delivery, { ...MESSAGE, body: 'late' }), message);
+            assert.deepEqual(await messageOf(bench, delivery), message);
+        }
+    },
+
+    async 'keeps nothing afterwards where no message is'(bench) {
+        const plain = only(only(await bench.deliveries.accept([await forOne(bench, null)])).deliveries);
+        const accepted = only(await bench.deliveries.accept([await forOne(bench, UNMADE)]));
+        const erased = only(accepted.deliveries);
+        await bench.deliveries.erase(accepted.eventId);
+        for (const delivery of [plain, erased]) {
+            assert.equal(await keep(bench, delivery, MESSAGE), null);
+            assert.equal(await messageOf(bench, delivery), null);
+        }
+        for (const id of [randomUUID(), 'no-uuid']) {
+            assert.equal(await keep(bench, id, MESSAGE), null);
+        }
+    },
+};
+
+/** For an exporter of its own. */
+async function forOne(bench: WebhookBench, message: FormattedMessage | null): Promise<NewEvent> {
+    const { id: exporterId } = await bench.addExporter();
+    return { event: sampleEvent(), recipients: { exporterId, message } };
+}
+
+/** The ids of two deliveries that have the message. */
+async function acceptedTwice(bench: WebhookBench, message: FormattedMessage): Promise<readonly [string, string]> {
+    await bench.setTime(at(0));
+    const accepted = await bench.deliveries.accept([await forOne(bench, message), await forOne(bench, message)]);
+    const [first, second] = accepted.map(({ deliveries }) => only(deliveries));
+    return [present(first), present(second)];
+}
+
+async function keep({ deliveries: { messages } }: WebhookBench, delivery: string, message: FormattedMessage) {
+    return await present(messages).keep(delivery, message, present(UNMADE.failure));
+}
+
+async function messageOf(bench: WebhookBench, delivery: string) {
+    return present(await contentOf(bench, delivery)).message;
+}
 
 async function contentOf({ deliveries }: WebhookBench, id: string) {
     return await present(deliveries.content).call(deliveries, id);

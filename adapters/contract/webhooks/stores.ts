@@ -34,6 +34,7 @@ export type WebhookAbility =
     | 'counts'
     | 'discarding'
     | 'idempotency'
+    | 'lateMessages'
     | 'notices'
     | 'holding'
     | 'order'
@@ -69,6 +70,7 @@ export const webhookAbilities: Readonly<Record<WebhookAbility, Ability<WebhookSt
     replays: { has: ({ deliveries }) => deliveries.replays !== undefined, shows: () => true, supply: 'nothing' },
     traces: { has: ({ deliveries }) => deliveries.traces !== undefined, shows: () => true, supply: 'nothing' },
     responses: { has: ({ deliveries }) => deliveries.responses !== undefined, shows: () => true, supply: 'nothing' },
+    lateMessages: { has: ({ deliveries }) => deliveries.messages !== undefined, shows: () => true, supply: 'nothing' },
     retention: { has: ({ deliveries }) => deliveries.retention !== undefined, shows: () => true, supply: 'nothing' },
     idempotency: { has: ({ deliveries }) => deliveries.idempotent === true, shows: () => true, supply: 'nothing' },
     holding: { has: ({ deliveries }) => deliveries.holds === true, shows: () => true, supply: 'nothing' },

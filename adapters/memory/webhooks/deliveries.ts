@@ -3,6 +3,7 @@ import type { Delivery, DeliveryStore } from '../../../lib/webhooks/deliveries/d
 import { isCountKept } from '../../../lib/webhooks/deliveries/kept-counts.ts';
 import type { Outlook } from '../../../lib/webhooks/dispatching/outlook.ts';
 import type { DeliveryContent, EventSummary } from '../../../lib/webhooks/events/new-event.ts';
+import type { FormattedMessage, MessageStore } from '../../../lib/webhooks/messages/formatted-message.ts';
 import type { TraceStore } from '../../../lib/webhooks/observing/trace-store.ts';
 import { storeRefusals } from '../../../lib/webhooks/store-refusals.ts';
 import { accept } from './acceptance.ts';
@@ -33,6 +34,7 @@ export function deliveryStore(state: WebhookState): DeliveryStore {
         retention: retentionStore(state),
         traces: traceStore(state),
         responses: responseStore(state),
+        messages: { keep: async (...given) => keepMessage(state, ...given) },
         accept: async (newEvents, options = {}) => accept(state, newEvents, options),
         now: async () => state.clock(),
         dispatch: async (options) => dispatch(state, options),
@@ -97,6 +99,14 @@ function contentOf(state: WebhookState, deliveryId: string): DeliveryContent | n
     }
     const { exporterId, event, message } = row;
     return structuredClone({ exporterId, event: { ...event, erasedAt: state.erased.get(event.id) ?? null }, message });
+}
+
+function keepMessage(state: WebhookState, ...[deliveryId, message, failure]: Parameters<MessageStore['keep']>): FormattedMessage | null {
+    const row = state.deliveries.get(deliveryId);
+    if (row?.message && row.message.failure === failure) {
+        row.message = structuredClone(message);
+    }
+    return structuredClone(row?.message ?? null);
 }
 
 function erase(state: WebhookState, eventId: string): EventSummary & { readonly ended: number } {

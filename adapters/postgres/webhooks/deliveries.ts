@@ -2,6 +2,7 @@ import type { Executor } from '../../../lib/transaction.ts';
 import { REPLAYABLE } from '../../../lib/webhooks/deliveries/delivery-states.ts';
 import type { Attempt, Delivery, DeliveryStore } from '../../../lib/webhooks/deliveries/delivery-store.ts';
 import type { DeliveryContent, EventSummary } from '../../../lib/webhooks/events/new-event.ts';
+import type { FormattedMessage, MessageStore } from '../../../lib/webhooks/messages/formatted-message.ts';
 import type { TraceStore } from '../../../lib/webhooks/observing/trace-store.ts';
 import { INTERRUPTIONS, interrupted } from '../../../lib/webhooks/outcomes/outcome.ts';
 import { storeRefusals } from '../../../lib/webhooks/store-refusals.ts';
@@ -49,6 +50,19 @@ from scanwire.deliveries d
 join scanwire.events v on v.id = d.event_id
 left join scanwire.delivery_messages f on f.delivery_id = d.id
 where d.id = $1`;
+
+/** `$1` is the id of a delivery, `$2` the failure that its message has still; the others are the message. */
+const KEEP_MESSAGE: string = prepared(`
+update scanwire.delivery_messages f
+set content_type = $3, headers = $4, body = $5, failure = $6
+where f.delivery_id = $1 and f.failure = $2
+returning f.delivery_id`);
+
+/** `$1` is the id of a delivery. */
+const MESSAGE: string = prepared(`
+select f.content_type as "contentType", f.headers, f.body, f.failure
+from scanwire.delivery_messages f
+where f.delivery_id = $1`);
 
 /** The exporter is locked against removal, as in `accept`, and the event against being erased. */
 const REPLAY: string = `
@@ -133,6 +147,7 @@ export function deliveries(db: Executor, notifications?: Notifications): Deliver
         retention: retentionStore(db),
         traces: traceStore(db),
         responses: responseStore(db),
+        messages: messageStore(db),
         ...(notifications?.listen && { listen: notifications.listen }),
         accept: (newEvents, { tx, ...options } = {}) =>
             tx === undefined ? accept(db, newEvents, options, true) : acceptJoined(tx, newEvents, options, notifications),
@@ -219,6 +234,23 @@ async function discard(db: Executor, id: string): Promise<Delivery> {
         throw storeRefusals.notDiscardable();
     }
     return delivery;
+}
+
+/** Messages in the table of the migration `0012-subscriptions`. */
+function messageStore(db: Executor): MessageStore {
+    return {
+        async keep(deliveryId, message, failure) {
+            const id = uuidOrNull(deliveryId);
+            const { contentType, headers, body } = message;
+            const kept = await db.query(KEEP_MESSAGE, [id, failure, contentType, JSON.stringify(headers), body, message.failure]);
+            if (kept.rows.length > 0) {
+                return message;
+            }
+            // In a statement of its own, which sees what another process has just kept.
+            const { rows } = await db.query<Row<FormattedMessage>>(MESSAGE, [id]);
+            return rows[0] ?? null;
+        },
+    };
 }
 
 /** Traces in the table of the migration `0061-traces`. */

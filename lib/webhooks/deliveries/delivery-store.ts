@@ -4,7 +4,7 @@ import type { Session, SessionsOptions } from '../dispatching/worker-session.ts'
 import type { AcceptedEvent, AcceptOptions, DeliveryContent, EventSummary, NewEvent, StoredEvent } from '../events/new-event.ts';
 import type { StoredExporter } from '../exporters/exporter.ts';
 import type { ReadOptions } from '../exporters/exporter-store.ts';
-import type { FormattedMessage } from '../messages/formatted-message.ts';
+import type { FormattedMessage, MessageStore } from '../messages/formatted-message.ts';
 import type { TraceStore } from '../observing/trace-store.ts';
 import type { BreakerRules } from '../outcomes/breaker.ts';
 import type { Outcome, OutcomeCode } from '../outcomes/outcome.ts';
@@ -212,9 +212,8 @@ export interface DeliveryStore {
      * nor `held`) blocks it until it ends; replayed, it is active again. Where {@link StoredSettings.afterExhausted} is `hold`, an `exhausted` or
      * `poisoned` one blocks it too, until it is replayed, discarded or erased, before which {@link retention} does not remove it.
      *
-     * The order is that of the commits: `accept` waits for open transactions in which an event with the same key was accepted. Whether the key of
-     * a delivery counts is decided by whether its exporter is ordered at acceptance. When the exporter stops being ordered, what waits is sent as if
-     * it had no key.
+     * The order is that of the commits: `accept` waits for open transactions in which an event with the same key was accepted. Whether the key of a
+     * delivery counts is decided by whether its exporter is ordered at acceptance. Once the exporter is not ordered, what waits is sent as if without.
      */
     readonly ordered?: boolean;
     /** Whether `dispatch` heeds {@link DispatchOptions.rate}: it hands out at most as much at once as the rate allows in a second. */
@@ -266,8 +265,7 @@ export interface DeliveryStore {
     claim(requests: readonly ClaimRequest[], session: string | null, maxBytes?: number): Promise<readonly (Claim | null)[]>;
 
     /**
-     * Says that a session is alive for `duration` milliseconds from now. Unless that is said again in time, its claims are lost. A session that is
-     * unknown, or has ended, begins.
+     * Says that a session is alive for `duration` milliseconds. Unless that is said again in time, its claims are lost. One that is unknown or has ended begins.
      *
      * @param begun Makes what the session has begun under reservations its own claims.
      * @param tell Called, before this resolves, with what there is to do after it. A store need not call it: then each of that is looked for.
@@ -333,6 +331,8 @@ export interface DeliveryStore {
     readonly retention?: RetentionStore;
     /** Traces of events, kept for `keepFor` and {@link EVENT_MARGIN} whatever becomes of these. Without it, only what the publisher sends at once has spans. */
     readonly traces?: TraceStore;
+    /** Messages that are made after their acceptance. Absent in a store that keeps none: each attempt then makes its own. */
+    readonly messages?: MessageStore;
     /** What receivers answered to attempts that failed. Absent in a store that keeps no answers. */
     readonly responses?: ResponseStore;
 

@@ -21,8 +21,20 @@ export interface FormattedMessage {
     readonly failure: string | null;
 }
 
+/** Keeps messages of deliveries that were accepted by a process without the format, in place of why it could make none. */
+export interface MessageStore {
+    /**
+     * Keeps what was made for a delivery, as long as its message has this failure still: who comes first is heeded.
+     *
+     * @param failure {@link FormattedMessage.failure} of what was stored at acceptance.
+     * @returns What the delivery sends from now on, by whomever it was made. Null where there is no message: the delivery is gone, its event was erased,
+     *     or it sends the body of that.
+     */
+    keep(deliveryId: string, message: FormattedMessage, failure: string): Promise<FormattedMessage | null>;
+}
+
 /** The parts of the context that decide what formats make of events. */
-type Formatting = Pick<WebhooksContext, 'formats' | 'vendor' | 'maxBodyBytes'>;
+export type Formatting = Pick<WebhooksContext, 'formats' | 'vendor' | 'maxBodyBytes'>;
 
 /**
  * The longest message, in bytes, of a body of at most so many. An accepted body must not be too long for any format: `ocsf` names parts of it twice, and
@@ -83,52 +95,58 @@ export interface OutgoingBody extends Pick<FormattedMessage, 'contentType' | 'he
 }
 
 /**
- * @throws UnmakeableMessage for a message that could not be made or a body that is no JSON; ScanwireError `UNSEALABLE`, or `MISCONFIGURED` where neither the process
- *     that accepted the event has the format nor this one: another may.
+ * @throws UnmakeableMessage for a message that could not be made or a body that is no JSON; ScanwireError `UNSEALABLE`, or `MISCONFIGURED` for a message that is
+ *     still to be made by a process that has the format.
  */
 export function outgoingBody(
     event: StoredEvent,
     stored: FormattedMessage | null,
     exporter: StoredExporter,
-    context: OutgoingContext,
+    { keyRing }: Pick<WebhooksContext, 'keyRing'>,
 ): OutgoingBody {
     if (stored === null) {
         assertJson(event);
         return { contentType: native.contentType, headers: [], bytes: Buffer.from(event.body) };
     }
 
-    const message = isUnmade(stored, exporter) ? madeAfterwards(event, exporter, context) : stored;
-    if (message.failure !== null) {
-        throw new UnmakeableMessage(message.failure, 'format');
+    if (isUnmade(stored, exporter)) {
+        throw lacking(exporter);
+    }
+    if (stored.failure !== null) {
+        throw new UnmakeableMessage(stored.failure, 'format');
     }
 
-    const bytes = Buffer.from(message.body);
+    const bytes = Buffer.from(stored.body);
     const [sealed] = sealedFormatSecret(exporter);
     if (sealed !== undefined) {
-        return { ...message, bytes: withFormatSecret(bytes, context.keyRing.open(sealed.sealed, sealed.context)) };
+        return { ...stored, bytes: withFormatSecret(bytes, keyRing.open(sealed.sealed, sealed.context)) };
     }
 
-    if (hasFormatSecret(message.contentType, bytes)) {
+    if (hasFormatSecret(stored.contentType, bytes)) {
         throw new UnmakeableMessage('The format that it was made in had a secret, which the exporter has no more', 'format');
     }
-    return { ...message, bytes };
+    return { ...stored, bytes };
 }
 
-/** What is needed to send what is stored. */
-type OutgoingContext = Formatting & Pick<WebhooksContext, 'keyRing'>;
+/** A message of which only the failure is known. */
+export type UnmadeMessage = FormattedMessage & { readonly failure: string };
 
 /** Whether the process that accepted the event has no such format. No attempt could send anything until now. */
-export function isUnmade(message: FormattedMessage | null, { format }: Pick<StoredExporter, 'format'>): boolean {
+export function isUnmade(message: FormattedMessage | null, { format }: Pick<StoredExporter, 'format'>): message is UnmadeMessage {
     return message !== null && message.failure === failureOf(format, lackingFormat(format));
 }
 
-/** Of one event and one format every attempt makes the same. @param event With its body, which is loaded for no other message than the native one. */
-function madeAfterwards({ id, kind, body, createdAt }: StoredEvent, exporter: StoredExporter, formatting: Formatting): FormattedMessage {
-    const { format } = exporter;
-    if (!formatting.formats.has(format) || body === '') {
-        throw new ScanwireError('MISCONFIGURED', lackingFormat(format), { field: 'format' });
-    }
+/** Of what a process does for an exporter whose format it does not have: another may. */
+export function lacking({ format }: Pick<StoredExporter, 'format'>): ScanwireError {
+    return new ScanwireError('MISCONFIGURED', lackingFormat(format), { field: 'format' });
+}
 
+/** Makes what could not be made when the event was accepted. @param event With its body, which is loaded for no other message than the native one. */
+export function madeAfterwards(
+    { id, kind, body, createdAt }: StoredEvent,
+    exporter: StoredExporter,
+    formatting: Formatting,
+): FormattedMessage {
     return messageMaker(exporter, formatting)(formatEvent({ id, kind, time: createdAt, text: body })) as FormattedMessage;
 }
 
@@ -159,10 +177,9 @@ export function maskedMessage(
     event: StoredEvent,
     message: FormattedMessage | null,
     { exporter, time }: { readonly exporter: StoredExporter; readonly time: Date },
-    context: OutgoingContext,
+    { keyRing, vendor }: Pick<WebhooksContext, 'keyRing' | 'vendor'>,
 ): { readonly headers: HeaderPairs; readonly bytes: number } {
-    const { keyRing, vendor } = context;
-    const { bytes, ...format } = outgoingBody(event, message, exporter, context);
+    const { bytes, ...format } = outgoingBody(event, message, exporter, { keyRing });
     const secrets = unsealSecrets(exporter, keyRing, time);
     const signing = { vendor, forms: exporter.signatures, secrets, body: bytes, id: event.id, timestamp: time };
     const additional = [...unsealHeaders(exporter, keyRing), ...authorizationOf(unsealAuthentication(exporter, keyRing), MASK)];

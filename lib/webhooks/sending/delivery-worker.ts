@@ -7,7 +7,7 @@ import { isLarge, restAfter } from '../events/event-body.ts';
 import { unsealAuthentication } from '../exporters/authentication.ts';
 import type { StoredExporter } from '../exporters/exporter.ts';
 import { knownUrl, unsealUrl } from '../exporters/sealed-url.ts';
-import { isUnmade, outgoingBody } from '../messages/formatted-message.ts';
+import { outgoingBody } from '../messages/formatted-message.ts';
 import { messageHeaders, unsealHeaders } from '../messages/message-headers.ts';
 import { unsealSecrets } from '../messages/signing-secret.ts';
 import { type DeliveryEvent, deliveryEvent } from '../observing/emitted-events.ts';
@@ -21,6 +21,7 @@ import { attemptPace } from './attempt-pace.ts';
 import { claimBatches, type ReadClaim, type WaitingClaim } from './claim-batches.ts';
 import type { RefusedResponse } from './http-exchange.ts';
 import type { Message } from './http-sender.ts';
+import { type LateMessages, lateMessages } from './late-messages.ts';
 import { bodyBytes } from './message-cache.ts';
 import { outcomeRecorder } from './outcome-recorder.ts';
 
@@ -49,7 +50,8 @@ export interface DeliveryWorker {
  * Sends deliveries: claims, signs, posts, records. Every step may be repeated or lost without harm: a job whose delivery cannot be claimed is
  * somebody else's or done.
  */
-export function deliveryWorker(context: WebhooksContext): DeliveryWorker {
+export function deliveryWorker(engine: WebhooksContext): DeliveryWorker {
+    const context = { ...engine, late: lateMessages(engine) };
     const { newId, claimDuration, dispatcher, session, reservations, messageCache, bodyMemory, random, onError } = context;
     const claims = claimBatches(context);
     const claimReserved = reservedClaims(claims, context);
@@ -216,9 +218,11 @@ function traced({ tracing }: WebhooksContext, claim: Claim, run: (post: Post) =>
 }
 
 /** The outcome of an attempt, after an answer that was no 2xx was stored. */
-async function attempted(claim: Claim, keyRing: KeyRing, context: WebhooksContext): Promise<Outcome> {
+async function attempted(claim: Claim, keyRing: KeyRing, context: WebhooksContext & { readonly late: LateMessages }): Promise<Outcome> {
     const answer: AnswerHolder = { refused: null };
-    const outcome = await traced(context, claim, (post) => attempt(claim, keyRing, context, { post, answer }));
+    const outcome = await traced(context, claim, (post) => {
+        return context.late.attempted(claim, (made) => attempt(made, keyRing, context, { post, answer }));
+    });
     if (answer.refused !== null) {
         await context.responses.keep(claim, answer.refused, keyRing);
     }
@@ -239,8 +243,7 @@ async function attempt(
         : null;
     let message: Message;
     try {
-        const whole = isUnmade(claim.message, claim.exporter) ? await withBody(claim, context) : claim;
-        const made = messageOf(whole, keyRing, context, onRefused);
+        const made = messageOf(claim, keyRing, context, onRefused);
         // the steps of a test are shown while it goes on
         message = claim.singleAttempt ? { ...made, progress: tests.begin(claim.deliveryId) } : made;
     } catch (error) {
@@ -249,12 +252,6 @@ async function attempt(
 
     const sendsTraceparent = tracing?.options.sendTraceparent === true;
     return await post(message.url, (traceparent) => sender.send(sendsTraceparent ? withTraceparent(message, traceparent) : message));
-}
-
-/** The same with the body of its event, which is not loaded where something else is to be sent. Where the store does not show it, it stays without. */
-async function withBody(claim: Claim, { deliveries, formats }: WebhooksContext): Promise<Claim> {
-    const content = formats.has(claim.exporter.format) ? await deliveries.content?.(claim.deliveryId) : undefined;
-    return content ? { ...claim, event: content.event } : claim;
 }
 
 /** Adds the header `traceparent`, unless the exporter has one of its own. */
@@ -266,10 +263,10 @@ function withTraceparent(message: Message, traceparent: string | null): Message 
 function messageOf(
     { event, message, exporter, singleAttempt, claimedAt }: Claim,
     keyRing: KeyRing,
-    { vendor, formats, maxBodyBytes }: WebhooksContext,
+    { vendor }: WebhooksContext,
     onRefused: NonNullable<Message['onRefused']> | null,
 ): Message {
-    const { bytes: body, ...format } = outgoingBody(event, message, exporter, { keyRing, vendor, formats, maxBodyBytes });
+    const { bytes: body, ...format } = outgoingBody(event, message, exporter, { keyRing });
     const signing = {
         vendor,
         forms: exporter.signatures,

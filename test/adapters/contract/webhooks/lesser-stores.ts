@@ -63,6 +63,7 @@ const ABSENT: Partial<Record<WebhookAbility, Lesser>> = {
     replays: { deliveries: { replays: undefined } },
     traces: { deliveries: { traces: undefined } },
     responses: { deliveries: { responses: undefined } },
+    lateMessages: { deliveries: { messages: undefined } },
     retention: { deliveries: { retention: undefined } },
 };
 

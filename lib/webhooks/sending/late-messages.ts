@@ -1,6 +1,14 @@
 import { ScanwireError } from '../../errors.ts';
 import type { Claim } from '../deliveries/delivery-store.ts';
-import { type FormattedMessage, isUnmade, lacking, madeAfterwards, type UnmadeMessage } from '../messages/formatted-message.ts';
+import type { StoredExporter } from '../exporters/exporter.ts';
+import {
+    type FormattedMessage,
+    isUnmade,
+    lacking,
+    madeAfterwards,
+    type UnmadeMessage,
+    UnmakeableMessage,
+} from '../messages/formatted-message.ts';
 import { resultOfError } from '../outcomes/attempt-result.ts';
 import { AttemptFailure, INTERRUPTIONS, type Outcome, unsentOutcome } from '../outcomes/outcome.ts';
 import type { WebhooksContext } from '../webhooks-context.ts';
@@ -11,10 +19,23 @@ export interface LateMessages {
     attempted(claim: Claim, attempt: (claim: Claim) => Promise<Outcome>): Promise<Outcome>;
 }
 
-type Context = Pick<WebhooksContext, 'deliveries' | 'formats' | 'vendor' | 'maxBodyBytes' | 'onError'>;
+type Context = Pick<WebhooksContext, 'deliveries' | 'formats' | 'vendor' | 'maxBodyBytes' | 'onError' | 'onWarning'>;
+
+/**
+ * Milliseconds from the acceptance of an event for which a delivery waits for a process that has the format. An application may have dropped the format, or
+ * given it another name: then nobody makes the message, and the delivery would be tried without end.
+ */
+const WAITS_FOR_FORMAT = 24 * 60 * 60_000;
+
+/**
+ * Its attempts at least. A delivery may have waited so long for something else, as for its exporter, which was paused; and this process may be one of several,
+ * of which others have the format.
+ */
+const MIN_ATTEMPTS = 10;
 
 /** The late messages of a process. */
 export function lateMessages(context: Context): LateMessages {
+    const warn = warningOnce(context);
     return {
         async attempted(claim, attempt) {
             const { message, exporter } = claim;
@@ -24,6 +45,7 @@ export function lateMessages(context: Context): LateMessages {
 
             let made: FormattedMessage;
             try {
+                warn(exporter);
                 made = await lateMessage({ ...claim, message }, context);
             } catch (error) {
                 return unsentOutcome(resultOfError(error));
@@ -33,16 +55,38 @@ export function lateMessages(context: Context): LateMessages {
     };
 }
 
-/** @throws ScanwireError `MISCONFIGURED` where this process does not have the format, or is not shown the event. */
+/** Warns of each exporter whose format this process does not have, once while it has that. */
+function warningOnce({ formats, onWarning }: Context): (exporter: StoredExporter) => void {
+    const warned = new Map<string, string>();
+    return ({ id, format }) => {
+        if (!formats.has(format) && warned.get(id) !== format) {
+            warned.set(id, format);
+            onWarning(
+                `Exporter ${id} has the format ${format}, which this process does not have: what was accepted without it waits for a process that has it, for a day`,
+            );
+        }
+    };
+}
+
+/**
+ * @throws ScanwireError `MISCONFIGURED` where this process does not have the format, or is not shown the event; UnmakeableMessage where that has gone on
+ *     for too long.
+ */
 async function lateMessage(claim: Claim & { readonly message: UnmadeMessage }, context: Context): Promise<FormattedMessage> {
-    const { deliveryId, exporter, message: unmade } = claim;
+    const { deliveryId, exporter, event, message: unmade } = claim;
+    const hasFormat = context.formats.has(exporter.format);
+    const isLast = claim.attempt >= MIN_ATTEMPTS && claim.claimedAt.getTime() - event.createdAt.getTime() >= WAITS_FOR_FORMAT;
     // The body of the event is not loaded for nothing.
-    const content = context.formats.has(exporter.format) ? await context.deliveries.content?.(deliveryId) : undefined;
-    if (!content) {
-        throw lacking(exporter);
-    }
-    if (content.event.erasedAt !== null) {
+    const content = hasFormat || isLast ? await context.deliveries.content?.(deliveryId) : undefined;
+    if (content && content.event.erasedAt !== null) {
         throw erased();
+    }
+    if (content?.message && !isUnmade(content.message, exporter)) {
+        // Another process has made it since this one has read it.
+        return content.message;
+    }
+    if (!(content && hasFormat)) {
+        throw isLast ? nobodyHas(exporter) : lacking(exporter);
     }
 
     const made = madeAfterwards(content.event, exporter, context);
@@ -72,6 +116,10 @@ async function kept(
         throw erased();
     }
     return stored;
+}
+
+function nobodyHas({ format }: StoredExporter): UnmakeableMessage {
+    return new UnmakeableMessage(`Format ${format}: no process that was to send this has the format`, 'format');
 }
 
 function erased(): AttemptFailure {

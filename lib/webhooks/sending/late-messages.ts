@@ -1,5 +1,6 @@
 import { ScanwireError } from '../../errors.ts';
 import type { Claim } from '../deliveries/delivery-store.ts';
+import { restAfter } from '../events/event-body.ts';
 import type { StoredExporter } from '../exporters/exporter.ts';
 import {
     type FormattedMessage,
@@ -15,11 +16,14 @@ import type { WebhooksContext } from '../webhooks-context.ts';
 
 /** The messages of events that were accepted by processes without the formats of their exporters: they are made when they are sent. */
 export interface LateMessages {
-    /** The outcome of an attempt, with the message that is made now if it has none yet. @param attempt Makes the attempt; it does not reject. */
+    /** The outcome of an attempt, with the message that is made now if it has none yet. @param attempt Makes the attempt. */
     attempted(claim: Claim, attempt: (claim: Claim) => Promise<Outcome>): Promise<Outcome>;
 }
 
-type Context = Pick<WebhooksContext, 'deliveries' | 'formats' | 'vendor' | 'maxBodyBytes' | 'onError' | 'onWarning'>;
+type Context = Pick<
+    WebhooksContext,
+    'deliveries' | 'formats' | 'vendor' | 'maxBodyBytes' | 'bodyMemory' | 'sleep' | 'onError' | 'onWarning'
+>;
 
 /**
  * Milliseconds from the acceptance of an event for which a delivery waits for a process that has the format. An application may have dropped the format, or
@@ -43,20 +47,36 @@ export function lateMessages(context: Context): LateMessages {
                 return await attempt(claim);
             }
 
-            let made: FormattedMessage;
+            const hold = holding(exporter, context);
             try {
-                warn(exporter);
-                made = await lateMessage({ ...claim, message }, context);
-            } catch (error) {
-                return unsentOutcome(resultOfError(error));
+                const made = await lateMessage({ ...claim, message }, { ...context, hold, warn }).catch((error: unknown) =>
+                    unsentOutcome(resultOfError(error)),
+                );
+                return 'code' in made ? made : await attempt({ ...claim, message: made });
+            } finally {
+                hold();
             }
-            return await attempt({ ...claim, message: made });
         },
     };
 }
 
+/** Counts the bytes of these texts, in place of those before, on the account of an exporter. That of the claim has none: it was read without a body. */
+type Hold = (...texts: readonly string[]) => void;
+
+function holding({ id }: StoredExporter, { bodyMemory }: Context): Hold {
+    let held = 0;
+    return (...texts) => {
+        const before = held;
+        held = texts.reduce((sum, text) => sum + Buffer.byteLength(text), 0);
+        bodyMemory.take(id, held);
+        bodyMemory.giveBack(id, before);
+    };
+}
+
+type Warn = (exporter: StoredExporter) => void;
+
 /** Warns of each exporter whose format this process does not have, once while it has that. */
-function warningOnce({ formats, onWarning }: Context): (exporter: StoredExporter) => void {
+function warningOnce({ formats, onWarning }: Context): Warn {
     const warned = new Map<string, string>();
     return ({ id, format }) => {
         if (!formats.has(format) && warned.get(id) !== format) {
@@ -72,8 +92,12 @@ function warningOnce({ formats, onWarning }: Context): (exporter: StoredExporter
  * @throws ScanwireError `MISCONFIGURED` where this process does not have the format, or is not shown the event; UnmakeableMessage where that has gone on
  *     for too long.
  */
-async function lateMessage(claim: Claim & { readonly message: UnmadeMessage }, context: Context): Promise<FormattedMessage> {
+async function lateMessage(
+    claim: Claim & { readonly message: UnmadeMessage },
+    { hold, warn, ...context }: Context & { readonly hold: Hold; readonly warn: Warn },
+): Promise<FormattedMessage> {
     const { deliveryId, exporter, event, message: unmade } = claim;
+    warn(exporter);
     const hasFormat = context.formats.has(exporter.format);
     const isLast = claim.attempt >= MIN_ATTEMPTS && claim.claimedAt.getTime() - event.createdAt.getTime() >= WAITS_FOR_FORMAT;
     // The body of the event is not loaded for nothing.
@@ -83,15 +107,30 @@ async function lateMessage(claim: Claim & { readonly message: UnmadeMessage }, c
     }
     if (content?.message && !isUnmade(content.message, exporter)) {
         // Another process has made it since this one has read it.
+        hold(content.message.body);
         return content.message;
     }
     if (!(content && hasFormat)) {
         throw isLast ? nobodyHas(exporter) : lacking(exporter);
     }
 
+    const { body } = content.event;
+    hold(body);
+    await rest(body, context);
     const made = madeAfterwards(content.event, exporter, context);
+    hold(body, made.body);
     // What cannot be made is not kept: nothing was sent of it, and a mended format may make it for a replay.
-    return made.failure === null ? await kept(deliveryId, made, unmade.failure, context) : made;
+    const message = made.failure === null ? await kept(deliveryId, made, unmade.failure, context) : made;
+    hold(message.body);
+    await rest(message.body, context);
+    return message;
+}
+
+async function rest(text: string, { sleep }: Context): Promise<void> {
+    const milliseconds = restAfter(text);
+    if (milliseconds > 0) {
+        await sleep(milliseconds);
+    }
 }
 
 /** Keeps the message before it is sent, so that every further try sends the same, and people see what was sent. */

@@ -52,17 +52,17 @@ left join scanwire.delivery_messages f on f.delivery_id = d.id
 where d.id = $1`;
 
 /** `$1` is the id of a delivery, `$2` the failure that its message has still; the others are the message. */
-const KEEP_MESSAGE: string = prepared(`
+const KEEP_MESSAGE = `
 update scanwire.delivery_messages f
 set content_type = $3, headers = $4, body = $5, failure = $6
 where f.delivery_id = $1 and f.failure = $2
-returning f.delivery_id`);
+returning f.delivery_id`;
 
 /** `$1` is the id of a delivery. */
-const MESSAGE: string = prepared(`
+const MESSAGE = `
 select f.content_type as "contentType", f.headers, f.body, f.failure
 from scanwire.delivery_messages f
-where f.delivery_id = $1`);
+where f.delivery_id = $1`;
 
 /** The exporter is locked against removal, as in `accept`, and the event against being erased. */
 const REPLAY: string = `

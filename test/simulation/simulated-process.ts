@@ -102,6 +102,7 @@ export class SimulatedProcess implements Owner {
     private callsLeft: number = Number.POSITIVE_INFINITY;
     private dieAfterEffect = false;
     private heard = (): void => {};
+    private commits = 0;
     private readonly atDeath: (() => void)[] = [];
     private readonly surroundings: Surroundings;
 
@@ -145,9 +146,12 @@ export class SimulatedProcess implements Owner {
         });
     }
 
-    /** It hears of a commit of its own. */
+    /** It hears of a commit of its own, but for each third, whose notification is lost. */
     hear(): void {
-        this.surroundings.timeline.after(COMMIT_HEARD_AFTER, () => this.heard(), this);
+        this.commits += 1;
+        if (this.commits % 3 !== 0) {
+            this.surroundings.timeline.after(COMMIT_HEARD_AFTER, () => this.heard(), this);
+        }
     }
 
     private listening(): Required<Pick<WebhookStores['deliveries'], 'listen'>> {

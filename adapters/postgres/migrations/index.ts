@@ -72,6 +72,7 @@ import { quietStores } from './0097-quiet-stores.ts';
 import { orderLetGo } from './0098-order-let-go.ts';
 import { whatHadFailed } from './0099-what-had-failed.ts';
 import { replaysCounted } from './0100-replays-counted.ts';
+import { claimsPlannedOnce } from './0104-claims-planned-once.ts';
 
 /** All steps in order. A new one goes to the end. */
 export const migrations: readonly Migration[] = [
@@ -148,4 +149,5 @@ export const migrations: readonly Migration[] = [
     orderLetGo,
     whatHadFailed,
     replaysCounted,
+    claimsPlannedOnce,
 ];

@@ -19,9 +19,9 @@ import { EXPORTER_COLUMNS, exporterFromRow } from './exporters.ts';
 
 /**
  * `$1` is a JSON array of `{ index, id, token, duration, grant, holds }`, `$2` the session, or null, `$3` the bytes that all bodies
- * together may have, or null. Planned again each time, since it joins tables that grow.
+ * together may have, or null.
  */
-const CLAIM: string = `
+const CLAIM: string = prepared(`
 select
     m.index,
     m."end",
@@ -32,18 +32,14 @@ select
     m.round as "attemptSinceReplay",
     m.single as "singleAttempt",
     e.generation,
-    v.id as "eventId",
-    v.kind,
-    case when f.delivery_id is null then v.body else '' end as body,
-    v.created_at as "eventCreatedAt",
-    case when f.delivery_id is not null then
-        json_build_object('contentType', f.content_type, 'headers', f.headers, 'body', f.body, 'failure', f.failure)
-    end as message,
+    m.event_id as "eventId",
+    m.kind,
+    m.body,
+    m.event_created_at as "eventCreatedAt",
+    m.message,
     ${EXPORTER_COLUMNS}
-from scanwire.claim_attempts($1, $2, $3) m
-join scanwire.events v on v.id = m.event_id
-join scanwire.exporters e on e.id = m.exporter_id
-left join scanwire.delivery_messages f on f.delivery_id = m.delivery_id`;
+from scanwire.claimed_messages($1, $2, $3) m
+cross join lateral (select (m.exporter).*) e`);
 
 /** A claim of {@link CLAIM} beside its event and the columns of its exporter. */
 interface ClaimRow

@@ -2,6 +2,7 @@ import t, { type Test } from 'tap';
 import { present } from '../../../../adapters/contract/assertions.ts';
 import { failure, forAll, sampleEvent, sampleExporter, success } from '../../../../adapters/contract/webhooks/fixture.ts';
 import { migrate, postgresWebhooks } from '../../../../adapters/postgres/index.ts';
+import { claimsPlannedOnce } from '../../../../adapters/postgres/migrations/0104-claims-planned-once.ts';
 import { migrations } from '../../../../adapters/postgres/migrations/index.ts';
 import type { DeliveryFilter } from '../../../../lib/webhooks/deliveries/deliveries.ts';
 import { BREAKER, HAND_OUT } from '../../../plans/way.ts';
@@ -22,9 +23,9 @@ const BEFORE = migrations.slice(
     migrations.findIndex(({ id }) => id === '0076-counts'),
 );
 
-/** The one table of a later migration that a dispatch of today asks for. */
-const ASKED_SINCE = 'create table scanwire.order_releases ()';
-const GOES_BEFORE = 'drop table scanwire.order_releases';
+/** What a dispatch and a claim of today ask for, which is of later migrations. */
+const ASKED_SINCE = `create table scanwire.order_releases (); ${claimsPlannedOnce.sql}`;
+const GOES_BEFORE = 'drop table scanwire.order_releases; drop function scanwire.claimed_messages';
 
 /** What the numbers say with all changes, and what there is. */
 const NUMBERS = `

@@ -72,6 +72,7 @@ import { quietStores } from './0097-quiet-stores.ts';
 import { orderLetGo } from './0098-order-let-go.ts';
 import { whatHadFailed } from './0099-what-had-failed.ts';
 import { replaysCounted } from './0100-replays-counted.ts';
+import { changesNumberedInTurn } from './0103-changes-numbered-in-turn.ts';
 import { claimsPlannedOnce } from './0104-claims-planned-once.ts';
 
 /** All steps in order. A new one goes to the end. */
@@ -149,5 +150,6 @@ export const migrations: readonly Migration[] = [
     orderLetGo,
     whatHadFailed,
     replaysCounted,
+    changesNumberedInTurn,
     claimsPlannedOnce,
 ];

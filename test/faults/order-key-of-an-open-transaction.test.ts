@@ -38,7 +38,7 @@ async function host(t: Test) {
         await drop();
     });
     const { exporter } = await engine.exporters.create({ url: 'http://127.0.0.1:9/', ordered: true });
-    await engine.exporters.start(exporter.id);
+    await engine.exporters.start(exporter.id, { wait: false });
     await engine.exporters.pause(exporter.id);
 
     const published: string[] = [];

@@ -55,10 +55,14 @@ from scanwire.accept_single_chosen_event(
 /**
  * The same as {@link ACCEPT_ORDERED}, but that it waits for no order key: `$8` are those of the events. The locks are those of `scanwire.enter_order`, which gets what is held
  * already. Those that somebody else has come back as `locked`, in each row, and their events are left out. Where somebody has the one of all keys,
- * nothing is called, since that would wait for it whatever it is given.
+ * nothing is called, since that would wait for it whatever it is given. Where an event has an idempotency key `$9` says how long any lock is waited for, else
+ * it is null: all others wait for those keys before they ask for the order keys, which this has by then.
  */
 export const ACCEPT_UNLOCKED: string = prepared(`
-with taken as materialized (
+with patience as materialized (
+    select case when $9::text is not null then set_config('lock_timeout', $9, true) end as lock_timeout
+),
+taken as materialized (
     select array_agg(k.key) filter (where k.locked) as locked, bool_and(k.open) as open
     from (
         select
@@ -69,7 +73,8 @@ with taken as materialized (
                 then not (whole.free and pg_try_advisory_xact_lock(hashtext('scanwire.order_keys'), hashtext(given.key)))
                 else false
             end as locked
-        from (select exists (select from scanwire.exporters e where e.ordered) as needed) ordering
+        from patience
+        cross join (select exists (select from scanwire.exporters e where e.ordered) as needed) ordering
         cross join (select pg_try_advisory_xact_lock_shared(hashtext('scanwire.all_order_keys'), 0) as free) whole
         cross join (select distinct key from unnest($8::text[]) as given (key)) given
     ) k

@@ -14,6 +14,7 @@ import type { UnroutedEvent } from './event-routing.ts';
  *   process that publishes, is waited for no longer than that, and in turn with others. It waits for a short while and then once more:
  *   however many keys are locked, they share few connections, and one that is free again is not kept waiting by those that are not.
  * - Of one key there is one statement at a time. So its events keep the order of their calls, and take one connection.
+ * - What has waited for too long is refused when its time is over, also where so many keys are locked that its turn does not come until then.
  */
 
 /** How events are accepted. */
@@ -23,6 +24,7 @@ export interface AcceptanceSteps {
     /** Maximum number of events in a statement. */
     readonly limit: number;
     readonly monotonic: () => number;
+    readonly sleep: (milliseconds: number) => Promise<void>;
 }
 
 /** How many statements wait for locked keys at the same time. */
@@ -33,6 +35,9 @@ const LOCK_TIMEOUT = { alone: 500, crowded: 50 } as const;
 
 /** Milliseconds after which an event is refused whose key is locked: as many as a statement is waited for. */
 const PATIENCE = 25_000;
+
+/** Milliseconds between two looks at what has waited for so long. */
+const OVERDUE_EVERY = 200;
 
 interface WaitingEvent {
     readonly event: UnroutedEvent;
@@ -49,21 +54,20 @@ interface Line {
     /** How many of them, from the first, go one at a time: together they were refused. */
     singly: number;
     isLocked: boolean;
+    /** Whether a statement has its first events, and may store them. */
+    isUnderWay: boolean;
 }
 
 type Turn = readonly Acceptance[];
 
 /** Accepts events with order keys, each by a call of its own. */
-export function orderedAcceptance({ accept, limit, monotonic }: AcceptanceSteps): (event: UnroutedEvent) => Promise<Acceptance> {
+export function orderedAcceptance({ accept, limit, monotonic, sleep }: AcceptanceSteps): (event: UnroutedEvent) => Promise<Acceptance> {
     const lines = new Map<string, Line>();
+    const refuseInTime = overdueRefusals(lines, { monotonic, sleep });
     /** How many lines wait for their key, or for a place to do so. */
     let locked = 0;
     const together = readyBatches<Line, Turn>((some) => acceptTurns(some, 0), next, { runs: ACCEPTANCES_AT_ONCE });
-    const behindLock = batched<Line, Turn>(
-        (some) => acceptTurns(some, locked > WAITING_AT_ONCE ? LOCK_TIMEOUT.crowded : LOCK_TIMEOUT.alone),
-        1,
-        WAITING_AT_ONCE,
-    );
+    const behindLock = batched<Line, Turn>(acceptLocked, 1, WAITING_AT_ONCE);
 
     /** The lines whose turns fit into one statement. */
     function next<Call extends { readonly item: Line }>(calls: readonly Call[]): readonly Call[] {
@@ -78,15 +82,27 @@ export function orderedAcceptance({ accept, limit, monotonic }: AcceptanceSteps)
     async function acceptTurns(some: readonly Line[], lockTimeout: number): Promise<readonly Turn[]> {
         const turns = some.map((line) => {
             line.turn = turnOf(line, limit);
+            line.isUnderWay = true;
             return line.events.slice(0, line.turn).map(({ event }) => event);
         });
         const accepted = [...(await accept(turns.flat(), lockTimeout))];
         return turns.map((turn) => accepted.splice(0, turn.length));
     }
 
+    async function acceptLocked(some: readonly Line[]): Promise<readonly Turn[]> {
+        const [line] = some as readonly [Line];
+        refuseOverdue(line, monotonic());
+        if (line.events.length === 0) {
+            line.turn = 0;
+            return [[]];
+        }
+        return await acceptTurns(some, locked > WAITING_AT_ONCE ? LOCK_TIMEOUT.crowded : LOCK_TIMEOUT.alone);
+    }
+
     async function acceptTurn(line: Line): Promise<Turn> {
         if (line.isLocked) {
             locked += 1;
+            void refuseInTime();
             return await behindLock(line).finally(() => {
                 locked -= 1;
             });
@@ -103,6 +119,7 @@ export function orderedAcceptance({ accept, limit, monotonic }: AcceptanceSteps)
             } catch (error) {
                 fail(line, error);
             }
+            line.isUnderWay = false;
         }
         lines.delete(key);
     }
@@ -116,7 +133,7 @@ export function orderedAcceptance({ accept, limit, monotonic }: AcceptanceSteps)
                 line.events.push(waiting);
                 return;
             }
-            const first: Line = { events: [waiting], turn: 0, singly: 0, isLocked: false };
+            const first: Line = { events: [waiting], turn: 0, singly: 0, isLocked: false, isUnderWay: false };
             lines.set(key, first);
             void serve(key, first);
         });
@@ -145,13 +162,39 @@ function settle(line: Line, accepted: Turn, now: number): void {
     }
 }
 
+/** Refuses in time what is overdue in any line, for as long as one is locked. What a statement has is refused after it, unless it is stored by then. */
+function overdueRefusals(
+    lines: ReadonlyMap<string, Line>,
+    { monotonic, sleep }: Pick<AcceptanceSteps, 'monotonic' | 'sleep'>,
+): () => Promise<void> {
+    let isRefusing = false;
+    return async () => {
+        if (isRefusing) {
+            return;
+        }
+        isRefusing = true;
+        for (let locked = lockedOf(lines); locked.length > 0; locked = lockedOf(lines)) {
+            await sleep(OVERDUE_EVERY);
+            for (const line of lockedOf(lines)) {
+                if (!line.isUnderWay) {
+                    refuseOverdue(line, monotonic());
+                }
+            }
+        }
+        isRefusing = false;
+    };
+}
+
+function lockedOf(lines: ReadonlyMap<string, Line>): readonly Line[] {
+    return [...lines.values()].filter(({ isLocked }) => isLocked);
+}
+
 function refuseOverdue({ events }: Line, now: number): void {
     const overdue = now - PATIENCE;
     const end = events.findIndex(({ since }) => since > overdue);
     for (const { reject } of events.splice(0, end === -1 ? events.length : end)) {
-        reject(
-            new ScanwireError('UNAVAILABLE', `The order key was not free within ${PATIENCE} ms: an open transaction has published with it`),
-        );
+        const reason = 'an open transaction has its order key, or something else that it needs';
+        reject(new ScanwireError('UNAVAILABLE', `The event could not be stored within ${PATIENCE} ms: ${reason}`));
     }
 }
 

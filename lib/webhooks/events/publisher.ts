@@ -30,8 +30,8 @@ export interface PublishedEvent extends AcceptedEvent {
  *
  * @throws ScanwireError `INVALID_INPUT` for an unknown kind or a body that breaks its schema or is too long, with the field; `MISCONFIGURED` for
  *     a `tx` that is no transaction, or with a store that cannot join one; `UNAVAILABLE` when the store cannot be reached, or an open transaction
- *     has had the order key for 25 s. Nothing is stored then, unless the connection was lost before the answer came: in that case it may have been.
- *     A repeat with the same `idempotencyKey` stores nothing twice.
+ *     has had the order key, or something else that the event needs, for 25 s. Nothing is stored then, unless the connection was lost before the
+ *     answer came: in that case it may have been. A repeat with the same `idempotencyKey` stores nothing twice.
  */
 export type Publish = <Kind extends string>(kind: Kind, body: EventBody<Kind>, options?: PublishOptions) => Promise<PublishedEvent>;
 
@@ -82,6 +82,7 @@ export function publisher(context: WebhooksContext): Publisher {
         accept: (events, lockTimeout) => routing.route(events, (newEvents, revision) => accept(newEvents, { lockTimeout, ...revision })),
         limit: BATCH,
         monotonic,
+        sleep,
     });
 
     /** Stores events. A publish waits for the rows, and not for the queue. */

@@ -10,12 +10,20 @@ function acceptance() {
     const locked = new Set<string>();
     const refused = new Set<string>();
     const clock = { now: 0 };
+    const sleeping: { readonly until: number; wake(): void }[] = [];
     const accept = orderedAcceptance({
         async accept(events, lockTimeout) {
             const ids = events.map(({ id }) => id);
             statements.push([ids.join(' '), lockTimeout]);
             await new Promise(setImmediate);
             clock.now += lockTimeout;
+            for (const one of sleeping.splice(0)) {
+                if (one.until > clock.now) {
+                    sleeping.push(one);
+                } else {
+                    one.wake();
+                }
+            }
             if (ids.some((id) => refused.has(id))) {
                 throw new Error(`Refused: ${ids.join(' ')}`);
             }
@@ -28,12 +36,13 @@ function acceptance() {
         },
         limit: 3,
         monotonic: () => clock.now,
+        sleep: (milliseconds) => new Promise((wake) => sleeping.push({ until: clock.now + milliseconds, wake })),
     });
     const settled: string[] = [];
     const publish = async (id: string, isIdempotent = false): Promise<void> => {
         const idempotency = isIdempotent ? { idempotency: { key: id, digest: '' } } : {};
         try {
-            const { eventId } = await accept({ id, orderKey: id[0], ...idempotency } as UnroutedEvent);
+            const { eventId } = await accept({ id, orderKey: /^key \d+/.exec(id)?.[0] ?? id[0], ...idempotency } as UnroutedEvent);
             settled.push(eventId);
         } catch (error) {
             settled.push(`${id}: ${(error as Error).message}`);
@@ -84,7 +93,7 @@ t.test('lets many locked keys take turns, and refuses what has waited for too lo
     t.strictSame(new Set(waits.slice(-100)), new Set([50]), 'each waits for a short while');
 
     await Promise.all(held);
-    const refusal = 'The order key was not free within 25000 ms: an open transaction has published with it';
+    const refusal = 'The event could not be stored within 25000 ms: an open transaction has its order key, or something else that it needs';
     t.strictSame(
         settled.slice(1).sort(),
         ['a', 'b', 'c', 'd'].map((key) => `${key}1: ${refusal}`),
@@ -92,6 +101,47 @@ t.test('lets many locked keys take turns, and refuses what has waited for too lo
     locked.clear();
     await later;
     t.equal(settled.at(-1), 'a2', 'by its own time');
+});
+
+t.test('refuses in time what waits for more locked keys than can be looked at in time', async (t) => {
+    const { statements, locked, clock, settled, publish } = acceptance();
+    const keys = Array.from({ length: 2_000 }, (_, index) => `key ${index}`);
+    for (const key of keys) {
+        locked.add(key);
+    }
+    const ends: number[] = [];
+    const held = keys.map(async (key) => {
+        await publish(`${key} 1`);
+        ends.push(clock.now);
+    });
+    while (clock.now < 24_000) {
+        await new Promise(setImmediate);
+    }
+    const later = publish('key 1999 2');
+    await Promise.all(held);
+    t.ok(settled.every((text) => text.includes('could not be stored within 25000 ms')));
+    t.ok(Math.min(...ends) >= 25_000 && Math.max(...ends) < 26_000, `the last of them after ${Math.max(...ends)} ms`);
+    const looks = statements.filter(([, lockTimeout]) => lockTimeout > 0).length;
+    t.ok(looks < 26_000 / 50, `${looks} looks`);
+    locked.clear();
+    await later;
+    t.equal(settled.at(-1), 'key 1999 2');
+    t.ok(clock.now < 27_000, 'what came later waits for no look at what was refused');
+});
+
+t.test('stores nothing that it has refused', async (t) => {
+    const { statements, locked, clock, settled, publish } = acceptance();
+    locked.add('a');
+    const held = publish('a1');
+    while (clock.now < 24_500) {
+        await new Promise(setImmediate);
+    }
+    // It is free again while the last look at it goes on.
+    locked.delete('a');
+    await held;
+    t.strictSame(settled, ['a1']);
+    t.ok(clock.now >= 25_000);
+    t.equal(statements.at(-1)?.[0], 'a1');
 });
 
 t.test('refuses alone what is refused, and all of a statement when the store is away', async (t) => {

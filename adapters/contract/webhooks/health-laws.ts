@@ -8,6 +8,8 @@ import { accept, addOrdered } from './ordering-laws.ts';
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
+/** More than a store that takes care of others lets go with one statement. */
+const MANY = 250;
 
 /** How an exporter fares, as the store tells. */
 export const healthLaws: Laws<WebhookBench> = {
@@ -120,6 +122,17 @@ export const orderedHealthLaws: Laws<WebhookBench> = {
             oldest: at(0),
             ages: { minute: 0, tenMinutes: 0, hour: 0, day: 4, older: 0 },
         });
+    },
+
+    async 'counts all that waited while an exporter that is not ordered any more lets it go'(bench) {
+        const { id } = await addOrdered(bench);
+        await accept(bench, Array(MANY).fill('a'));
+        assert.equal((await bench.dispatchedIds({ window: 2 * MANY })).length, 1, 'looked through once');
+        await bench.update(id, { ordered: false }, at(10));
+        for (let now = 10; now < 15; now += 1) {
+            assertFields(present(await bench.exporters.health(id)).backlog, { waiting: MANY - 1, more: false });
+            assert.deepEqual(await bench.dispatchedIds({ now: at(now), window: 1 }), [], 'there is no room');
+        }
     },
 
     async 'counts a retry that waits for one that was replayed as old as its event'(bench) {

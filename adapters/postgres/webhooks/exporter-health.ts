@@ -83,7 +83,17 @@ cross join lateral (
             order by d.due_at, d.seq
             limit $3::integer + 1
         ) d
-        where e.ordered
+        where
+            -- also of one that is not ordered any more, until all is let go; of any other one look finds that there are none
+            case
+                when e.ordered then true
+                else (
+                    select true from scanwire.deliveries d
+                    where d.stage = 'waiting' and d.exporter_id = e.id and d.priority = 3
+                    order by d.due_at, d.seq
+                    limit 1
+                )
+            end
     ),
     counted as (
         select a.age, f.count, f.oldest

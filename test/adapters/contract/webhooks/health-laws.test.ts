@@ -27,6 +27,10 @@ proveWebhookLaws(t, orderedHealthLaws, {
     'counts by age what waits for another of its order key': telling(({ backlog }) => ({
         backlog: { ...backlog, waiting: Math.min(1, backlog.waiting) },
     })),
+    // leaves out what is to be let go yet
+    'counts all that waited while an exporter that is not ordered any more lets it go': telling(({ backlog }) => ({
+        backlog: { ...backlog, waiting: Math.min(100, backlog.waiting) },
+    })),
     // takes it for as old as its last try
     'counts a retry that waits for one that was replayed as old as its event': telling(({ backlog }) => ({
         backlog: { ...backlog, ages: { ...backlog.ages, hour: backlog.ages.day, day: 0 } },

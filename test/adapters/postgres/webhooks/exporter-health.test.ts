@@ -52,6 +52,9 @@ for (const { name, openMigrated } of databases) {
         const ages = { tenMinutes: 600, hour: MAX_COUNTED, day: 2 * MAX_COUNTED };
         t.match(await store.exporters.health(id), { backlog: { more: true, waiting: 3 * MAX_COUNTED + 600, ages } });
 
+        await store.exporters.update(id, { ordered: false });
+        t.match(await store.exporters.health(id), { backlog: { more: true, waiting: 3 * MAX_COUNTED + 600, ages } }, 'until it is let go');
+
         const read = await readFor(pool, [id]);
         t.ok(read <= 5 * MAX_COUNTED, `${read} rows read of ${20_000 + 3 * MAX_COUNTED + 6_600}`);
     });

@@ -113,6 +113,10 @@ async function chosenWay(deliveries: DeliveryStore, exporters: ExporterStore, st
     );
     const again = others.map((one) => ({ ...one, event: sampleEvent() }));
     await step('repeat two', () => deliveries.accept(again, { handOut: HAND_OUT }));
+    // As those that are published each by a call of its own.
+    const inTime = { handOut: HAND_OUT, lockTimeout: 1_000 };
+    await step('repeat one in time', () => deliveries.accept([repeated], inTime));
+    await step('repeat two in time', () => deliveries.accept(again, inTime));
 }
 
 async function acceptOne(

@@ -37,20 +37,22 @@ select
     extract(epoch from a.begin_by)::double precision * 1000 as "beginBy", a.generation, a.settings
 from scanwire.accept_single_event($1, $2, $3, $4, $5, $6, $7::double precision * interval '1 millisecond', $8, $9, $10, $11) a`);
 
-/**
- * The same for one event that exporters chose, or with a key of the caller's: the types are followed by the ids of the exporters that chose it, a JSON
- * array of the messages of those that get another body, or null, the key, or null, and its digest. The types and the ids are JSON arrays as well: this
- * runs in transactions of the application, whose query builder may make several parameters of a list.
- */
-export const ACCEPT_SINGLE_CHOSEN: string = prepared(`
+const acceptingSingly = (id: string): string => `
 select
     a.outdated, a.conflicting, a.duplicate, a.accepted_as as "acceptedAs",
     a.delivery_id as id, a.exporter_id as "exporterId", a.collector, a.token,
     extract(epoch from a.begin_by)::double precision * 1000 as "beginBy", a.generation, a.settings
 from scanwire.accept_single_chosen_event(
-    $1, $2, $3, $4, array(select json_array_elements_text($5::text::json)), array(select json_array_elements_text($6::text::json)::uuid),
+    ${id}, $2, $3, $4, array(select json_array_elements_text($5::text::json)), array(select json_array_elements_text($6::text::json)::uuid),
     $7::text::json, $8, $9, $10, $11::double precision * interval '1 millisecond', $12, $13, $14, $15
-) a`);
+) a`;
+
+/**
+ * The same for one event that exporters chose, or with a key of the caller's: the types are followed by the ids of the exporters that chose it, a JSON
+ * array of the messages of those that get another body, or null, the key, or null, and its digest. The types and the ids are JSON arrays as well: this
+ * runs in transactions of the application, whose query builder may make several parameters of a list.
+ */
+export const ACCEPT_SINGLE_CHOSEN: string = prepared(acceptingSingly('$1'));
 
 /**
  * The same as {@link ACCEPT_ORDERED}, but that it waits for no order key: `$8` are those of the events. The locks are those of `scanwire.enter_order`, which gets what is held
@@ -98,10 +100,26 @@ left join (
     ) a
 ) accepted on true`);
 
-/** The same as {@link ACCEPT_ORDERED}, but that a lock is waited for so long, `$8`, and no longer. */
-export const ACCEPT_WAITING: string = prepared(`
-with patience as materialized (select set_config('lock_timeout', $8, true) as lock_timeout)
+/** A statement that waits for a lock as long as this parameter says, and no longer. */
+const waiting = (timeout: string, statement: string): string =>
+    prepared(`
+with patience as materialized (select set_config('lock_timeout', ${timeout}, true) as lock_timeout)
 select a.*
 from patience p
-cross join lateral (${accepting('accept_ordered_events', 'case when p.lock_timeout is not null then $1::text::json end')}
+cross join lateral (${statement}
 ) a`);
+
+/** What a statement of {@link waiting} accepts; named so, it comes after the timeout. */
+const IN_PATIENCE = 'case when p.lock_timeout is not null then $1::text::json end';
+
+/** The same as {@link ACCEPT_ORDERED}, but that a lock is waited for so long, `$8`, and no longer. */
+export const ACCEPT_WAITING: string = waiting('$8', accepting('accept_ordered_events', IN_PATIENCE));
+
+/** The same as {@link ACCEPT_CHOSEN}, so. */
+export const ACCEPT_CHOSEN_WAITING: string = waiting('$8', accepting('accept_chosen_events', IN_PATIENCE));
+
+/** The same as {@link ACCEPT_SINGLE_CHOSEN}, so: the timeout is `$16`. */
+export const ACCEPT_SINGLE_CHOSEN_WAITING: string = waiting(
+    '$16',
+    acceptingSingly('case when p.lock_timeout is not null then $1::uuid end'),
+);

@@ -10,9 +10,11 @@ import {
     ACCEPT,
     ACCEPT_ALIKE,
     ACCEPT_CHOSEN,
+    ACCEPT_CHOSEN_WAITING,
     ACCEPT_ORDERED,
     ACCEPT_SINGLE,
     ACCEPT_SINGLE_CHOSEN,
+    ACCEPT_SINGLE_CHOSEN_WAITING,
     ACCEPT_UNLOCKED,
     ACCEPT_WAITING,
 } from './acceptance-statements.ts';
@@ -136,8 +138,8 @@ async function acceptedRows(
     lockTimeout: number | undefined,
 ): Promise<readonly AcceptedRow[] | null> {
     const statement = statementFor(events);
-    if (statement === ACCEPT_ORDERED && lockTimeout !== undefined) {
-        return await acceptedInTime(db, events, parameters, lockTimeout);
+    if (lockTimeout !== undefined && (statement === ACCEPT_ORDERED || (statement === ACCEPT_CHOSEN && lockTimeout > 0))) {
+        return await acceptedInTime(db, statement, events, parameters, lockTimeout);
     }
     const isOfOne = statement === ACCEPT_CHOSEN && events.length === 1;
     const types = isOfOne || (statement === ACCEPT && alone) ? sharedTypes(events) : null;
@@ -147,30 +149,44 @@ async function acceptedRows(
 
     const [first, ...others] = events as readonly [EventParameter, ...EventParameter[]];
     if (others.length === 0) {
-        return [await acceptedSingly(db, first, isOfOne, parameters)];
+        return [await acceptedSingly(db, first, isOfOne ? ACCEPT_SINGLE_CHOSEN : ACCEPT_SINGLE, parameters)];
     }
     return await queryAccept<AcceptedRow>(db, ACCEPT_ALIKE, [events.map(({ id }) => id), JSON.stringify(events), types, ...parameters]);
 }
 
 async function acceptedInTime(
     db: Executor,
+    statement: string,
     events: readonly EventParameter[],
     parameters: readonly unknown[],
     lockTimeout: number,
 ): Promise<readonly AcceptedRow[] | null> {
-    const values = [JSON.stringify(events), ...parameters];
     const waitsForNone = lockTimeout === 0;
     const patience = waitsForNone && events.every(({ key }) => key === undefined) ? null : `${lockTimeout || KEY_TIMEOUT}ms`;
     try {
         return waitsForNone
-            ? await queryAccept<AcceptedRow>(db, ACCEPT_UNLOCKED, [...values, orderKeysOf(events), patience])
-            : await queryAccept<AcceptedRow>(db, ACCEPT_WAITING, [...values, patience]);
+            ? await queryAccept<AcceptedRow>(db, ACCEPT_UNLOCKED, [JSON.stringify(events), ...parameters, orderKeysOf(events), patience])
+            : await acceptedPatiently(db, statement, events, [...parameters, patience]);
     } catch (error) {
         if (patience !== null && isBehindOthers(error)) {
             return null;
         }
         throw error;
     }
+}
+
+async function acceptedPatiently(
+    db: Executor,
+    statement: string,
+    events: readonly EventParameter[],
+    parameters: readonly unknown[],
+): Promise<readonly AcceptedRow[]> {
+    const [first, ...others] = events as readonly [EventParameter, ...EventParameter[]];
+    if (statement === ACCEPT_CHOSEN && others.length === 0 && first.types !== null) {
+        return [await acceptedSingly(db, first, ACCEPT_SINGLE_CHOSEN_WAITING, parameters)];
+    }
+    const list = statement === ACCEPT_CHOSEN ? ACCEPT_CHOSEN_WAITING : ACCEPT_WAITING;
+    return await queryAccept<AcceptedRow>(db, list, [JSON.stringify(events), ...parameters]);
 }
 
 /**
@@ -186,25 +202,28 @@ function orderKeysOf(events: readonly EventParameter[]): readonly string[] {
 async function acceptedSingly(
     db: Executor,
     event: EventParameter,
-    isChosen: boolean,
+    statement: string,
     parameters: readonly unknown[],
 ): Promise<AcceptedRow> {
-    const { id, kind, body, owner, types, subscribers, key, digest } = event;
-    const messages = subscribers.filter(({ content_type }) => content_type !== undefined);
-    const choice = [
-        JSON.stringify(subscribers.map(({ exporter_id }) => exporter_id)),
-        messages.length === 0 ? null : JSON.stringify(messages),
-        key ?? null,
-        digest ?? null,
-    ];
-    const values = [id, kind, body, owner, ...(isChosen ? [JSON.stringify(types), ...choice] : [types]), ...parameters];
-    const rows = await queryAccept<SingleRow>(db, isChosen ? ACCEPT_SINGLE_CHOSEN : ACCEPT_SINGLE, values);
+    const { id, kind, body, owner, types } = event;
+    const given = statement === ACCEPT_SINGLE ? [types] : [JSON.stringify(types), ...choiceParameters(event)];
+    const rows = await queryAccept<SingleRow>(db, statement, [id, kind, body, owner, ...given, ...parameters]);
     return {
         outdated: false,
         ...rows[0],
         eventId: rows[0]?.acceptedAs ?? id,
         deliveries: rows.filter((row) => row.id !== null),
     };
+}
+
+function choiceParameters({ subscribers, key, digest }: EventParameter): readonly unknown[] {
+    const messages = subscribers.filter(({ content_type }) => content_type !== undefined);
+    return [
+        JSON.stringify(subscribers.map(({ exporter_id }) => exporter_id)),
+        messages.length === 0 ? null : JSON.stringify(messages),
+        key ?? null,
+        digest ?? null,
+    ];
 }
 
 function statementFor(events: readonly EventParameter[]): string {

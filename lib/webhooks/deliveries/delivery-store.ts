@@ -52,7 +52,7 @@ export interface Acceptance extends AcceptedEvent {
     readonly handedOut: readonly HandedOut[];
     /** Of a new event: exporters with deliveries that were not handed out, or are `held`. Given, they are looked for less often; else at once. */
     readonly leftFor?: readonly string[];
-    /** True of an event that was not accepted, and has no deliveries: an open transaction has its order key ({@link AcceptOptions.lockTimeout}). */
+    /** True of an event that was not accepted, and has no deliveries: an open transaction has its key ({@link AcceptOptions.lockTimeout}). */
     readonly locked?: true;
 }
 

@@ -53,9 +53,9 @@ export interface AcceptOptions {
     readonly revision?: number;
     /**
      * Milliseconds after which events are left out ({@link Acceptance.locked}) whose order keys an open transaction has. With 0 none is waited for, and
-     * all others are accepted, unless a transaction has all keys; with more, all of the call are left out together. So they are with 0 too where a
-     * transaction has the idempotency key of one of them, which is waited for for a moment. Absent: it waits for as long as a statement may take. A store
-     * may take no notice. Not with `tx`.
+     * all others are accepted, unless a transaction has all keys; with more, all of the call are left out together, and where none has an order key so
+     * they are for an idempotency key too. So they are with 0 where a transaction has the idempotency key of one of them, which is waited for for a
+     * moment. Absent: it waits for as long as a statement may take. A store may take no notice. Not with `tx`.
      */
     readonly lockTimeout?: number;
 }

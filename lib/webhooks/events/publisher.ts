@@ -1,4 +1,3 @@
-import { batched } from '../../batched.ts';
 import { ScanwireError } from '../../errors.ts';
 import { assertTransaction, type Executor } from '../../transaction.ts';
 import type { Acceptance } from '../deliveries/delivery-store.ts';
@@ -12,6 +11,7 @@ import type { EventKinds } from './event-kinds.ts';
 import type { UnroutedEvent } from './event-routing.ts';
 import type { AcceptedEvent, AcceptOptions, NewEvent } from './new-event.ts';
 import { orderedAcceptance } from './ordered-acceptance.ts';
+import { sharedAcceptance } from './shared-acceptance.ts';
 import { type PublishOptions, unroutedEvents } from './unrouted-event.ts';
 
 /** An event that was accepted. */
@@ -73,28 +73,41 @@ export function publisher(context: WebhooksContext): Publisher {
     const published = publishing(context);
     const traced = tracedBy(context);
     const limit = acceptanceLimit(dispatcher);
-    const acceptTogether = (events: readonly UnroutedEvent[]) => routing.route(events, accept);
-    const acceptBatched = batched<UnroutedEvent, Acceptance>(acceptTogether, BATCH, ACCEPTANCES_AT_ONCE);
-    // Nor are small events to wait for a statement with large bodies.
-    const acceptLarge = batched<UnroutedEvent, Acceptance>(acceptTogether, LARGE_BATCH);
+    const steps = {
+        accept: (events: readonly UnroutedEvent[], lockTimeout?: number) =>
+            routing.route(events, (newEvents, revision) =>
+                accept(newEvents, lockTimeout === undefined ? revision : { lockTimeout, ...revision }),
+            ),
+        // Others are to hand out while this waits.
+        acceptLocked: async (event: UnroutedEvent) =>
+            only(await routing.route([event], (newEvents, revision) => accept(newEvents, revision, false))),
+    };
+    const acceptBatched = sharedAcceptance({ ...steps, limit: BATCH, runs: ACCEPTANCES_AT_ONCE });
+    // Small events are not to wait for a statement with large bodies.
+    const acceptLarge = sharedAcceptance({ ...steps, limit: LARGE_BATCH, runs: 1 });
     // Events with order keys have statements of their own: they may wait for others with the same keys, and must not keep other events waiting.
     const acceptOrdered = orderedAcceptance({
-        accept: (events, lockTimeout) => routing.route(events, (newEvents, revision) => accept(newEvents, { lockTimeout, ...revision })),
+        accept: (events, lockTimeout) =>
+            routing.route(events, (newEvents, revision) => accept(newEvents, { lockTimeout, ...revision }, lockTimeout === 0)),
         limit: BATCH,
         monotonic,
         sleep,
     });
 
-    /** Stores events. A publish waits for the rows, and not for the queue. */
+    /**
+     * Stores events. A publish waits for the rows, and not for the queue.
+     *
+     * @param mayHandOut False where it may wait for somebody else's key for long.
+     */
     async function accept(
         newEvents: readonly NewEvent[],
         options: Pick<AcceptOptions, 'revision' | 'lockTimeout'>,
+        mayHandOut = true,
     ): Promise<readonly Acceptance[]> {
-        const { lockTimeout = 0 } = options;
         const accepted = await limit.run(
             (handOut) => deliveries.accept(newEvents, handOut === undefined ? options : { handOut, ...options }),
             leftToDispatch,
-            { mayHandOut: lockTimeout === 0 },
+            { mayHandOut },
         );
         const createdAt = reservations.now();
         if (createdAt !== null && session.offers()) {
@@ -122,13 +135,13 @@ export function publisher(context: WebhooksContext): Publisher {
     }
 
     function acceptOne(tx: Executor | undefined, event: UnroutedEvent): Promise<Acceptance> {
-        if (tx === undefined && event.orderKey !== undefined) {
+        if (tx !== undefined) {
+            return acceptIn(tx, [event]).then(only);
+        }
+        if (event.orderKey !== undefined) {
             return acceptOrdered(event);
         }
-        // A refused key must not make other events of the statement fail.
-        const shared = tx === undefined && event.idempotency === undefined;
-        const together = isLarge(event.body) ? acceptLarge : acceptBatched;
-        return shared ? together(event) : acceptIn(tx, [event]).then(([acceptance]) => acceptance as Acceptance);
+        return isLarge(event.body) ? acceptLarge(event) : acceptBatched(event);
     }
 
     return {
@@ -157,6 +170,10 @@ export function publisher(context: WebhooksContext): Publisher {
             return accepted.map((one, index) => published(all[index] as UnroutedEvent, one, tx !== undefined));
         },
     };
+}
+
+function only([acceptance]: readonly Acceptance[]): Acceptance {
+    return acceptance as Acceptance;
 }
 
 /** Milliseconds to rest before events are stored; none in a transaction of the application, in which others may wait for its locks. */

@@ -38,6 +38,8 @@ export interface SystemOptions {
     readonly folder: DataFolder;
     /** `DATABASE_URL`, `REDIS_URL`, `SCANWIRE_KEY_RING` and `SCANWIRE_EGRESS_ALLOW` are looked at. */
     readonly environment: NodeJS.ProcessEnv;
+    /** Whether `DATABASE_URL` leads to a pooler of transactions. False when absent. */
+    readonly pooled?: boolean;
     /** Told what goes wrong in the background. */
     readonly onError: (error: Error) => void;
 }
@@ -53,7 +55,7 @@ async function removeNewRing({ keyRing, path }: DataFolder, isNewFolder: boolean
 }
 
 /** @throws ScanwireError `MISCONFIGURED`, `UNAVAILABLE`; nothing stays open then. */
-export async function openParts({ folder, environment, onError }: SystemOptions): Promise<Parts> {
+export async function openParts({ folder, environment, pooled = false, onError }: SystemOptions): Promise<Parts> {
     // Refused before anything is made or opened. The queue on Redis is opened when it is first asked for anything.
     const receivers = receiversIn(environment);
     const { REDIS_URL: url } = environment;
@@ -62,7 +64,7 @@ export async function openParts({ folder, environment, onError }: SystemOptions)
     await prepareDataFolder(folder);
     const makesRing = await lacksKeyRing(folder, environment);
     const keyRing = await storedKeyRing(folder, environment);
-    const stores = await openStores(folder, environment.DATABASE_URL, onError);
+    const stores = await openStores(folder, { url: environment.DATABASE_URL, pooled }, onError);
     try {
         await assertRingFits(stores, keyRing).catch(async (error: ScanwireError) => {
             if (makesRing && error.code === 'MISCONFIGURED') {

@@ -26,6 +26,15 @@ export function addProcessName(self: Command): void {
     self.addOption(option.env('SCANWIRE_PROCESS_NAME').argParser(processName));
 }
 
+/** The option `--pooled`, of commands that go on. */
+export function addPooled(self: Command): void {
+    const option = self.createOption(
+        '--pooled',
+        'DATABASE_URL leads to a pooler of transactions, as PgBouncer may be: nothing is prepared or listened for',
+    );
+    self.addOption(option.env('SCANWIRE_POOLED'));
+}
+
 /** As the option `processName` of a host. */
 function processName(text: string): string {
     if (text.length > 255 || !/^[^\p{Cc}\p{Cs}]+$/u.test(text)) {

@@ -114,6 +114,7 @@ for (const name of [
     'SCANWIRE_EGRESS_ALLOW',
     'SCANWIRE_RESOLVER',
     'SCANWIRE_PROCESS_NAME',
+    'SCANWIRE_POOLED',
 ]) {
     if (process.env[name] === '') {
         delete process.env[name];

@@ -64,7 +64,7 @@ async function start(
     const certificate = () => tlsCertificate({ folder, host, clock: systemClock, ...pair });
     // What is wrong with one that somebody has brought is said before a database is made.
     const brought = Object.values(pair).some((value) => value !== undefined) ? await certificate() : null;
-    const parts = await openParts({ folder, environment: process.env, onError });
+    const parts = await openParts({ folder, environment: process.env, pooled: options.pooled === true, onError });
     undo.push(() => parts.close());
     // The key ring is there by now, by which the next start knows the folder, whatever goes wrong here.
     const tls = brought ?? (await certificate());

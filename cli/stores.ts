@@ -8,8 +8,8 @@ import type { DeliveryQueue } from '../lib/webhooks/dispatching/delivery-queue.t
 import type { DataFolder } from './data-folder.ts';
 
 /** An embedded database is this process's alone, and rows are the truth: a queue that outlives the process would buy nothing. */
-export async function queueBeside({ embedded, pool }: Stores): Promise<DeliveryQueue> {
-    return embedded ? memoryQueue() : await openPostgresQueue(pool);
+export async function queueBeside(stores: Stores): Promise<DeliveryQueue> {
+    return stores.embedded ? memoryQueue() : await openPostgresQueue(stores);
 }
 
 /** The database of a deployment, its schema up to date. */
@@ -18,6 +18,8 @@ export interface Stores extends PostgresStores {
     readonly pool: PoolLike & Pick<pg.Pool, 'end' | 'options'>;
     /** True for the database that lives in the data folder, which no other process can have open. */
     readonly embedded: boolean;
+    /** True behind a pooler of transactions, which keeps nothing for a session. */
+    readonly pooled: boolean;
     /** The embedded database as a tar file; null for a server, which has tools of its own. */
     readonly dump: EmbeddedFolder['dump'] | null;
     /** Ids of the migrations that ran at this opening. */
@@ -31,18 +33,31 @@ const CONNECT_TIMEOUT = 5_000;
 /** Idle connections are probed, so that neither end nor what lies between them forgets one. */
 const KEEP_ALIVE = 10_000;
 
-/** Opens PostgreSQL at `url`, the embedded database of the folder without one. */
-export async function openStores(folder: DataFolder, url: string | undefined, onError: (error: Error) => void): Promise<Stores> {
+/** Where the database of a deployment is. */
+export interface DatabaseAt {
+    readonly url: string | undefined;
+    /** Whether the URL leads to a pooler of transactions. */
+    readonly pooled?: boolean;
+}
+
+/** Opens PostgreSQL at the URL, the embedded database of the folder without one. */
+export async function openStores(
+    folder: DataFolder,
+    { url, pooled: isPooled = false }: DatabaseAt,
+    onError: (error: Error) => void,
+): Promise<Stores> {
     const own = url === undefined ? await openEmbeddedDatabase({ folder: folder.path }) : null;
+    const pooled = own === null && isPooled;
     const pool = (own ?? (await connect(url ?? ''))) as Stores['pool'] & pg.Pool;
     // An idle connection was lost; the pool makes a new one, and an unheard error would end the process.
     pool.on('error', onError);
     try {
         const applied = await migrate(pool);
         return {
-            ...postgresStores({ pool }),
+            ...postgresStores({ pool, prepare: !pooled, notify: !pooled }),
             pool,
             embedded: own !== null,
+            pooled,
             dump: own?.dump ?? null,
             applied,
             migrate: () => migrate(pool),
@@ -72,8 +87,13 @@ async function connect(connectionString: string): Promise<pg.Pool> {
 // BullMQ is loaded where it is the queue: it is the largest package of all, and the embedded deployment has no use for it.
 const bullmq = () => import('../adapters/bullmq/index.ts');
 
-/** A queue in the database itself. */
-export async function openPostgresQueue(pool: Stores['pool']): Promise<DeliveryQueue> {
+/** A queue in the database itself. @throws ScanwireError `MISCONFIGURED` behind a pooler of transactions, where it would hear of no job. */
+export async function openPostgresQueue({ pool, pooled }: Pick<Stores, 'pool' | 'pooled'>): Promise<DeliveryQueue> {
+    if (pooled) {
+        const message =
+            'REDIS_URL is not set: a queue on PostgreSQL listens for its jobs, which no pooler of transactions (--pooled) lets it do';
+        throw new ScanwireError('MISCONFIGURED', message, { field: 'REDIS_URL' });
+    }
     return (await bullmq()).postgresQueue({ pool });
 }
 

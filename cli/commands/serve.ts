@@ -5,7 +5,7 @@ import { isVendorName, VENDOR_RULE } from '../../lib/webhooks/messages/signature
 import { type Call, performing } from '../command.ts';
 import { dataFolder, prepareDataFolder } from '../data-folder.ts';
 import { addMetrics, type MetricsAddress } from '../metrics-server.ts';
-import { addProcessName, perSecond, spanOrForever, wholeNumber } from '../option-values.ts';
+import { addPooled, addProcessName, perSecond, spanOrForever, wholeNumber } from '../option-values.ts';
 import { assertOneStdin } from '../secret-input.ts';
 import { addDrainTimeout } from '../until-stopped.ts';
 
@@ -31,6 +31,7 @@ export interface ServersOptions {
     readonly vendor?: string;
     /** Attempts a second of all exporters together; any number when absent. */
     readonly rate?: number;
+    readonly pooled?: boolean;
     readonly processName?: string;
     /** Whether what is published and sent has spans; `send`: receivers get `traceparent` too. */
     readonly tracing?: boolean | 'send';
@@ -98,6 +99,7 @@ export function define(self: Command): void {
         .addOption(new Option('--tracing [receivers]', 'spans by OpenTelemetry; with send, receivers get traceparent').choices(['send']))
         .option('--demo', 'import a scan, make a key, deliver a sample investigation to a receiver of its own');
     addMetrics(self);
+    addPooled(self);
     addProcessName(self);
     addDrainTimeout(self);
 }

@@ -15,7 +15,7 @@ import { type Call, performing } from '../command.ts';
 import { dataFolder } from '../data-folder.ts';
 import { receiversIn, type WebhooksParts, webhooksOver } from '../deployment.ts';
 import { addMetrics, type MetricsAddress, startMetrics } from '../metrics-server.ts';
-import { addProcessName, repeated, wholeNumber } from '../option-values.ts';
+import { addPooled, addProcessName, repeated, wholeNumber } from '../option-values.ts';
 import { errorLog } from '../output/errors.ts';
 import { existingKeyRing } from '../stored-key-ring.ts';
 import { openPostgresQueue, openRedisQueue, openStores, type Stores } from '../stores.ts';
@@ -27,6 +27,7 @@ export function define(self: Command): void {
         .option('--concurrency <n>', 'attempts at once, for each of its collectors', wholeNumber(1, CONCURRENCY.max), CONCURRENCY.byDefault)
         .option('--config <file>', 'ES module whose default export are the options of the host');
     addMetrics(self);
+    addPooled(self);
     addProcessName(self);
     addDrainTimeout(self);
 }
@@ -36,6 +37,7 @@ interface WorkerOptions {
     readonly concurrency: number;
     readonly config?: string;
     readonly metrics?: MetricsAddress;
+    readonly pooled?: boolean;
     readonly processName?: string;
     /** Seconds. */
     readonly drainTimeout: number;
@@ -57,6 +59,7 @@ async function worker({ data, options, json }: Call): Promise<undefined> {
         concurrency,
         config: file,
         metrics: address,
+        pooled = false,
         processName,
         drainTimeout,
     } = options as unknown as WorkerOptions;
@@ -68,7 +71,7 @@ async function worker({ data, options, json }: Call): Promise<undefined> {
     const onError = errorLog();
 
     await untilStopped(drainTimeout, async (running) => {
-        const database = url === undefined ? null : await openStores(folder, url, onError);
+        const database = url === undefined ? null : await openStores(folder, { url, pooled }, onError);
         running.undo.push(async () => database?.pool.end());
         const stores = config?.stores ?? (database as Stores).webhooks;
 
@@ -174,7 +177,7 @@ function newSignal(): { readonly given: Promise<void>; readonly give: () => void
 /** Where the host's queue is, as far as this machine can reach it. */
 async function workerQueue(database: Stores | null, stored: DeploymentSettings, onError: (error: Error) => void): Promise<DeliveryQueue> {
     return database !== null && stored.queue === 'PostgreSQL' && process.env.REDIS_URL === undefined
-        ? await openPostgresQueue(database.pool)
+        ? await openPostgresQueue(database)
         : await openRedisQueue(required('REDIS_URL'), onError, stored.prefix);
 }
 

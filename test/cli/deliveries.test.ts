@@ -150,7 +150,7 @@ t.test('orders what goes to an exporter, and says so', async (t) => {
 t.test('shows how an exporter fares, in UTC', async (t) => {
     const data = await usedDataOf(t);
     const exporter = await json<{ id: string }>(data, 'exporters', 'create', '--url', 'https://example.com/in');
-    const { pool, webhooks } = await openStores(dataFolder(data), undefined, () => {});
+    const { pool, webhooks } = await openStores(dataFolder(data), { url: undefined }, () => {});
     const past = (minutes: number): Date => new Date(Date.now() - minutes * 60_000);
     const failing = past(30);
     await pool.query(

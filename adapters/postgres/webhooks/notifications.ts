@@ -7,10 +7,10 @@ import type { Executor } from '../../../lib/transaction.ts';
 import type { DeliveryStore } from '../../../lib/webhooks/deliveries/delivery-store.ts';
 import { RETRIES } from '../../../lib/webhooks/dispatching/delivery-queue.ts';
 import type { Listening } from '../../../lib/webhooks/dispatching/outlook.ts';
-import { within } from '../../../lib/within.ts';
-import { guarded, type Patience, type PoolLike, withClient } from '../database.ts';
-import { silent, storeError } from '../database-errors.ts';
+import { type Patience, type PoolLike, patiently, withClient } from '../database.ts';
+import { storeError } from '../database-errors.ts';
 import { type HostPool, isHostPool, ownPool } from '../own-pool.ts';
+import { type SharedConnection, shared } from './shared-connection.ts';
 
 /** How commits of the application's transactions are heard. */
 export interface Notifications {
@@ -42,14 +42,14 @@ export interface Watch extends Omit<Patience, 'onServer' | 'probe'> {
  */
 const WATCH = { connect: 4_000, statement: 10_000, probeEvery: 10_000, retries: RETRIES } as const;
 
-/** Milliseconds for which a statement beside is waited for, so that a session can be kept alive by the pool in time if the connection is silent. */
-const BESIDE_FOR = 2_000;
-
 /**
  * The channel for commits of processes that publish but do not listen. A process that listens notifies a channel of its own, so that it alone
  * looks for what it has published, and eight processes cost no more than one.
  */
 const COMMON = 'scanwire';
+
+/** What a process notifies itself of, to hear whether it is heard: nothing was published. */
+const PROOF = 'proof';
 
 /** The lock that the one session holds which listens to the common channel. When that session ends, another one takes the lock over at its next probe. */
 const TAKE_COMMON = "select case when $1 then true else pg_try_advisory_lock(hashtextextended('scanwire.notifications', 0)) end as common";
@@ -99,70 +99,6 @@ function besideListening(channels: Channels, db: Executor): Executor {
     };
 }
 
-/** A connection over which statements of two kinds go, one at a time. */
-interface SharedConnection extends Executor {
-    /** Resolves with undefined where the connection is not free, does not answer soon, or refuses what the pool may take. */
-    beside<Row>(text: string, values?: unknown[]): Promise<{ rows: Row[]; rowCount: number | null } | undefined>;
-    /** Whether anything beside was answered since this was asked last. */
-    hasAnswered(): boolean;
-}
-
-function shared(client: Executor, watch: Patience & { readonly statement: number }): SharedConnection {
-    let outstanding: Promise<void> | null = null;
-    /** Nobody waits for what is outstanding any more. */
-    let isLate = false;
-    let refuses = false;
-    let hasAnswered = false;
-    const oneByOne: Executor = {
-        query: <Row>(text: string, values?: unknown[]) => {
-            const answer = Promise.resolve(client.query<Row>(text, values));
-            const free = (): void => {
-                outstanding = null;
-                isLate = false;
-            };
-            outstanding = answer.then(free, free);
-            return answer;
-        },
-    };
-    const patient = guarded(oneByOne, watch);
-    const quick = guarded(oneByOne, { ...watch, statement: Math.min(watch.statement, BESIDE_FOR) });
-
-    async function untilFree(timeout: number): Promise<void> {
-        const late = (): Error => silent(`has not answered within ${timeout} ms`);
-        await within(outstanding ?? Promise.resolve(), { timeout, late, signal: watch.signal });
-    }
-
-    return {
-        async query<Row>(text: string, values?: unknown[]) {
-            await untilFree(watch.statement);
-            return await patient.query<Row>(text, values);
-        },
-
-        async beside<Row>(text: string, values?: unknown[]) {
-            if (refuses || isLate) {
-                return undefined;
-            }
-            try {
-                await untilFree(BESIDE_FOR);
-                const answer = await quick.query<Row>(text, values);
-                hasAnswered = true;
-                return answer;
-            } catch (error) {
-                isLate = outstanding !== null;
-                // Whoever takes it all the same is asked from now on, or says what is wrong.
-                refuses = !(error instanceof ScanwireError && error.code === 'UNAVAILABLE');
-                return undefined;
-            }
-        },
-
-        hasAnswered() {
-            const has = hasAnswered;
-            hasAnswered = false;
-            return has;
-        },
-    };
-}
-
 /** Tells, each time that something is published, whether this happens too often to notify. If so, it begins to look for due rows. */
 function lookingWhereMany(channels: Channels, { monotonic = () => performance.now(), ticker = timer }: Watch): () => boolean {
     let left: number = MANY.aSecond;
@@ -195,7 +131,7 @@ function lookingWhereMany(channels: Channels, { monotonic = () => performance.no
 }
 
 interface ListeningOptions {
-    readonly pool: HostPool;
+    readonly pool: HostPool & PoolLike;
     readonly watch: Required<Omit<Watch, 'signal' | 'monotonic' | 'ticker'>>;
     /** Has the connection's channel for as long as it listens. */
     readonly channels: Channels;
@@ -208,7 +144,11 @@ function listening(options: ListeningOptions): Listening {
     const { watch, channels, heard, onError } = options;
     const channel = `${COMMON}_${randomUUID()}`;
     const closing = new AbortController();
+    const watched = { ...watch, signal: closing.signal };
+    const byPool = patiently(options.pool, watched);
     let failures = 0;
+    let hearsItself = false;
+    let isProving = false;
     let tried = (): void => {};
     const ready = new Promise<void>((resolve) => {
         tried = resolve;
@@ -218,6 +158,21 @@ function listening(options: ListeningOptions): Listening {
         channels.set(channel, { heard, beside });
         heard();
         tried();
+        prove();
+    }
+
+    /**
+     * Notifies itself by the pool: behind a pooler of transactions a connection listens, answers, and hears nothing. As long as it has not heard itself, as
+     * where the pool is used up, it is taken for one that does not listen, and asked again at the next probe.
+     */
+    function prove(): void {
+        if (!hearsItself && !isProving) {
+            isProving = true;
+            const ended = (): void => {
+                isProving = false;
+            };
+            byPool.query('select pg_notify($1, $2)', [channel, PROOF]).then(ended, ended);
+        }
     }
 
     /** Reports a failure once; another is reported only after the connection has answered for a while. */
@@ -234,11 +189,15 @@ function listening(options: ListeningOptions): Listening {
         while (!closing.signal.aborted) {
             const session = {
                 channel,
-                watch: { ...watch, signal: closing.signal },
+                watch: watched,
                 heard,
+                heardItself: () => {
+                    hearsItself = true;
+                },
                 begun,
                 answered: () => {
                     failures = 0;
+                    prove();
                 },
             };
             await listenOnce(options.pool, session).catch((error: unknown) => {
@@ -247,6 +206,7 @@ function listening(options: ListeningOptions): Listening {
                 }
             });
             channels.delete(channel);
+            hearsItself = false;
             const delay = Math.min(watch.retries.first * 2 ** (failures - 1), watch.retries.max);
             await sleep(delay, undefined, { signal: closing.signal, ref: false }).catch(() => undefined);
         }
@@ -256,7 +216,7 @@ function listening(options: ListeningOptions): Listening {
     const kept = keep();
     return {
         ready,
-        isListening: () => channels.has(channel),
+        isListening: () => channels.has(channel) && hearsItself,
         async close() {
             channels.delete(channel);
             closing.abort();
@@ -269,6 +229,8 @@ interface ListeningSession {
     readonly channel: string;
     readonly watch: ListeningOptions['watch'] & { readonly signal: AbortSignal };
     readonly heard: () => void;
+    /** Something has come by its own channel. */
+    readonly heardItself: () => void;
     /** It listens, and takes statements meanwhile. */
     begun(connection: SharedConnection): void;
     /** It has answered to a probe. */
@@ -289,12 +251,19 @@ async function listenOnce(application: HostPool, session: ListeningSession): Pro
     }
 }
 
-async function listenOn(client: PoolClient, { channel, watch, heard, begun, answered }: ListeningSession): Promise<never> {
+async function listenOn(client: PoolClient, { channel, watch, heard, heardItself, begun, answered }: ListeningSession): Promise<never> {
     // A silent connection would keep the process from ending. `unref` exists, but its type does not say so.
     (client as { unref?(): void }).unref?.();
     const lost = new AbortController();
     client.on('error', (error) => lost.abort(storeError(error)));
-    client.on('notification', heard);
+    client.on('notification', ({ channel: from, payload }) => {
+        if (from === channel) {
+            heardItself();
+        }
+        if (payload !== PROOF) {
+            heard();
+        }
+    });
     const signal = AbortSignal.any([watch.signal, lost.signal]);
     const connection = shared(client as Executor, { ...watch, signal });
     let common = false;

@@ -52,9 +52,9 @@ function listening(t: Test, store: DeliveryStore) {
     const hear = (): void => {
         heard += 1;
     };
-    const { ready, close } = present(present(store.listen)(hear, (error) => errors.push(error)));
+    const { ready, isListening, close } = present(present(store.listen)(hear, (error) => errors.push(error)));
     t.teardown(close);
-    return { ready, close, errors, heard: () => heard };
+    return { ready, close, errors, heard: () => heard, isListening: () => present(isListening)() };
 }
 
 async function publish(pool: pg.Pool, store: DeliveryStore): Promise<void> {
@@ -117,11 +117,22 @@ t.test('one of many hears of the commits of a process that does not listen, and 
 t.test('a connection that falls silent is noticed, reported once, and replaced', async (t) => {
     const { pool, proxied, proxy } = await database(t);
     const store = storeOf(proxied, QUICK);
-    const { ready, heard, errors } = listening(t, store);
+    const { ready, heard, errors, isListening } = listening(t, store);
+    const others: (string | undefined)[] = [];
+    const other = await pool.connect();
+    other.on('notification', ({ channel }) => others.push(channel));
+    await other.query('listen scanwire');
     await ready;
+    await until(isListening);
     proxy.silenceAll();
     await publish(pool, store);
     await until(() => errors.length > 0);
+    await until(() => !isListening());
+    t.strictSame(others, [], 'as long as it is not noticed, nobody else is told');
+    await publish(pool, store);
+    await until(() => others.length > 0);
+    t.strictSame(others, ['scanwire'], 'then whoever listens for others is told');
+    other.release(true);
     // Each try to connect fails for a while.
     await until(() => proxy.connections() > 2);
     t.match(errors, [
@@ -138,7 +149,34 @@ t.test('a connection that falls silent is noticed, reported once, and replaced',
     const again = heard();
     await publish(pool, store);
     await until(() => heard() > again);
+    await until(isListening);
     t.equal(errors.length, 1);
+});
+
+t.test('a connection that hears nothing, as behind a pooler of transactions, is none that listens', async (t) => {
+    class Deaf extends pg.Client {
+        override emit(name: string | symbol, ...args: unknown[]): boolean {
+            return name !== 'notification' && super.emit(name, ...(args as []));
+        }
+    }
+    const { pool, url } = await database(t);
+    const deaf = new pg.Pool({ connectionString: url, Client: Deaf } as pg.PoolConfig);
+    t.teardown(() => deaf.end());
+    const notified: (string | undefined)[] = [];
+    const noting = Object.assign(Object.create(deaf), {
+        async connect() {
+            const client = await deaf.connect();
+            notified.push('connected');
+            return client;
+        },
+    });
+    const [one, other] = [listening(t, storeOf(noting)), listening(t, storeOf(pool))];
+    await Promise.all([one.ready, other.ready]);
+    await until(other.isListening);
+    // Each probe asks once more.
+    await until(() => notified.length > 3);
+    t.notOk(one.isListening());
+    t.strictSame(one.errors, []);
 });
 
 t.test('a connection that the server ends is replaced, and its loss reported each time that it had answered before', async (t) => {

@@ -131,7 +131,7 @@ create or replace function scanwire.now() returns timestamptz language sql volat
 $$`;
 
 /** The exporter that is sent to, and the one that chooses what it gets; others have deliveries that are done. */
-async function addExporters(pool: pg.Pool): Promise<void> {
+export async function addExporters(pool: pg.Pool): Promise<void> {
     const { exporters } = postgresWebhooks({ pool, notify: false });
     await exporters.insert(sampleExporter());
     await exporters.insert(sampleExporter({ kinds: ['other_*'] }));

@@ -26,6 +26,8 @@ export interface Execution {
     readonly rows: number;
     /** Begins the statement, so that it is found. */
     readonly statement: string;
+    /** The whole of it, as it was sent. */
+    readonly text: string;
     /** Of tables and indexes. */
     readonly scans: readonly Scan[];
 }
@@ -146,7 +148,9 @@ function executionsOf(told: readonly string[]): readonly Execution[] {
         const { 'Query Text': text, Plan, JIT } = JSON.parse(json) as Explained;
         const statement = text.trim().replaceAll(/\s+/g, ' ').slice(0, 80);
         const scans = scansBelow(Plan, statement);
-        return [{ pages: pagesOf(Plan), cost: Plan['Total Cost'], compiled: JIT !== undefined, rows: rowsOf(scans), statement, scans }];
+        return [
+            { pages: pagesOf(Plan), cost: Plan['Total Cost'], compiled: JIT !== undefined, rows: rowsOf(scans), statement, text, scans },
+        ];
     });
 }
 

@@ -57,7 +57,7 @@ const KEPT = 'staged.removed is not true';
 const HOST_KEPT = `case when (select staged_shown ${WORKSPACE}) then not exists (
         select from scanwire.staged_hosts where workspace_id = $1 and host_id = rows.host_id and removed
     ) else true end`;
-/** The same of what may be below a service; with a host its services are removed. */
+/** The same of what may be below a service. */
 const SERVICE_KEPT = `${HOST_KEPT} and case when (select staged_shown ${WORKSPACE}) then not exists (
         select from scanwire.staged_services where host_id = rows.host_id and service_id = rows.service_id and removed
     ) else true end`;
@@ -110,7 +110,7 @@ const SERVICES: CollectionSource = {
         ${joinStaged('staged_services', 'host_id = rows.host_id and service_id = rows.id')}`,
     parents: HOST_PARENTS,
     shown: SHOWN,
-    kept: KEPT,
+    kept: `${HOST_KEPT} and ${KEPT}`,
     filters: FILTERS.services,
     searched: ['name', 'info'],
     column: serviceColumn,

@@ -5,3 +5,8 @@ export type OnWarning = (message: string) => void;
 export function processWarning(message: string): void {
     process.emitWarning(message, 'ScanwireWarning');
 }
+
+/** The warning of something that failed and does not make the whole fail. */
+export function warningOf(what: string, error: unknown): string {
+    return `${what}: ${error instanceof Error ? error.message : String(error)}`;
+}

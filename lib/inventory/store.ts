@@ -209,7 +209,8 @@ export interface InventoryWriter {
     removeHosts?(workspaceName: string, options: RemoveHostsOptions): Promise<RemovedHosts>;
 
     /**
-     * Removes the workspace of that name with all that is in it. One that is cut short leaves the workspace with the hosts that are left.
+     * Removes the workspace of that name with all that is in it. One that is cut short leaves the workspace, with its hosts or
+     * what is left of them, and is to be called again.
      *
      * @throws ScanwireError `NOT_FOUND` without such a workspace.
      */

@@ -143,16 +143,12 @@ function rangesOf(bounds: string): readonly PortRange[] {
     return numbers.flatMap((first, index) => (index % 2 === 0 ? [[first, (numbers[index + 1] ?? 0) - 1] as const] : []));
 }
 
-/** Batches of imports that were cut off (older than a day) go with them, a few at a time. The outcome of the import does not depend on this. */
+/** Batches of imports that were cut off (older than a day) go with them, a few at a time. What is left the next import removes. */
 export async function removeAside(pool: Executor, importId: string): Promise<void> {
     const sql = `delete from scanwire.import_batches where (import_id, seq) in (
         select import_id, seq from scanwire.import_batches where import_id = $1 or created_at < (select scanwire.now()) - interval '1 day' limit 50
     )`;
-    try {
-        while (((await pool.query(sql, [importId])).rowCount ?? 0) > 0);
-    } catch {
-        // The next import tries again.
-    }
+    while (((await pool.query(sql, [importId])).rowCount ?? 0) > 0);
 }
 
 /**

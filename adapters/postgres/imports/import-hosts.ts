@@ -7,7 +7,7 @@ import { anyRefused, countsAgain, type ImportedCounts, withRefused } from '../..
 import { merging } from '../../../lib/inventory/mentions.ts';
 import { refuseUnstorableName } from '../../../lib/inventory/resources.ts';
 import type { ImportOptions, ImportOrigin, ImportProgress, ImportSummary } from '../../../lib/inventory/store.ts';
-import { type OnWarning, processWarning } from '../../../lib/process-warning.ts';
+import { type OnWarning, processWarning, warningOf } from '../../../lib/process-warning.ts';
 import type { Executor } from '../../../lib/transaction.ts';
 import { IMPATIENT_OF_SILENCE, type PoolLike, type PreparingOptions, patiently } from '../database.ts';
 import { sqlState } from '../database-errors.ts';
@@ -17,14 +17,14 @@ import { paceOf } from '../pace.ts';
 import type { StoreClock } from '../store-clock.ts';
 import { runAhead } from './first-run.ts';
 import { type ReadBatch, removeAside } from './import-batches.ts';
-import { clearedAfter, type Lease, lease, release } from './import-lease.ts';
+import { clearedAfter, clearedUp, type Lease, lease, release } from './import-lease.ts';
 import { paceOn, preparing, slice } from './import-slices.ts';
 import { readAside } from './read-aside.ts';
 import { beginToRemember, type RememberedImport, recall, remember, rememberAgain } from './remembered-imports.ts';
 import { markUnnamed } from './remove-unnamed.ts';
 import { SEE_AGAIN } from './sightings.ts';
 import { addStaged, NOTHING_STAGED, type StagedBatch, stageBatch, stagingNothing } from './stage-batch.ts';
-import { applyStaged, discardStaged, showOrDiscard } from './staged-changes.ts';
+import { applyStaged, discardOrLeave, showOrDiscard } from './staged-changes.ts';
 
 /**
  * Reads all hosts into a side table first, so that a slow source keeps no other import waiting. Then they are stored batch by batch, each
@@ -52,10 +52,7 @@ export async function importHosts(
     refuseUnstorableName(workspaceName);
     const database = patiently(pool, IMPATIENT_OF_SILENCE);
     const importId = randomUUID();
-    const clearUp = async (): Promise<void> => {
-        await removeAside(database, importId);
-        await forgetDeletions(database);
-    };
+    const clearing = [() => removeAside(database, importId), () => forgetDeletions(database)];
     try {
         const known = origin === undefined ? null : await recall(database, workspaceName, { origin, replace }, clock);
         if (known !== null) {
@@ -69,7 +66,7 @@ export async function importHosts(
                 dryRun,
                 prepare,
             });
-            await clearUp();
+            await clearedUp(clearing);
             return summary;
         }
 
@@ -90,10 +87,10 @@ export async function importHosts(
             );
         }
 
-        await clearUp();
+        await clearedUp(clearing);
         return summary;
     } catch (error) {
-        await clearedAfter(error, clearUp);
+        await clearedAfter(error, ...clearing);
         throw refusedValue(error) ?? error;
     }
 }
@@ -144,7 +141,7 @@ async function takeOver(pool: PoolLike, work: Work): Promise<Required<ImportSumm
     const { aside, before, again, named: _named, ...counts } = await stageAll(staging, held, work, { generation, at });
     if (work.dryRun) {
         const onHosts = counting(work, 'undoing', aside + counts.hosts.new + before);
-        await discardStaged(pool, held, onHosts).catch(() => release(pool, held));
+        await clearedUp([() => discardOrLeave(pool, held, onHosts)]);
     } else {
         await showOrDiscard(pool, held, generation, (client) => remember(client, held, { imported: counts, again }));
         await settle(pool, held, work, aside);
@@ -182,7 +179,7 @@ async function importAgain(pool: PoolLike, known: RememberedImport, work: OwnWor
             onProgress({ phase: 'storing', done, total: hosts.length });
         }
     } catch (error) {
-        await clearedAfter(error, () => discardStaged(pool, held).catch(() => release(pool, held)));
+        await clearedAfter(error, () => discardOrLeave(pool, held));
         throw error;
     }
 
@@ -225,7 +222,7 @@ async function stageAll(
         }
     } catch (error) {
         // What cannot be removed now, the next import removes.
-        await clearedAfter(error, () => discardStaged(pool, held).catch(() => release(pool, held)));
+        await clearedAfter(error, () => discardOrLeave(pool, held));
         throw error;
     }
 
@@ -253,8 +250,8 @@ async function settle(pool: PoolLike, held: Lease, work: OwnWork, total: number)
     try {
         await applyStaged(pool, held, { onHosts: counting(work, 'showing', total) });
     } catch (error) {
-        await release(pool, held);
-        work.onWarning(failed('The import is shown, and the next one finishes it', error));
+        await clearedAfter(error, () => release(pool, held));
+        work.onWarning(warningOf('The import is shown, and the next one finishes it', error));
     }
 }
 
@@ -269,13 +266,8 @@ async function learnSizes(pool: PoolLike, tables: readonly string[], onWarning: 
             await learn(`scanwire.${table}`);
         }
     } catch (error) {
-        onWarning(failed('Listings may be slow until the database has analysed its tables', error));
+        onWarning(warningOf('Listings may be slow until the database has analysed its tables', error));
     }
-}
-
-/** What went wrong and does not make the import fail. */
-function failed(what: string, error: unknown): string {
-    return `${what}: ${error instanceof Error ? error.message : String(error)}`;
 }
 
 /** What is wrong with a value that no column takes, by SQLSTATE. Not in the words of the database, which repeat the value. */

@@ -27,15 +27,44 @@ export async function lease(client: Executor, { workspaceId, importId }: Lease):
 
 /** Leaves the import to whoever writes next, who need not wait for the end of its lease. Where this fails, he waits. */
 export async function release(pool: PoolLike, { workspaceId, importId }: Lease): Promise<void> {
-    await patiently(pool, IMPATIENT_OF_SILENCE)
-        .query(`update scanwire.workspaces set import_until = '-infinity' where id = $1 and import_id = $2`, [workspaceId, importId])
-        .catch(() => {});
+    await patiently(pool, IMPATIENT_OF_SILENCE).query(
+        `update scanwire.workspaces set import_until = '-infinity' where id = $1 and import_id = $2`,
+        [workspaceId, importId],
+    );
 }
 
-/** Clears up after a failure. That is not waited for while the database is silent: somebody waits for the answer, and who writes next does it as well. */
-export async function clearedAfter(error: unknown, clearUp: () => Promise<void>): Promise<void> {
-    const cleared = clearUp();
-    if (!isSilence(error)) {
+/** Behind these failures the database has fallen silent. */
+const silentBehind = new WeakSet<Error>();
+
+/**
+ * Clears up, step by step, what no outcome depends on: what fails whoever writes next does as well. A database that falls silent is asked nothing more.
+ *
+ * @param failure What it is done after, where somebody waits to be told of that.
+ */
+export async function clearedUp(steps: readonly (() => Promise<void>)[], failure?: unknown): Promise<void> {
+    for (const step of steps) {
+        const { error } = await step().then(
+            () => ({ error: null }),
+            (error: unknown) => ({ error }),
+        );
+        if (isSilence(error)) {
+            noteSilence(failure);
+            return;
+        }
+    }
+}
+
+/** From now on nothing is waited for behind this failure. */
+export function noteSilence(failure: unknown): void {
+    if (failure instanceof Error) {
+        silentBehind.add(failure);
+    }
+}
+
+/** Clears up after a failure. That is not waited for while the database is silent: somebody waits for the answer, and each step would take seconds. */
+export async function clearedAfter(failure: unknown, ...steps: readonly (() => Promise<void>)[]): Promise<void> {
+    const cleared = clearedUp(steps, failure);
+    if (!isSilence(failure) && !(failure instanceof Error && silentBehind.has(failure))) {
         await cleared;
     }
 }

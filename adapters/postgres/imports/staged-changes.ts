@@ -1,5 +1,6 @@
 import type { Executor } from '../../../lib/transaction.ts';
 import { IMPATIENT_OF_SILENCE, type PoolLike, transaction } from '../database.ts';
+import { isSilence } from '../database-errors.ts';
 import {
     BURIED,
     type Crowd,
@@ -16,7 +17,7 @@ import {
     upToCrowd,
     workspaceOf,
 } from './crowded-hosts.ts';
-import { LEASE, type Lease, release } from './import-lease.ts';
+import { clearedUp, LEASE, type Lease, noteSilence, release } from './import-lease.ts';
 import { everySlice, slice } from './import-slices.ts';
 import { FORGET_NAMED, NAMED } from './remove-unnamed.ts';
 import { UNSEE } from './sightings.ts';
@@ -221,6 +222,22 @@ export async function discardStaged(pool: PoolLike, lease: Lease, onHosts: (coun
     });
 }
 
+/** Discards what was staged, or leaves that to whoever writes next. */
+export async function discardOrLeave(pool: PoolLike, lease: Lease, onHosts?: (count: number) => void): Promise<void> {
+    try {
+        await discardStaged(pool, lease, onHosts);
+    } catch (error) {
+        const left = release(pool, lease);
+        if (isSilence(error)) {
+            // Nobody waits for more of it.
+            left.catch(() => {});
+            throw error;
+        }
+
+        await left;
+    }
+}
+
 /** Shows what was staged, or takes it back where that fails. A commit whose answer is lost may have shown it all the same. */
 export async function showOrDiscard(
     pool: PoolLike,
@@ -231,9 +248,14 @@ export async function showOrDiscard(
     try {
         await show(pool, held, generation, also);
     } catch (error) {
-        const shown = await isShown(pool, held).catch(() => null);
+        const shown = await isShown(pool, held).catch((failure: unknown) => {
+            if (isSilence(failure)) {
+                noteSilence(error);
+            }
+            return null;
+        });
         if (shown === false) {
-            await discardStaged(pool, held).catch(() => release(pool, held));
+            await clearedUp([() => discardOrLeave(pool, held)], error);
         }
 
         if (shown !== true) {

@@ -1,13 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import type { ExpireOptions, RemovedHosts, RemoveHostsOptions } from '../../../lib/inventory/store.ts';
 import { unknownWorkspace } from '../../../lib/inventory/workspace-names.ts';
+import { processWarning, warningOf } from '../../../lib/process-warning.ts';
 import type { Executor } from '../../../lib/transaction.ts';
 import { IMPATIENT_OF_SILENCE, type PoolLike, patiently } from '../database.ts';
-import { clearedAfter, type Lease, lease, release } from '../imports/import-lease.ts';
+import { clearedAfter, clearedUp, type Lease, lease, release } from '../imports/import-lease.ts';
 import { everySlice } from '../imports/import-slices.ts';
 import { forgetImports } from '../imports/remembered-imports.ts';
 import { lastSeen } from '../imports/sightings.ts';
-import { applyStaged, discardStaged, showOrDiscard } from '../imports/staged-changes.ts';
+import { applyStaged, discardOrLeave, showOrDiscard } from '../imports/staged-changes.ts';
 import type { Sizes } from '../pace.ts';
 import type { StoreClock } from '../store-clock.ts';
 import { forgetDeletions } from './tombstones.ts';
@@ -86,15 +87,26 @@ async function remove(pool: PoolLike, { name, chosen, dryRun, clock }: Removal, 
     });
     const hosts = await marked(pool, held, chosen);
     await showOrDiscard(pool, held, generation);
+    await settle(pool, held, end);
+    await clearedUp([() => forgetDeletions(database)]);
+    return { hosts };
+}
+
+/**
+ * Deletes what is gone. Whatever fails then, the hosts are removed, and what is left to do the next writer of the workspace does. The workspace itself is there for as
+ * long as its row, which no other writer deletes: that one fails, and removes the workspace when it is asked for again.
+ */
+async function settle(pool: PoolLike, held: Lease, end: string | undefined): Promise<void> {
     try {
         await applyStaged(pool, held, { end });
     } catch (error) {
         await clearedAfter(error, () => release(pool, held));
-        throw error;
-    }
+        if (end !== undefined) {
+            throw error;
+        }
 
-    await forgetDeletions(database);
-    return { hosts };
+        processWarning(warningOf('The hosts are removed, and the next writer of their workspace deletes them', error));
+    }
 }
 
 /** How many hosts a statement looks through that only counts: on the embedded database everybody waits for it. */
@@ -136,7 +148,7 @@ async function marked(pool: PoolLike, held: Lease, { condition, values }: Chosen
     try {
         await everySlice(pool, held, sql, { onHosts, values, sizes: LOOKED });
     } catch (error) {
-        await clearedAfter(error, () => discardStaged(pool, held).catch(() => release(pool, held)));
+        await clearedAfter(error, () => discardOrLeave(pool, held));
         throw error;
     }
 

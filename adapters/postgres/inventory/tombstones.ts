@@ -55,11 +55,7 @@ const FORGET = `delete from scanwire.tombstones where (kind, id, workspace_id) i
     where deleted_at < (select scanwire.now()) - $1 * interval '1 millisecond' order by deleted_at limit 500
 )`;
 
-/** Removes the deletions that are not told any more, some at a time; whoever deletes does it. The outcome of his work does not depend on this. */
+/** Removes the deletions that are not told any more, some at a time; whoever deletes does it. What is left whoever deletes next removes. */
 export async function forgetDeletions(database: Executor): Promise<void> {
-    try {
-        while (((await database.query(FORGET, [DELETIONS_KEPT + DELETIONS_MARGIN])).rowCount ?? 0) > 0);
-    } catch {
-        // Whoever deletes next tries again.
-    }
+    while (((await database.query(FORGET, [DELETIONS_KEPT + DELETIONS_MARGIN])).rowCount ?? 0) > 0);
 }

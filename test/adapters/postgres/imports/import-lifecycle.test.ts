@@ -160,7 +160,8 @@ for (const { name, open } of databases) {
             t.test(`and hosts are removed all or not when the process dies while ${stage}`, async (t) => {
                 const { workspace } = await store.importHosts('default', each([known, ...manyHosts(700)]));
                 const dying = postgresInventory({ pool: dyingAt(pool, statement, times) });
-                await t.rejects(async () => dying.removeHosts?.('default', {}), { message: 'killed' });
+                const removed = dying.removeHosts('default', {});
+                await (left === 0 ? t.resolves(removed) : t.rejects(removed, { message: 'killed' }));
                 t.equal((await all(store.hosts, [workspace.id])).length, left);
                 await leasesEnd(pool);
                 await store.importHosts('default', each([]));

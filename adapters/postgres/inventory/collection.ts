@@ -61,7 +61,7 @@ export type GivenRow = Readonly<Record<string, unknown>>;
  */
 export function collection<Row extends { readonly id: number }>(readers: Readers, source: CollectionSource): SelectableCollection<Row> {
     const { database, searching } = readers;
-    const { select: columns, from, parents, filters, whole = (rows) => rows } = source;
+    const { select: columns, from, parents, filters, kept, whole = (rows) => rows } = source;
     const below = seenBelow(source);
     // One for each resource, however many columns its table has.
     const one = prepared(`select ${columns} from ${from} where ${[...below, `rows.id = $${parents.length + 1}`].join(' and ')}`);
@@ -73,6 +73,16 @@ export function collection<Row extends { readonly id: number }>(readers: Readers
         return whole(found.rows, path) as readonly (Row & { readonly updated_at: Date })[];
     }
 
+    /** Whether there may be any number of rows one behind the other that are going to be removed, each of which is passed over. */
+    async function passesOver([workspace]: readonly number[], { signal }: ReadOptions): Promise<boolean> {
+        if (kept === undefined || !isRowId(workspace)) {
+            return false;
+        }
+
+        const { rows } = await database.query<{ staged_shown: boolean }>(STAGED_SHOWN, [workspace], signal);
+        return rows[0]?.staged_shown === true;
+    }
+
     async function* select(path: readonly number[], selection: Selection, options: ReadOptions = {}) {
         forManyListings(options.signal);
         const { after, limit = Number.POSITIVE_INFINITY } = selection;
@@ -81,7 +91,7 @@ export function collection<Row extends { readonly id: number }>(readers: Readers
             return;
         }
 
-        const isFollowed = followsIndex(source, selection);
+        const isFollowed = followsIndex(source, selection) && !(searching.inRanges && (await passesOver(path, options)));
         const { database: first, further } = isFollowed ? readers : searching;
         const ranges = !isFollowed && searching.inRanges ? rangesOf(source, path, selection) : null;
         let left = path.every(isRowId) ? limit : 0;
@@ -143,6 +153,8 @@ export function collection<Row extends { readonly id: number }>(readers: Readers
         },
     };
 }
+
+const STAGED_SHOWN = prepared('select staged_shown from scanwire.workspaces where id = $1');
 
 /** Whether an index leads from one row of the selection to the next: other filters may pass over any number of rows for each. */
 function followsIndex({ byHost, hasBlocks }: CollectionSource, { where = {}, hosts }: Selection): boolean {

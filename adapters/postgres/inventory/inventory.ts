@@ -53,9 +53,9 @@ function joinStaged(table: string, condition: string): string {
 
 /** Rows with nothing laid over them, most of all rows, are not going to be removed. */
 const KEPT = 'staged.removed is not true';
-/** The same of what is below a host. */
+/** The same of what is below a host. Looked up row by row too: what looks through a range of rows would first read all hosts that are going to be removed. */
 const HOST_KEPT = `case when (select staged_shown ${WORKSPACE}) then not exists (
-        select from scanwire.staged_hosts where workspace_id = $1 and host_id = rows.host_id and removed
+        select from scanwire.staged_hosts where workspace_id = $1 and host_id = rows.host_id and removed offset 0
     ) else true end`;
 /** The same of what may be below a service. */
 const SERVICE_KEPT = `${HOST_KEPT} and case when (select staged_shown ${WORKSPACE}) then not exists (
@@ -84,9 +84,9 @@ const hostColumn = (field: string): string => COMPUTED[field] ?? GIVEN.get(field
 const HOST_COLUMNS = Object.keys(HOST_FIELDS)
     .map((field) => `${hostColumn(field)} as ${field}`)
     .join(', ');
-/** What an import that is shown lays over hosts, by itself: few rows, or none. */
+/** What an import that is shown lays over hosts that stay, by itself: few rows, or none. */
 const STAGED_HOSTS = `(
-        select * from scanwire.staged_hosts where (select staged_shown ${WORKSPACE}) and workspace_id = $1
+        select * from scanwire.staged_hosts where (select staged_shown ${WORKSPACE}) and workspace_id = $1 and not removed
     ) staged join scanwire.hosts rows on rows.id = staged.host_id`;
 const SERVICE_OVERLAID: Readonly<Record<string, string>> = {
     updated_at: 'coalesce(staged.updated_at, rows.updated_at)',

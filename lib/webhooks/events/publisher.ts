@@ -122,11 +122,7 @@ export function publisher(context: WebhooksContext): Publisher {
         return accepted;
     }
 
-    async function resting(milliseconds: number): Promise<void> {
-        if (milliseconds > 0) {
-            await sleep(milliseconds);
-        }
-    }
+    const resting = (milliseconds: number): Promise<void> | undefined => (milliseconds > 0 ? sleep(milliseconds) : undefined);
 
     function acceptIn(tx: Executor | undefined, events: readonly UnroutedEvent[]): Promise<readonly Acceptance[]> {
         return tx === undefined

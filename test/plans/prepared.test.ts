@@ -5,8 +5,6 @@ import { wayOf } from './way.ts';
 
 /** Steps of the way whose statements are planned each time, and why. */
 const NOT_PREPARED: Readonly<Record<string, string>> = {
-    'read what was handed out': 'joins tables that grow: the plan hangs on how much they hold',
-    'claim one': 'the same statement',
     'accept in a transaction': 'nothing is named on a connection of the application',
     'read subscriptions': 'only after one has changed',
     'name the sessions': 'only at a start, and for people',

@@ -123,26 +123,25 @@ export function deliveryWorker(engine: WebhooksContext): DeliveryWorker {
     return { deliver, stop: claims.proceed };
 }
 
+type ReservedJob = DeliveryJob & { readonly reservation: Reservation };
+
+const isReserved = (job: DeliveryJob): job is ReservedJob => job.reservation !== null;
+
 /** What is needed to send under the reservation of a job; null when it has none, and when the attempt cannot begin under it any more. */
 function reservedClaims(claims: ReadyBatches<WaitingClaim, ReadClaim | null>, context: WebhooksContext) {
     const { claimDuration, messageCache, bodyMemory, reservations } = context;
 
-    async function read(
-        { reservation, ...job }: DeliveryJob & { readonly reservation: Reservation },
-        worker: Stopping,
-    ): Promise<Claim | null> {
-        const { deliveryId, exporterId = '', singleAttempt } = job;
+    async function read({ deliveryId, exporterId = '', singleAttempt, reservation }: ReservedJob, worker: Stopping): Promise<Claim | null> {
         const { token } = reservation;
         const request = { deliveryId, token, duration: claimDuration, reservation: token, keepsReservation: true };
         const givesUp = (): boolean => worker.isStopping || !mayBegin(reservation, context);
         return await claims.add({ request, exporterId, singleAttempt, givesUp });
     }
 
-    return async ({ reservation, ...rest }: DeliveryJob, worker: Stopping): Promise<Claim | null> => {
-        if (reservation === null || !mayBegin(reservation, context)) {
+    return async (job: DeliveryJob, worker: Stopping): Promise<Claim | null> => {
+        if (!(isReserved(job) && mayBegin(job.reservation, context))) {
             return null;
         }
-        const job = { ...rest, reservation };
         const atHand = messageCache.take(job, reservations.now() as Date);
         if (atHand !== null && !needsRest(atHand)) {
             return atHand;
@@ -153,7 +152,7 @@ function reservedClaims(claims: ReadyBatches<WaitingClaim, ReadClaim | null>, co
             return null;
         }
         await rested(claim, context);
-        if (mayBegin(reservation, context) && messageCache.holds(claim)) {
+        if (mayBegin(job.reservation, context) && messageCache.holds(claim)) {
             return { ...claim, claimedAt: reservations.now() as Date };
         }
         bodyMemory.giveBack(claim.exporter.id, bodyBytes(claim));

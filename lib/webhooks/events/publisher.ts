@@ -1,3 +1,4 @@
+import { batched } from '../../batched.ts';
 import { ScanwireError } from '../../errors.ts';
 import { assertTransaction, type Executor } from '../../transaction.ts';
 import type { Acceptance } from '../deliveries/delivery-store.ts';
@@ -9,9 +10,9 @@ import { isLarge, restAfter } from './event-body.ts';
 import type { EventBody } from './event-body-types.ts';
 import type { EventKinds } from './event-kinds.ts';
 import type { UnroutedEvent } from './event-routing.ts';
+import { keyedAcceptance } from './keyed-acceptance.ts';
 import type { AcceptedEvent, AcceptOptions, NewEvent } from './new-event.ts';
 import { orderedAcceptance } from './ordered-acceptance.ts';
-import { sharedAcceptance } from './shared-acceptance.ts';
 import { type PublishOptions, unroutedEvents } from './unrouted-event.ts';
 
 /** An event that was accepted. */
@@ -73,18 +74,18 @@ export function publisher(context: WebhooksContext): Publisher {
     const published = publishing(context);
     const traced = tracedBy(context);
     const limit = acceptanceLimit(dispatcher);
-    const steps = {
-        accept: (events: readonly UnroutedEvent[], lockTimeout?: number) =>
-            routing.route(events, (newEvents, revision) =>
-                accept(newEvents, lockTimeout === undefined ? revision : { lockTimeout, ...revision }),
-            ),
-        // Others are to hand out while this waits.
-        acceptLocked: async (event: UnroutedEvent) =>
-            only(await routing.route([event], (newEvents, revision) => accept(newEvents, revision, false))),
-    };
-    const acceptBatched = sharedAcceptance({ ...steps, limit: BATCH, runs: ACCEPTANCES_AT_ONCE });
+    const acceptTogether = (events: readonly UnroutedEvent[]) => routing.route(events, accept);
+    const acceptBatched = batched<UnroutedEvent, Acceptance>(acceptTogether, BATCH, ACCEPTANCES_AT_ONCE);
     // Small events are not to wait for a statement with large bodies.
-    const acceptLarge = sharedAcceptance({ ...steps, limit: LARGE_BATCH, runs: 1 });
+    const acceptLarge = batched<UnroutedEvent, Acceptance>(acceptTogether, LARGE_BATCH);
+    const steps = {
+        accept: (events: readonly UnroutedEvent[], lockTimeout: number) =>
+            routing.route(events, (newEvents, revision) => accept(newEvents, { lockTimeout, ...revision })),
+        acceptLocked: (event: UnroutedEvent) =>
+            routing.route([event], (newEvents, revision) => accept(newEvents, revision, false)).then(only),
+    };
+    const acceptKeyed = keyedAcceptance({ ...steps, limit: BATCH });
+    const acceptLargeKeyed = keyedAcceptance({ ...steps, limit: LARGE_BATCH });
     // Events with order keys have statements of their own: they may wait for others with the same keys, and must not keep other events waiting.
     const acceptOrdered = orderedAcceptance({
         accept: (events, lockTimeout) =>
@@ -137,7 +138,8 @@ export function publisher(context: WebhooksContext): Publisher {
         if (event.orderKey !== undefined) {
             return acceptOrdered(event);
         }
-        return isLarge(event.body) ? acceptLarge(event) : acceptBatched(event);
+        const [small, large] = event.idempotency === undefined ? [acceptBatched, acceptLarge] : [acceptKeyed, acceptLargeKeyed];
+        return isLarge(event.body) ? large(event) : small(event);
     }
 
     return {

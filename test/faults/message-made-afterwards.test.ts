@@ -78,7 +78,7 @@ t.test('nothing is sent before it is kept, which is no fault of the receiver', a
     let away = true;
     keeping(deployment, (keep) => async (...given) => {
         if (away) {
-            throw new ScanwireError('INVALID_INPUT', 'It is not kept');
+            throw new ScanwireError('UNAVAILABLE', 'It is not kept');
         }
         return await keep(...given);
     });
@@ -92,6 +92,18 @@ t.test('nothing is sent before it is kept, which is no fault of the receiver', a
     away = false;
     await deployment.advance(60 * SECOND);
     t.strictSame(await deployment.states(), { delivered: 1 });
+});
+
+t.test('a message that no store can keep is given up, and can be replayed', async (t) => {
+    const { deployment, delivery } = await accepted(t);
+    keeping(deployment, () => async () => {
+        throw new ScanwireError('INVALID_INPUT', 'A text has a character that no text has');
+    });
+    const process = await deployment.start('only', { formats: [line('1st')] });
+    await deployment.advance(20 * SECOND);
+    t.strictSame([await deployment.states(), deployment.posts.length], [{ exhausted: 1 }, 0]);
+    const { history } = await process.deliveries.show(delivery);
+    t.match(history, [{ outcome: { code: 'invalid_message', detail: /cannot be stored: A text has a character/ } }]);
 });
 
 t.test('a message of an event whose body was erased meanwhile is not sent', async (t) => {

@@ -2,7 +2,7 @@ import type { ReadyBatches } from '../../batched.ts';
 import { type KeyRing, rememberingRing } from '../../keys/key-ring.ts';
 import type { Claim, RecordedOutcome } from '../deliveries/delivery-store.ts';
 import type { DeliveryJob } from '../dispatching/delivery-queue.ts';
-import { RESERVATION_TIMES, type Reservation } from '../dispatching/reservations.ts';
+import type { Reservation } from '../dispatching/reservations.ts';
 import { isLarge, restAfter } from '../events/event-body.ts';
 import { unsealAuthentication } from '../exporters/authentication.ts';
 import type { StoredExporter } from '../exporters/exporter.ts';
@@ -19,6 +19,7 @@ import { DEFAULT_SCHEDULE, isSchedule, nextState } from '../outcomes/retry-sched
 import type { WebhooksContext } from '../webhooks-context.ts';
 import { attemptPace } from './attempt-pace.ts';
 import { claimBatches, type ReadClaim, type WaitingClaim } from './claim-batches.ts';
+import { isCurrent, isUnchanged } from './current-claims.ts';
 import type { RefusedResponse } from './http-exchange.ts';
 import type { Message } from './http-sender.ts';
 import { type LateMessages, lateMessages } from './late-messages.ts';
@@ -89,7 +90,7 @@ export function deliveryWorker(engine: WebhooksContext): DeliveryWorker {
         });
         if (claimed !== null) {
             await rested(claimed, context);
-            await send(claimed, null, isCurrent(claimed, context) ? attempted : begunTooLate);
+            await send(claimed, null, (await isCurrent(claimed, context)) ? attempted : begunTooLate);
         } else if (!worker.isStopping) {
             // Perhaps the deployment's settings have changed, and this process must stop sending.
             await context.member.checkSettings();
@@ -160,15 +161,6 @@ function reservedClaims(claims: ReadyBatches<WaitingClaim, ReadClaim | null>, co
     };
 }
 
-/**
- * Whether an attempt may begin with what was read with its claim: what somebody has changed or erased since is not answered yet, see
- * {@link RESERVATION_TIMES.beginWithin}. A `test` was asked for with what it is sent with.
- */
-function isCurrent(claim: ReadClaim, { monotonic, messageCache }: WebhooksContext): boolean {
-    const isFresh = monotonic() - claim.asked <= RESERVATION_TIMES.beginWithin && messageCache.holds(claim);
-    return claim.singleAttempt || isFresh;
-}
-
 /** In place of {@link attempted}. */
 const begunTooLate = async (): Promise<Outcome> => interrupted(0, INTERRUPTIONS.late);
 
@@ -220,7 +212,11 @@ function traced({ tracing }: WebhooksContext, claim: Claim, run: (post: Post) =>
 async function attempted(claim: Claim, keyRing: KeyRing, context: WebhooksContext & { readonly late: LateMessages }): Promise<Outcome> {
     const answer: AnswerHolder = { refused: null };
     const outcome = await traced(context, claim, (post) => {
-        return context.late.attempted(claim, (made) => attempt(made, keyRing, context, { post, answer }));
+        return context.late.attempted(claim, async (ready) => {
+            // To make a message takes its time.
+            const mayBegin = ready === claim || claim.singleAttempt || (await isUnchanged(claim, context));
+            return mayBegin ? await attempt(ready, keyRing, context, { post, answer }) : await begunTooLate();
+        });
     });
     if (answer.refused !== null) {
         await context.responses.keep(claim, answer.refused, keyRing);

@@ -41,23 +41,25 @@ const MIN_ATTEMPTS = 10;
 export function lateMessages(context: Context): LateMessages {
     const warn = warningOnce(context);
     return {
-        async attempted(claim, attempt) {
+        attempted(claim, attempt) {
             const { message, exporter } = claim;
-            if (!isUnmade(message, exporter)) {
-                return await attempt(claim);
-            }
-
-            const hold = holding(exporter, context);
-            try {
-                const made = await lateMessage({ ...claim, message }, { ...context, hold, warn }).catch((error: unknown) =>
-                    unsentOutcome(resultOfError(error)),
-                );
-                return 'code' in made ? made : await attempt({ ...claim, message: made });
-            } finally {
-                hold();
-            }
+            return isUnmade(message, exporter) ? attemptedLate({ ...claim, message }, attempt, { ...context, warn }) : attempt(claim);
         },
     };
+}
+
+async function attemptedLate(
+    claim: Claim & { readonly message: UnmadeMessage },
+    attempt: (claim: Claim) => Promise<Outcome>,
+    context: Context & { readonly warn: Warn },
+): Promise<Outcome> {
+    const hold = holding(claim.exporter, context);
+    try {
+        const made = await lateMessage(claim, { ...context, hold }).catch((error: unknown) => unsentOutcome(resultOfError(error)));
+        return 'code' in made ? made : await attempt({ ...claim, message: made });
+    } finally {
+        hold();
+    }
 }
 
 /** Counts the bytes of these texts, in place of those before, on the account of an exporter. That of the claim has none: it was read without a body. */
@@ -148,6 +150,9 @@ async function kept(
     try {
         stored = await messages.keep(deliveryId, made, failure);
     } catch (cause) {
+        if (cause instanceof ScanwireError && cause.code === 'INVALID_INPUT') {
+            throw new UnmakeableMessage(`The message cannot be stored: ${cause.message}`, 'format');
+        }
         onError(cause as Error);
         throw new ScanwireError('UNAVAILABLE', `The message could not be kept: ${resultOfError(cause).detail}`, { cause });
     }

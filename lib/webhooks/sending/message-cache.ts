@@ -1,6 +1,6 @@
 import type { Claim } from '../deliveries/delivery-store.ts';
 import type { DeliveryJob } from '../dispatching/delivery-queue.ts';
-import type { Reservation } from '../dispatching/reservations.ts';
+import { RESERVATION_TIMES, type Reservation } from '../dispatching/reservations.ts';
 import type { StoredEvent } from '../events/new-event.ts';
 import type { FormattedMessage } from '../messages/formatted-message.ts';
 import type { ByteBudget } from './byte-budget.ts';
@@ -17,10 +17,13 @@ export interface MessageCache {
      * until the caller gives it back.
      */
     take(job: DeliveryJob & { readonly reservation: Reservation }, now: Date): Claim | null;
-    /** Adds the settings of an exporter, from a claim that has read them, unless newer ones are known. */
+    /** Adds the settings of an exporter, from a claim that has read them. */
     addSettings(claim: KnownSettings): void;
-    /** Whether the settings that a claim has brought are those that are known: nobody has read newer ones since, and this process has changed none. */
-    holds(claim: KnownSettings): boolean;
+    /**
+     * Whether what a claim has brought is what is known: nobody has read other settings of the exporter since, and this process has changed none, nor
+     * erased the event.
+     */
+    holds(claim: Pick<Claim, 'exporter' | 'generation' | 'event'>): boolean;
     /**
      * Notes a read from the store while it is under way. A read that began before a change of settings may bring the old settings after the
      * change. So whoever forgets settings waits for such reads, and forgets what they brought.
@@ -58,6 +61,8 @@ export function messageCache(bodyMemory: ByteBudget): MessageCache {
     const events = new Map<string, CachedEvent>();
     const settings = settingsOfExporters();
     const reading = new Set<Promise<unknown>>();
+    /** What was taken out before, and rests, is not sent. */
+    const erased = new Set<string>();
     let pruning: NodeJS.Timeout | null = null;
 
     /** Drops what nobody has taken in time. */
@@ -127,7 +132,7 @@ export function messageCache(bodyMemory: ByteBudget): MessageCache {
         },
 
         addSettings: settings.add,
-        holds: settings.holds,
+        holds: (claim) => !erased.has(claim.event.id) && settings.hold(claim),
 
         async duringRead(read) {
             reading.add(read);
@@ -145,6 +150,8 @@ export function messageCache(bodyMemory: ByteBudget): MessageCache {
         },
 
         async forgetEvent(eventId) {
+            erased.add(eventId);
+            setTimeout(() => erased.delete(eventId), RESERVATION_TIMES.beginWithin).unref();
             dropEvent(eventId);
             await Promise.allSettled(reading);
             dropEvent(eventId);
@@ -152,20 +159,17 @@ export function messageCache(bodyMemory: ByteBudget): MessageCache {
     };
 }
 
-/** The settings of exporters that a process knows: `add` and `holds` as {@link MessageCache} says. */
+/** The settings of exporters that a process knows: to `add` and to know whether they `hold`, as {@link MessageCache} says. */
 function settingsOfExporters() {
     const known = new Map<string, KnownSettings>();
 
     return {
         of: (exporterId: string): KnownSettings | undefined => known.get(exporterId),
         forget: (exporterId: string): boolean => known.delete(exporterId),
-        holds: ({ exporter, generation }: KnownSettings): boolean => known.get(exporter.id)?.generation === generation,
+        hold: ({ exporter, generation }: KnownSettings): boolean => known.get(exporter.id)?.generation === generation,
 
         add({ exporter, generation }: KnownSettings): void {
             const before = known.get(exporter.id);
-            if (before !== undefined && before.generation > generation) {
-                return;
-            }
             // The generation does not rise with changes that decide nothing about sending; `updatedAt` does.
             const isSame = before?.generation === generation && before.exporter.updatedAt.getTime() === exporter.updatedAt.getTime();
             known.delete(exporter.id);

@@ -78,17 +78,24 @@ t.test('has nothing at hand for an exporter whose settings it does not know, or 
     t.equal(cache.take(handedOut('newer', 'siem', 4), NOW)?.deliveryId, 'newer');
 });
 
-t.test('holds the newest settings that it has been told, until it has to forget them', async (t) => {
+t.test('holds what it has been told last, until it has to forget it', async (t) => {
     setTimers(t);
     const { cache } = informed();
-    t.equal(cache.holds(learnt('siem')), true);
-    t.equal(cache.holds(learnt('unknown')), false);
+    const claim = (generation: number, id = 'siem'): Claim => ({ ...learnt(id, generation), event: EVENT }) as Claim;
+    t.equal(cache.holds(claim(3)), true);
+    t.equal(cache.holds(claim(3, 'unknown')), false);
     cache.addSettings(learnt('siem', 4));
-    t.equal(cache.holds(learnt('siem')), false);
-    cache.addSettings(learnt('siem'));
-    t.equal(cache.holds(learnt('siem', 4)), true, 'a read that was late has brought older ones');
+    t.equal(cache.holds(claim(3)), false);
+    cache.addSettings(learnt('siem', 2));
+    t.equal(cache.holds(claim(2)), true, 'a store that has lost a change is right');
+    await cache.forgetEvent('other');
+    t.equal(cache.holds(claim(2)), true);
+    await cache.forgetEvent(EVENT.id);
+    t.equal(cache.holds(claim(2)), false);
+    mock.timers.tick(1_000);
+    t.equal(cache.holds(claim(2)), true, 'nobody begins any more with what was read before');
     await cache.forgetSettings('siem');
-    t.equal(cache.holds(learnt('siem', 4)), false);
+    t.equal(cache.holds(claim(2)), false);
 });
 
 t.test('keeps no more than there is room for', async (t) => {

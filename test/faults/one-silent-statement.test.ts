@@ -95,7 +95,7 @@ t.test('outcomes do not wait for one whose connection fell silent as it was reco
 
 t.test('claims do not wait for one whose connection fell silent as it was asked for', async (t) => {
     const { proxy, publishedElsewhere, isDelivered, silentAt, errors } = await sendingThroughProxy(t);
-    const fellSilent = silentAt('claim_attempts');
+    const fellSilent = silentAt('"holds"');
     await publishedElsewhere();
     await fellSilent;
     for (const id of [await publishedElsewhere(), await publishedElsewhere()]) {

@@ -1,16 +1,10 @@
 /** A transaction of the application that has published with an order key keeps whoever publishes with that key waiting, and nobody else. */
-import pg from 'pg';
+import type pg from 'pg';
 import t, { type Test } from 'tap';
-import { memoryQueue } from '../../adapters/memory/index.ts';
-import { postgresStores } from '../../adapters/postgres/index.ts';
-import { egressGuard } from '../../lib/egress/guard.ts';
-import { keyRing } from '../../lib/keys/key-ring.ts';
 import type { PublishOptions } from '../../lib/webhooks/events/unrouted-event.ts';
-import { httpSender } from '../../lib/webhooks/sending/http-sender.ts';
-import { webhooks } from '../../lib/webhooks/webhooks.ts';
 import { within } from '../../lib/within.ts';
 import { investigation } from '../support/investigation.ts';
-import { migratedDatabase } from '../support/migrated-database.ts';
+import { orderedHost } from '../support/ordered-host.ts';
 
 const KIND = 'idr_investigation_created';
 /** The transaction of the application takes one of them. */
@@ -20,27 +14,7 @@ const AT_ONCE = { timeout: 3_000 };
 
 /** A host with an ordered exporter to which nothing is sent. */
 async function host(t: Test) {
-    const { url, drop } = await migratedDatabase();
-    const pool = new pg.Pool({ connectionString: url, max: CONNECTIONS });
-    const watching = new pg.Pool({ connectionString: url, max: 1 });
-    const guard = egressGuard({ allow: ['127.0.0.0/8'] });
-    const engine = webhooks({
-        ...postgresStores({ pool }).webhooks,
-        queue: memoryQueue(),
-        keyRing: keyRing({ current: 'k', keys: { k: Buffer.alloc(32, 7) } }),
-        guard,
-        sender: httpSender({ guard }),
-        onError: () => {},
-    });
-    t.teardown(async () => {
-        await engine.close();
-        await Promise.all([pool.end(), watching.end()]);
-        await drop();
-    });
-    const { exporter } = await engine.exporters.create({ url: 'http://127.0.0.1:9/', ordered: true });
-    await engine.exporters.start(exporter.id, { wait: false });
-    await engine.exporters.pause(exporter.id);
-
+    const { engine, pool, watching } = await orderedHost(t, CONNECTIONS);
     const published: string[] = [];
     async function publish(name: string, options: PublishOptions): Promise<void> {
         await engine.publish(KIND, { ...investigation, title: name }, options);

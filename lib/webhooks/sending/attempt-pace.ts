@@ -18,8 +18,12 @@ export interface AttemptPace {
 /** How many attempts begin together where they are spread. */
 const TOGETHER = 8;
 
-/** Milliseconds from one beginning to the next where they are spread. */
-const APART = 10;
+/**
+ * Milliseconds from one beginning to the next of attempts for exporters that have failed, of all of them together. The beginning of attempts keeps the
+ * process busy, most of all where names have to be looked up. Attempts that begin together also run into their time limit together, which keeps it busy
+ * once more. Meanwhile nothing would go out to receivers that are well.
+ */
+const APART_WHEN_FAILING = 5;
 
 /**
  * Attempts that begin together are answered together where a receiver takes the same time for each, and begin together again: a window full of them keeps
@@ -28,13 +32,7 @@ const APART = 10;
  */
 const SLOW = 100;
 const LONGEST_SPREAD = 500;
-
-/**
- * From here on receivers are spread together, over the most that is given: an event that goes to a hundred of them has a hundred attempts that begin, and
- * that are answered together. So are all exporters that have failed. To begin keeps the process busy most of all where names have to be looked up; attempts
- * that begin together run into their time limit together; and meanwhile nothing would go out to receivers that are well.
- */
-const VERY_SLOW = 2 * LONGEST_SPREAD;
+const APART_WHEN_SLOW = 10;
 
 /** What a new time counts for among those before. */
 const NEW_SHARE = 1 / 8;
@@ -48,16 +46,13 @@ interface SlowExporter {
     readonly turn: Turn;
 }
 
-/** Of an exporter whose receiver takes less than {@link SLOW}, or that has not been tried. */
-const QUICK: SlowExporter = { took: 0, turn: () => null };
-
 /** Null when the attempt of who asks may begin at once, else what resolves when it may. */
 type Turn = () => Promise<void> | null;
 
 /** The pace of a process, in which no exporter has been tried yet. */
 export function attemptPace(): AttemptPace {
     const failing = new Set<string>();
-    const turnOfMany = turns(() => LONGEST_SPREAD);
+    const turnOfFailing = turns(APART_WHEN_FAILING, () => TOGETHER);
     const slow = new Map<string, SlowExporter>();
 
     function noteTime(exporterId: string, took: number): void {
@@ -75,8 +70,7 @@ export function attemptPace(): AttemptPace {
             if (singleAttempt) {
                 return null;
             }
-            const { took, turn } = slow.get(exporterId) ?? QUICK;
-            return failing.has(exporterId) || took >= VERY_SLOW ? turnOfMany() : turn();
+            return failing.has(exporterId) ? turnOfFailing() : (slow.get(exporterId)?.turn() ?? null);
         },
 
         ended(exporterId, { code, took }) {
@@ -99,30 +93,33 @@ function makeRoom(known: Map<string, unknown> | Set<string>): void {
 }
 
 function slowExporter(took: number): SlowExporter {
-    const exporter: SlowExporter = { took, turn: turns(() => exporter.took / 2) };
+    const exporter: SlowExporter = {
+        took,
+        turn: turns(APART_WHEN_SLOW, (waiting) => Math.ceil((waiting * APART_WHEN_SLOW) / Math.min(exporter.took / 2, LONGEST_SPREAD))),
+    };
     return exporter;
 }
 
 /**
- * Lets {@link TOGETHER} begin together, and whoever comes meanwhile in turns: as many in each that those who wait have begun within the time that is given.
- * The most that have waited since nobody did count.
+ * Lets {@link TOGETHER} begin together, and whoever comes meanwhile in turns.
  *
- * @param spread In milliseconds.
+ * @param apart Milliseconds from turn to turn.
+ * @param share How many begin in each, by how many wait; the most that has been asked for since nobody waited counts.
  */
-function turns(spread: () => number): Turn {
+function turns(apart: number, share: (waiting: number) => number): Turn {
     const waiting: (() => void)[] = [];
     let left = TOGETHER;
     let each = 0;
 
     function beginNext(): void {
-        each = Math.max(each, Math.ceil((waiting.length * APART) / spread()));
+        each = Math.max(each, share(waiting.length));
         const next = waiting.splice(0, each);
         left = TOGETHER - next.length;
         for (const begin of next) {
             begin();
         }
         if (next.length > 0) {
-            setTimeout(beginNext, APART);
+            setTimeout(beginNext, apart);
         } else {
             each = 0;
         }
@@ -133,7 +130,7 @@ function turns(spread: () => number): Turn {
             return new Promise((resolve) => waiting.push(resolve));
         }
         if (left === TOGETHER) {
-            setTimeout(beginNext, APART);
+            setTimeout(beginNext, apart);
         }
         left -= 1;
         return null;

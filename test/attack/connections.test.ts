@@ -58,18 +58,18 @@ const GET = 'GET /rest_api/v2/workspaces HTTP/1.1\r\nHost: a\r\ntoken: scw_no\r\
 
 t.test('requests that wait behind others do not fill the memory', { timeout: 90_000 }, async (t) => {
     const { port, get } = usual;
-    const wrong = GET.replace('\r\n\r\n', `\r\nX-Filling: ${'x'.repeat(7_000)}\r\n\r\n`);
-    const parked = await Promise.all(Array.from({ length: 100 }, () => tls(t, port)));
+    // All of a connection are read in one go, and so are behind its first one: those that come one by one may be refused as quickly as they come.
+    const wrong = GET.replace('\r\n\r\n', `\r\nX-Filling: ${'x'.repeat(400)}\r\n\r\n`).repeat(30);
+    const parked = await Promise.all(Array.from({ length: 200 }, () => tls(t, port)));
     let ended = 0;
-    // Only when all are there: beside handshakes, which take longer on a slow machine, requests come no quicker than they are refused.
     for (const { socket, closed } of parked) {
-        socket.write(wrong.repeat(30));
+        socket.write(wrong);
         void closed.then(() => {
             ended += 1;
         });
     }
-    // Of 2,900 behind others no more than 1,024 are kept, whatever the pace of refusals: the connections that have the most of them are ended
-    // while they come, sooner than those that were answered are idle for too long.
+    // Of 5,800 behind others no more than 1,024 are kept: the connections that have the most of them are ended while they come, sooner than
+    // those that were answered are idle for too long.
     await until(() => ended >= 40, 10_000);
     t.equal(await get('/rest_api/v2/workspaces'), 200);
 });
@@ -141,7 +141,7 @@ t.test('strangers who shake hands and say no more do not keep OpenSSL busy, nor 
     // Some have taken the places of others.
     await until(() => closed >= 20, 20_000);
     t.ok(secured - closed <= 80, `${secured - closed} at once`);
-    for (let asked = 0; asked < 10; asked += 1) {
+    for (let asked = 0; asked < 5; asked += 1) {
         t.equal(await get('/rest_api/v2/workspaces'), 200);
     }
     t.ok(secured - closed <= 80, `${secured - closed} at once`);

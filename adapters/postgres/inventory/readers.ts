@@ -5,7 +5,7 @@ import type { Reader } from '../database.ts';
 export interface Readers {
     /** Somebody waits for these: a row, a page, the first batch of a listing. */
     readonly database: Reader;
-    /** The first batches of listings as text: of many that begin together a few at once. */
+    /** The first batches of listings as text: of many that begin together a few at once, or one after the other with rests where somebody asks for a row or a page. */
     readonly firsts: Reader;
     /** The batches behind the first one, of all listings together: a few at once, the others in their order. */
     readonly further: Reader;
@@ -36,11 +36,19 @@ export function forManyListings(signal: AbortSignal | undefined): void {
     }
 }
 
-/**
- * Batches that are read at once: for one listing that is alone it takes two to keep the database at work. Of several, the listings are not read sooner by
- * more than one, and what else is asked waits longer. First ones are small.
- */
-const AT_ONCE = { alone: 2, shared: 1, firsts: 4 } as const;
+/** How many are read at once. */
+interface AtOnce {
+    readonly alone: number;
+    readonly shared: number;
+}
+
+/** It takes two to keep the database at work for one listing that is alone. Of several, the listings are not read sooner by more than one, and what else is asked waits longer. */
+const FURTHER: AtOnce = { alone: 2, shared: 1 };
+/** They are small. Beside others each may take a connection that has to be made first, and all of a crowd come from the database in the same few turns of the event loop. */
+const FIRSTS: AtOnce = { alone: 4, shared: 1 };
+
+/** Rows of the first batch of a listing as text: few, since somebody waits for it. */
+export const FIRST_BATCH = 250;
 
 /** Rows of a batch of a listing as text that is not alone: a turn of the event loop is short then, and what waits to be sent is little. */
 export const SHORT_BATCH = 500;
@@ -49,11 +57,11 @@ export const SHORT_BATCH = 500;
 const EXPECTED_FOR = 1000;
 
 /**
- * Behind a batch of a long listing that is not alone nothing is read for twice as long as it took: it is sent meanwhile, and who asks for something else
- * finds the event loop and the processors free. What is sent is also what V8 collects behind it, for some milliseconds each time, so half as much a second
- * is half as many pauses.
+ * Behind a batch of a long listing that is not alone nothing is read for three times as long as it took: it is sent meanwhile, and who asks for something
+ * else finds the event loop and the processors free. What is sent is also what V8 collects behind it, for some milliseconds each time, so half as much a
+ * second is half as many pauses.
  */
-const RESTS = 2;
+const RESTS = 3;
 /** In milliseconds, however slow the database is: what is slow then is not this process. */
 const LONGEST_REST = 50;
 
@@ -83,11 +91,11 @@ export function readersOf(
     { pace = REAL_PACE, inRanges = false }: ReadersOptions = {},
 ): Readers {
     const askers = askersOf(pace);
-    const begin = turns(() => AT_ONCE.firsts, pace);
-    const goOn = turns((isShared) => (isShared ? AT_ONCE.shared : AT_ONCE.alone), pace, askers.areThere);
+    const begin = turns(FIRSTS, pace, askers.areThere);
+    const goOn = turns(FURTHER, pace, (areSeveral) => areSeveral || askers.areThere());
     return {
         database,
-        firsts: begin.of(database),
+        firsts: begin.of(database, { restsFrom: FIRST_BATCH }),
         further: goOn.of(database),
         searching: { database: searching, further: goOn.of(searching), inRanges },
         seconds: goOn.of(database, { restsFrom: SHORT_BATCH }),
@@ -110,11 +118,8 @@ function askersOf(pace: Pace) {
     };
 }
 
-/**
- * @param atOnce How many statements go on at once.
- * @param areAskers Whether somebody who takes no turns asks for something.
- */
-function turns(atOnce: (isShared: boolean) => number, pace: Pace, areAskers = (): boolean => false) {
+/** @param keepsOthers Whether somebody else is kept waiting, where several wait for their turns or not. */
+function turns(atOnce: AtOnce, pace: Pace, keepsOthers: (areSeveral: boolean) => boolean) {
     const waiting: (() => void)[] = [];
     let underWay = 0;
     let rests = false;
@@ -139,7 +144,7 @@ function turns(atOnce: (isShared: boolean) => number, pace: Pace, areAskers = ()
     }
 
     const areSeveral = (): boolean => waiting.length > 1;
-    const isShared = (): boolean => areSeveral() || areAskers();
+    const isShared = (): boolean => keepsOthers(areSeveral());
 
     function rest(took: number): void {
         if (isShared() && !rests) {
@@ -152,7 +157,7 @@ function turns(atOnce: (isShared: boolean) => number, pace: Pace, areAskers = ()
     }
 
     function beginSome(): void {
-        while (!rests && waiting.length > 0 && underWay < atOnce(isShared())) {
+        while (!rests && waiting.length > 0 && underWay < (isShared() ? atOnce.shared : atOnce.alone)) {
             underWay += 1;
             waiting.shift()?.();
         }

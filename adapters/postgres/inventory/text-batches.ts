@@ -4,10 +4,10 @@ import type { Collection, ReadOptions } from '../../../lib/inventory/store.ts';
 import type { Reader } from '../database.ts';
 import { prepared } from '../prepared.ts';
 import { batchOf, type TextOfRow } from './copy-out.ts';
-import { forManyListings, type Readers, SHORT_BATCH } from './readers.ts';
+import { FIRST_BATCH, forManyListings, type Readers, SHORT_BATCH } from './readers.ts';
 
-/** Rows of the first batch, and of the next. Text costs little to read, so that batches are larger than those of rows, and round trips fewer. The first batch is small, since somebody waits for it. */
-const [FIRST_BATCH, BATCH] = [250, 1000];
+/** Rows of the second batch. Text costs little to read, so that batches are larger than those of rows, and round trips fewer. */
+const BATCH = 1000;
 /** In a long listing, whose statements are planned each time: half a megabyte of hosts. Twice as many are read no sooner, and keep whoever else asks waiting half as long again. */
 const LONG_BATCH = 1000;
 

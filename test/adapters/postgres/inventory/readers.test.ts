@@ -65,7 +65,7 @@ t.test('reads two further batches at once, one while several wait, in the order 
     await later;
 });
 
-t.test('rests behind a long batch for twice as long as it took, where others wait, and for no longer than 50 ms', async (t) => {
+t.test('rests behind a long batch for three times as long as it took, where others wait, and for no longer than 50 ms', async (t) => {
     const { database, asked } = heldDatabase();
     const pace = heldPace();
     const { further, texts, areSeveral } = readersOf(database, database, database, { pace });
@@ -77,7 +77,7 @@ t.test('rests behind a long batch for twice as long as it took, where others wai
     pace.time += 8;
     asked[0]?.answer([]);
     await reads[0];
-    t.strictSame([pace.rests.map(({ passed }) => passed), names()], [[16], ['a', 'b']]);
+    t.strictSame([pace.rests.map(({ passed }) => passed), names()], [[24], ['a', 'b']]);
     pace.time += 92;
     asked[1]?.answer([]);
     await reads[1];
@@ -90,7 +90,7 @@ t.test('rests behind a long batch for twice as long as it took, where others wai
     pace.time += 400;
     asked[2]?.answer([]);
     await reads[2];
-    t.equal(pace.rests[1]?.passed, 50, 'a slow database is not waited for twice as long again');
+    t.equal(pace.rests[1]?.passed, 50, 'a slow database is not waited for three times as long again');
     pace.rests[1]?.task();
     for (let next = 3; next < 7; next += 1) {
         await settled();
@@ -125,7 +125,7 @@ t.test('rests behind a second batch of a long listing too, and behind none of a 
     asked[2]?.answer(rows(500));
     await reads[2];
     await settled();
-    t.strictSame([pace.rests.map(({ passed }) => passed), asked.length], [[12], 3]);
+    t.strictSame([pace.rests.map(({ passed }) => passed), asked.length], [[18], 3]);
     pace.rests[0]?.task();
     for (let next = 3; next < 6; next += 1) {
         await settled();
@@ -157,7 +157,7 @@ t.test('reads one listing as one of several for a second after somebody has aske
         asked.pop()?.answer([]);
         await batches[0];
         await settled();
-        t.strictSame([pace.rests.map(({ passed }) => passed), asked.length], [[18], 0]);
+        t.strictSame([pace.rests.map(({ passed }) => passed), asked.length], [[27], 0]);
         pace.time += 990;
         t.equal(readers.isShared(), true);
         pace.time += 1;
@@ -190,6 +190,44 @@ t.test('begins four listings at once, of those that begin together', async (t) =
         await settled();
     }
     await Promise.all(reads);
+});
+
+t.test('begins them one after the other, with rests behind the long ones, where somebody asks for a row', async (t) => {
+    const { database, asked } = heldDatabase();
+    const pace = heldPace();
+    const { firsts, noteAsker } = readersOf(database, database, database, { pace });
+    const batch = (rows: number) => Array.from({ length: rows }, (_, id) => ({ id }));
+    noteAsker();
+    const reads = Array.from({ length: 3 }, (_, number) => firsts.query('select', [number]));
+    await settled();
+    t.equal(asked.length, 1);
+    asked[0]?.answer(batch(249));
+    await reads[0];
+    await settled();
+    t.strictSame([pace.rests.length, asked.length], [0, 2], 'a short one is all there is');
+
+    pace.time += 4;
+    asked[1]?.answer(batch(250));
+    await reads[1];
+    await settled();
+    t.strictSame([pace.rests.map(({ passed }) => passed), asked.length], [[12], 2]);
+    pace.rests[0]?.task();
+    await settled();
+    asked[2]?.answer(batch(250));
+    await reads[2];
+
+    pace.time += 1_000;
+    pace.rests[1]?.task();
+    const later = Array.from({ length: 5 }, (_, number) => firsts.query('select', [number]));
+    await settled();
+    t.equal(asked.length, 7, 'nobody asks any more');
+    for (const { answer } of asked.slice(3)) {
+        answer(batch(250));
+        await settled();
+    }
+    asked[7]?.answer([]);
+    await Promise.all(later);
+    t.equal(pace.rests.length, 2);
 });
 
 t.test('leaves the turn of a listing that nobody reads any more to the next, and hands its signal on', async (t) => {

@@ -282,10 +282,23 @@ export async function adminServer({ socket, system, read, signIn, backUpTo, onEr
     const actor = (): string => OPERATOR.actor;
     await admin.register({ plugin: adminConsole, options: { system, auth: false, authorize: () => true, actor, prefix: '' } });
     await addMcp(admin, { ...read, auth: false });
+    addDescription(admin);
     addBackup(admin, backUpTo);
     addSignInLinks(admin, signIn);
     reportErrors(admin, onError);
     await admin.start();
     await chmod(socket, 0o600);
     return admin;
+}
+
+/** For whoever makes a client of the socket. */
+function addDescription(admin: Server): void {
+    admin.route({
+        method: 'GET',
+        path: '/openapi.json',
+        async handler() {
+            const { administrationDocument } = await import('../plugins/rest-api-v2/openapi-administration.ts');
+            return administrationDocument(admin);
+        },
+    });
 }

@@ -1,7 +1,8 @@
 /** The operations of the administration that a server has beside the API, in OpenAPI 3.1. */
-import type { RequestRoute } from '@hapi/hapi';
+import type { RequestRoute, Server } from '@hapi/hapi';
 import type { JsonSchema } from '../../lib/records/record-schema.ts';
 import { isObject } from '../../lib/schema-validation.ts';
+import { VERSION } from '../../lib/version.ts';
 import { jsonSchemaOf, withExample } from '../json-schema.ts';
 
 type Json = Record<string, unknown>;
@@ -11,6 +12,33 @@ export const ADMINISTRATION: { readonly name: string; readonly description: stri
     name: 'administration',
     description: 'Keys, exporters, events and deliveries, behind the authentication of the application',
 };
+
+/** What every document begins with. */
+export function openApi(title: string, description: string): Json {
+    return {
+        openapi: '3.1.0',
+        info: { title, version: VERSION, description, license: { name: 'MIT', identifier: 'MIT' } },
+        servers: [{ url: '/' }],
+    };
+}
+
+/** The document of a server that has the administration alone, without authentication: whoever reaches it may do all of it. */
+export function administrationDocument(server: Server): Json {
+    return {
+        ...openApi('scanwire administration', ADMINISTRATION_DESCRIPTION),
+        tags: [ADMINISTRATION],
+        paths: adminPaths(adminRoutes(server)),
+        security: [{}],
+    };
+}
+
+const ADMINISTRATION_DESCRIPTION =
+    'What the commands of a data folder ask its server for, through a socket that only the owner of the folder can open.';
+
+/** Those that a document tells of. */
+export function adminRoutes(server: Server): readonly RequestRoute[] {
+    return server.table().filter(({ settings: { tags, response } }) => tags?.includes('admin-console') && response?.schema);
+}
 
 /** The paths of the routes, each with its operations. */
 export function adminPaths(routes: readonly RequestRoute[]): Json {

@@ -3,12 +3,11 @@ import type { Server } from '@hapi/hapi';
 import type { ApplicationSchema } from '../../lib/application-schema.ts';
 import type { FilterName } from '../../lib/inventory/selection.ts';
 import type { JsonSchema } from '../../lib/records/record-schema.ts';
-import { VERSION } from '../../lib/version.ts';
 import type { EventKinds } from '../../lib/webhooks/events/event-kinds.ts';
 import { jsonSchemaOf, withExample } from '../json-schema.ts';
 import { DELETED_SINCE } from './deleted-rows.ts';
 import type { Resource } from './handlers.ts';
-import { ADMINISTRATION, adminPaths, adminSecurity, PLACE } from './openapi-administration.ts';
+import { ADMINISTRATION, adminPaths, adminRoutes, adminSecurity, openApi, PLACE } from './openapi-administration.ts';
 
 /** What a document is made of. */
 export interface Described {
@@ -28,13 +27,11 @@ type Json = Record<string, unknown>;
 export function openApiDocument({ server, resources, base, auth, isLimited }: Described): Json {
     const names = schemaNames(resources);
     const every = everyAnswer(isLimited);
-    const admin = server.table().filter(({ settings: { tags, response } }) => tags?.includes('admin-console') && response?.schema);
+    const admin = adminRoutes(server);
     const kinds = (server.plugins as { 'webhook-exporter'?: { kinds?(): EventKinds } })['webhook-exporter']?.kinds?.();
     const tags = [TAGS.inventory, ...(admin.length > 0 ? [TAGS.administration] : []), ...(kinds === undefined ? [] : [TAGS.events])];
     return {
-        openapi: '3.1.0',
-        info: { title: 'scanwire', version: VERSION, description: DESCRIPTION, license: { name: 'MIT', identifier: 'MIT' } },
-        servers: [{ url: '/' }],
+        ...openApi('scanwire', DESCRIPTION),
         tags,
         paths: {
             [`${base}/base`]: { get: probe(every) },

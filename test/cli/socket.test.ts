@@ -2,6 +2,8 @@ import { randomBytes } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { request } from 'node:http';
 import { join } from 'node:path';
+import { createConfig, lintFromString } from '@redocly/openapi-core';
+import { generateSource } from 'oazapfts';
 import t from 'tap';
 import { ended, scanwire } from '../support/scanwire.ts';
 import { dataOf, fixture, get, json, said, serve, usedDataOf } from '../support/served.ts';
@@ -89,17 +91,45 @@ t.test('changes nothing for a file that is bad somewhere, and names line and rea
     t.equal(await ended(server, 'SIGINT'), 0);
 });
 
-/** Status and code of an answer to a request that no command would make. */
-function ask(data: string, method: string, path: string, body: string): Promise<string> {
+/** Status and body of an answer to a request that no command would make. */
+function answer(
+    data: string,
+    method: string,
+    path: string,
+    body = '',
+): Promise<{ readonly status: number | undefined; readonly body: string }> {
     return new Promise((resolve, reject) => {
         const headers = { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) };
         const outgoing = request({ socketPath: join(data, 'scanwire.sock'), method, path, headers, agent: false }, async (incoming) => {
             const parts = await incoming.setEncoding('utf8').toArray();
-            resolve(`${incoming.statusCode} ${JSON.parse(parts.join('')).error.code}`);
+            resolve({ status: incoming.statusCode, body: parts.join('') });
         });
         outgoing.on('error', reject).end(body);
     });
 }
+
+/** Its status and code. */
+async function ask(...asked: Parameters<typeof answer>): Promise<string> {
+    const { status, body } = await answer(...asked);
+    return `${status} ${JSON.parse(body).error.code}`;
+}
+
+t.test('describes its administration, so that a public linter has nothing to say and a client can be made', async (t) => {
+    const data = await usedDataOf(t);
+    await serve(t, data);
+    const { status, body } = await answer(data, 'GET', '/openapi.json');
+    t.equal(status, 200);
+    const problems = await lintFromString({ source: body, config: await createConfig({ extends: ['recommended-strict'] }) });
+    t.strictSame(
+        problems.map(({ ruleId, message, location }) => `${ruleId}: ${message} (${location[0]?.pointer})`),
+        [],
+    );
+    const document = JSON.parse(body);
+    t.match(document, { openapi: '3.1.0', paths: { '/exporters/{id}/explain': { post: {} }, '/keys': { get: {}, post: {} } } });
+    t.notMatch(body, 'rest_api');
+    writeFileSync(join(data, 'api.json'), body);
+    t.match(await generateSource(join(data, 'api.json')), /export function adminConsoleCreateKey/);
+});
 
 t.test('refuses input of a wrong type as wrong input', async (t) => {
     const data = await usedDataOf(t);

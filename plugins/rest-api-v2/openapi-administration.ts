@@ -1,4 +1,4 @@
-/** The operations of the administration that a server has beside the API, in OpenAPI 3.1. */
+/** The operations of the administration, beside the API or alone, and what every document begins with, in OpenAPI 3.1. */
 import type { RequestRoute, Server } from '@hapi/hapi';
 import type { JsonSchema } from '../../lib/records/record-schema.ts';
 import { isObject } from '../../lib/schema-validation.ts';
@@ -14,7 +14,7 @@ export const ADMINISTRATION: { readonly name: string; readonly description: stri
 };
 
 /** What every document begins with. */
-export function openApi(title: string, description: string): Json {
+export function documentHead(title: string, description: string): Json {
     return {
         openapi: '3.1.0',
         info: { title, version: VERSION, description, license: { name: 'MIT', identifier: 'MIT' } },
@@ -25,17 +25,16 @@ export function openApi(title: string, description: string): Json {
 /** The document of a server that has the administration alone, without authentication: whoever reaches it may do all of it. */
 export function administrationDocument(server: Server): Json {
     return {
-        ...openApi('scanwire administration', ADMINISTRATION_DESCRIPTION),
-        tags: [ADMINISTRATION],
+        ...documentHead('scanwire administration', ADMINISTRATION_DESCRIPTION),
+        tags: [{ name: ADMINISTRATION.name, description: 'Keys, exporters, events and deliveries' }],
         paths: adminPaths(adminRoutes(server)),
         security: [{}],
     };
 }
 
-const ADMINISTRATION_DESCRIPTION =
-    'What the commands of a data folder ask its server for, through a socket that only the owner of the folder can open.';
+const ADMINISTRATION_DESCRIPTION = 'The administration of a data folder, at a socket that only the owner of the folder can open.';
 
-/** Those that a document tells of. */
+/** The routes of the administration that a document tells of. */
 export function adminRoutes(server: Server): readonly RequestRoute[] {
     return server.table().filter(({ settings: { tags, response } }) => tags?.includes('admin-console') && response?.schema);
 }

@@ -7,7 +7,7 @@ import type { EventKinds } from '../../lib/webhooks/events/event-kinds.ts';
 import { jsonSchemaOf, withExample } from '../json-schema.ts';
 import { DELETED_SINCE } from './deleted-rows.ts';
 import type { Resource } from './handlers.ts';
-import { ADMINISTRATION, adminPaths, adminRoutes, adminSecurity, openApi, PLACE } from './openapi-administration.ts';
+import { ADMINISTRATION, adminPaths, adminRoutes, adminSecurity, documentHead, PLACE } from './openapi-administration.ts';
 
 /** What a document is made of. */
 export interface Described {
@@ -31,7 +31,7 @@ export function openApiDocument({ server, resources, base, auth, isLimited }: De
     const kinds = (server.plugins as { 'webhook-exporter'?: { kinds?(): EventKinds } })['webhook-exporter']?.kinds?.();
     const tags = [TAGS.inventory, ...(admin.length > 0 ? [TAGS.administration] : []), ...(kinds === undefined ? [] : [TAGS.events])];
     return {
-        ...openApi('scanwire', DESCRIPTION),
+        ...documentHead('scanwire', DESCRIPTION),
         tags,
         paths: {
             [`${base}/base`]: { get: probe(every) },

@@ -58,7 +58,7 @@ const GET = 'GET /rest_api/v2/workspaces HTTP/1.1\r\nHost: a\r\ntoken: scw_no\r\
 
 t.test('requests that wait behind others do not fill the memory', { timeout: 90_000 }, async (t) => {
     const { port, get } = usual;
-    // All of a connection are read in one go, and so are behind its first one: those that come one by one may be refused as quickly as they come.
+    // The 30 of a connection fit into one record of TLS, so that 29 wait behind the first at once. Those that came one by one might be refused as quickly.
     const wrong = GET.replace('\r\n\r\n', `\r\nX-Filling: ${'x'.repeat(400)}\r\n\r\n`).repeat(30);
     const parked = await Promise.all(Array.from({ length: 200 }, () => tls(t, port)));
     let ended = 0;

@@ -5,7 +5,7 @@ import type { Reader } from '../database.ts';
 export interface Readers {
     /** Somebody waits for these: a row, a page, the first batch of a listing. */
     readonly database: Reader;
-    /** The first batches of listings as text: of many that begin together a few at once, or one after the other with rests where somebody asks for a row or a page. */
+    /** The first batches of listings as text: of many that begin together a few at once, or one after the other with rests where they are of long ones and somebody asks for a row or a page. */
     readonly firsts: Reader;
     /** The batches behind the first one, of all listings together: a few at once, the others in their order. */
     readonly further: Reader;
@@ -36,7 +36,7 @@ export function forManyListings(signal: AbortSignal | undefined): void {
     }
 }
 
-/** How many are read at once. */
+/** How many are read at once, where nobody else is kept waiting and where somebody is. */
 interface AtOnce {
     readonly alone: number;
     readonly shared: number;
@@ -44,7 +44,10 @@ interface AtOnce {
 
 /** It takes two to keep the database at work for one listing that is alone. Of several, the listings are not read sooner by more than one, and what else is asked waits longer. */
 const FURTHER: AtOnce = { alone: 2, shared: 1 };
-/** They are small. Beside others each may take a connection that has to be made first, and all of a crowd come from the database in the same few turns of the event loop. */
+/**
+ * First batches are small, and short listings have no other. Those of a crowd of long ones may each take a connection that has to be made first, and come from
+ * the database in the same few turns of the event loop.
+ */
 const FIRSTS: AtOnce = { alone: 4, shared: 1 };
 
 /** Rows of the first batch of a listing as text: few, since somebody waits for it. */
@@ -53,13 +56,13 @@ export const FIRST_BATCH = 250;
 /** Rows of a batch of a listing as text that is not alone: a turn of the event loop is short then, and what waits to be sent is little. */
 export const SHORT_BATCH = 500;
 
-/** How long somebody who asked for a row or a page is expected to ask again, in milliseconds. */
+/** How long somebody who asked for a row or a page is expected to ask again, and somebody else to read a long listing, in milliseconds. */
 const EXPECTED_FOR = 1000;
 
 /**
- * Behind a batch of a long listing that is not alone nothing is read for three times as long as it took: it is sent meanwhile, and who asks for something
- * else finds the event loop and the processors free. What is sent is also what V8 collects behind it, for some milliseconds each time, so half as much a
- * second is half as many pauses.
+ * Behind a batch of a long listing that is not alone none of its kind is read for three times as long as it took: it is sent meanwhile, and who asks for
+ * something else finds the event loop and the processors free. What is sent is also what V8 collects behind it, for some milliseconds each time: the less a
+ * second, the fewer pauses.
  */
 const RESTS = 3;
 /** In milliseconds, however slow the database is: what is slow then is not this process. */
@@ -90,9 +93,9 @@ export function readersOf(
     searching: Reader = database,
     { pace = REAL_PACE, inRanges = false }: ReadersOptions = {},
 ): Readers {
-    const askers = askersOf(pace);
-    const begin = turns(FIRSTS, pace, askers.areThere);
-    const goOn = turns(FURTHER, pace, (areSeveral) => areSeveral || askers.areThere());
+    const askers = lately(pace);
+    const begin = turns(FIRSTS, pace, ({ areLong }) => areLong && askers.areThere());
+    const goOn = turns(FURTHER, pace, ({ areSeveral }) => areSeveral || askers.areThere());
     return {
         database,
         firsts: begin.of(database, { restsFrom: FIRST_BATCH }),
@@ -106,8 +109,8 @@ export function readersOf(
     };
 }
 
-/** Whoever asks for a row or a page, and waits for it. */
-function askersOf(pace: Pace) {
+/** Who was there within the last second, and so may be again. */
+function lately(pace: Pace) {
     let expectedUntil = Number.NEGATIVE_INFINITY;
     return {
         areThere: (): boolean => pace.now() < expectedUntil,
@@ -118,8 +121,17 @@ function askersOf(pace: Pace) {
     };
 }
 
-/** @param keepsOthers Whether somebody else is kept waiting, where several wait for their turns or not. */
-function turns(atOnce: AtOnce, pace: Pace, keepsOthers: (areSeveral: boolean) => boolean) {
+/** What is known of those that take turns. */
+interface InTurn {
+    /** Whether several wait. */
+    readonly areSeveral: boolean;
+    /** Whether one of the last second had a batch that is rested behind. */
+    readonly areLong: boolean;
+}
+
+/** @param keepsOthers Whether to read on as quickly as one can would keep somebody else waiting. */
+function turns(atOnce: AtOnce, pace: Pace, keepsOthers: (those: InTurn) => boolean) {
+    const longOnes = lately(pace);
     const waiting: (() => void)[] = [];
     let underWay = 0;
     let rests = false;
@@ -144,7 +156,7 @@ function turns(atOnce: AtOnce, pace: Pace, keepsOthers: (areSeveral: boolean) =>
     }
 
     const areSeveral = (): boolean => waiting.length > 1;
-    const isShared = (): boolean => keepsOthers(areSeveral());
+    const isShared = (): boolean => keepsOthers({ areSeveral: areSeveral(), areLong: longOnes.areThere() });
 
     function rest(took: number): void {
         if (isShared() && !rests) {
@@ -175,6 +187,7 @@ function turns(atOnce: AtOnce, pace: Pace, keepsOthers: (areSeveral: boolean) =>
                 try {
                     const result = await reader.query<Row>(text, values, signal);
                     if (result.rows.length >= restsFrom) {
+                        longOnes.note();
                         rest(pace.now() - begun);
                     }
                     return result;

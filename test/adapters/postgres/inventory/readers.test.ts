@@ -192,41 +192,44 @@ t.test('begins four listings at once, of those that begin together', async (t) =
     await Promise.all(reads);
 });
 
-t.test('begins them one after the other, with rests behind the long ones, where somebody asks for a row', async (t) => {
+t.test('begins long ones one after the other, with rests between them, where somebody asks for a row', async (t) => {
     const { database, asked } = heldDatabase();
     const pace = heldPace();
     const { firsts, noteAsker } = readersOf(database, database, database, { pace });
     const batch = (rows: number) => Array.from({ length: rows }, (_, id) => ({ id }));
+    const begin = (count: number) => Array.from({ length: count }, (_, number) => firsts.query('select', [number]));
     noteAsker();
-    const reads = Array.from({ length: 3 }, (_, number) => firsts.query('select', [number]));
+    const reads = begin(9);
     await settled();
-    t.equal(asked.length, 1);
     asked[0]?.answer(batch(249));
     await reads[0];
     await settled();
-    t.strictSame([pace.rests.length, asked.length], [0, 2], 'a short one is all there is');
+    t.strictSame([pace.rests.length, asked.length], [0, 5], 'short ones are four at once all the same');
 
     pace.time += 4;
     asked[1]?.answer(batch(250));
     await reads[1];
     await settled();
-    t.strictSame([pace.rests.map(({ passed }) => passed), asked.length], [[12], 2]);
+    t.strictSame([pace.rests.map(({ passed }) => passed), asked.length], [[12], 5]);
+    for (const { answer } of asked.slice(2)) {
+        answer(batch(250));
+    }
+    await settled();
+    t.equal(asked.length, 5, 'the rest goes on');
     pace.rests[0]?.task();
     await settled();
-    asked[2]?.answer(batch(250));
-    await reads[2];
+    t.equal(asked.length, 6, 'and then there is one');
+    asked[5]?.answer(batch(250));
+    await reads[5];
 
     pace.time += 1_000;
     pace.rests[1]?.task();
-    const later = Array.from({ length: 5 }, (_, number) => firsts.query('select', [number]));
     await settled();
-    t.equal(asked.length, 7, 'nobody asks any more');
-    for (const { answer } of asked.slice(3)) {
+    t.equal(asked.length, 9, 'nobody asks any more');
+    for (const { answer } of asked.slice(6)) {
         answer(batch(250));
-        await settled();
     }
-    asked[7]?.answer([]);
-    await Promise.all(later);
+    await Promise.all(reads);
     t.equal(pace.rests.length, 2);
 });
 

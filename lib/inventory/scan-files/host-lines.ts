@@ -18,28 +18,54 @@ export const MAX_HOST_LINE: number = 32 * 1024 * 1024;
  * scanner, as {@link hostOfLine} says. A byte order mark, CR LF and a missing last line break are accepted, and the lines of one JSON list.
  *
  * @throws ScanwireError `INVALID_INPUT` that names the line, the field and the reason, never the value, of each bad line; after the first 100 it
- *     reads no further. Behind a bad line there are no hosts.
+ *     reads no further. Behind a bad line there are no hosts. Also of a list without its end: what was cut off is no whole scan.
  */
 export async function* readHostLines(source: AsyncIterable<Uint8Array>): AsyncGenerator<HostInput, void, undefined> {
-    const bad = badLines();
+    const [bad, list] = [badLines(), listOfLines()];
     for await (const lines of linesOf(source, lineSplitter(MAX_HOST_LINE))) {
         for (const line of lines) {
-            const host = hostOn(line, bad);
+            const host = hostOn(line, bad, list);
             if (host !== null && !bad.found()) {
                 yield host;
             }
         }
     }
     bad.end();
+    list.assertEnded();
 }
 
 /** The last line of masscan until 2017, which is no JSON. */
 const MASSCAN_END = '{finished: 1}';
 
+/** The list that lines are of, if they are of one. */
+interface ListOfLines {
+    note(text: string, line: number): void;
+    /** @throws ScanwireError `INVALID_INPUT` that names the line on which it began. */
+    assertEnded(): void;
+}
+
+function listOfLines(): ListOfLines {
+    let begun: number | null = null;
+    return {
+        note(text, line) {
+            begun = text.startsWith('[') ? line : begun;
+            begun = text.endsWith(']') || text === MASSCAN_END ? null : begun;
+        },
+
+        assertEnded() {
+            if (begun !== null) {
+                throw lineError(begun, ' begins a list that has no end: the file was cut off');
+            }
+        },
+    };
+}
+
 /** Null for a line without one; a bad line is noted. */
-function hostOn(line: Line, bad: BadLines): HostInput | null {
+function hostOn(line: Line, bad: BadLines, list: ListOfLines): HostInput | null {
     try {
-        const text = elementOf(textOf(line));
+        const whole = textOf(line);
+        list.note(whole, line.number);
+        const text = elementOf(whole);
         return text === '' || text === MASSCAN_END ? null : hostOf(text, line.number);
     } catch (error) {
         bad.add(line.number, error);

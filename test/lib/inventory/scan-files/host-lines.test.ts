@@ -1,4 +1,5 @@
 import { createReadStream } from 'node:fs';
+import { readFile } from 'node:fs/promises';
 import fc from 'fast-check';
 import t from 'tap';
 import { ScanwireError } from '../../../../lib/errors.ts';
@@ -7,7 +8,8 @@ import { collect } from '../../../support/collect.ts';
 import { bytes, refusal } from './scan-source.ts';
 
 const read = (...lines: readonly string[]) => collect(readScan(bytes(lines.join('\n'))));
-const fixture = (name: string) => collect(readScan(createReadStream(new URL(`../../../../../fixtures/scans/${name}`, import.meta.url))));
+const FIXTURES = new URL('../../../../../fixtures/scans/', import.meta.url);
+const fixture = (name: string) => collect(readScan(createReadStream(new URL(name, FIXTURES))));
 
 t.test('reads what masscan has written', async (t) => {
     const [open, closed] = [
@@ -168,6 +170,21 @@ t.test('reads the list of masscan until 2017, whose last line is no JSON', async
     const finding =
         '{   "ip": "192.0.2.1",   "timestamp": "1480000000", "ports": [ {"port": 80, "proto": "tcp", "status": "open", "reason": "syn-ack", "ttl": 57} ] },';
     t.match(await read(finding, '{finished: 1}', ''), [{ address: '192.0.2.1', services: [{ port: 80 }] }]);
+});
+
+t.test('refuses a list that was cut off, wherever that was', async (t) => {
+    const file = await readFile(new URL('masscan.json', FIXTURES), 'utf8');
+    const lines = file.trimEnd().split('\n');
+    t.equal((await read(...lines)).length, 2);
+    for (let length = 1; length < lines.length; length += 1) {
+        const { code, message } = await refusal(readScan(bytes(lines.slice(0, length).join('\n'))));
+        t.strictSame([code, message], ['INVALID_INPUT', 'Line 1 begins a list that has no end: the file was cut off']);
+    }
+
+    const [one, two] = ['{"address":"192.0.2.1"}', '{"address":"192.0.2.2"}'];
+    t.equal((await read(`[${one},`, `${two}]`, `[${one}]`)).length, 3, 'lists one after the other');
+    t.match((await refusal(readScan(bytes(`[${one}]\n[${two},\n`)))).message, /^Line 2 begins/);
+    t.equal((await read('[', one, ',', '{finished: 1}')).length, 1);
 });
 
 t.test('names line and field of what cannot be', async (t) => {

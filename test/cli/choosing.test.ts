@@ -1,4 +1,4 @@
-import { writeFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import t from 'tap';
 import { until } from '../../adapters/contract/assertions.ts';
@@ -22,8 +22,11 @@ t.test('accepts an event once under a key of the caller, and lists and counts de
     t.strictSame(await json(data, ...publish), first);
     t.match(await said([...publish, '--owner', 'ann', '--data', data]), { code: 0 }, 'keys of owners are apart');
     const other = join(t.testdir({}), 'other.json');
-    await writeFile(other, JSON.stringify({ title: 'another' }));
-    t.match(await said(['events', 'publish', 'test', other, '--idempotency-key', 'one', '--data', data]), { code: 1 });
+    await writeFile(other, JSON.stringify({ ...JSON.parse(await readFile(BODY, 'utf8')), title: 'another' }));
+    t.match(await said(['events', 'publish', KIND, other, '--idempotency-key', 'one', '--data', data]), {
+        code: 1,
+        stderr: 'scanwire: Cannot accept another kind or body under an idempotency key that was used before (idempotencyKey)\n',
+    });
 
     const { id } = await json<{ id: string }>(data, 'exporters', 'create', '--url', `http://${RECEIVER}/in`);
     const test = await said(['exporters', 'test', id, '--data', data, '--json']);

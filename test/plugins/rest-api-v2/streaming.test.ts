@@ -220,6 +220,31 @@ t.test('compresses indexes with what is accepted, zstd where Node has it', async
     }
 });
 
+t.test('compresses as the server is set to, or not at all', async (t) => {
+    const { store } = await probe(async function* (batch) {
+        yield batch(200);
+    });
+    const sizes = async (compression: object | false): Promise<readonly (readonly [encoding: unknown, vary: unknown, bytes: number])[]> => {
+        const { server, headers } = await served({ store }, compression === false ? { compression } : { routes: { compression } });
+        const asked = ['application/x-ndjson', 'application/json'].map(async (accept) => {
+            const sent = { ...headers, accept, 'accept-encoding': 'gzip' };
+            const { headers: given, rawPayload } = await server.inject({ url: '/rest_api/v2/workspaces/1/hosts', headers: sent });
+            return [given['content-encoding'], given.vary, rawPayload.length] as const;
+        });
+        return await Promise.all(asked);
+    };
+    const [none, stored, usual] = [await sizes(false), await sizes({ gzip: { level: 0 } }), await sizes({})];
+    for (const [index, [encoding, vary, bytes]] of none.entries()) {
+        t.strictSame([encoding, vary], [undefined, undefined]);
+        const [inGzip = 0, compressed = 0] = [stored, usual].map((each) => each[index]?.[2]);
+        t.ok(inGzip > bytes && compressed < bytes / 5, `${compressed}, ${bytes}, ${inGzip}`);
+    }
+    t.strictSame(
+        [...stored, ...usual].map(([encoding, vary]) => [encoding, vary]),
+        Array.from({ length: 4 }, () => ['gzip', 'accept-encoding']),
+    );
+});
+
 t.test('breaks the connection when the store ends because of a failure of its own signal handling', async (t) => {
     const { store } = await probe(async function* (batch) {
         yield batch(1);

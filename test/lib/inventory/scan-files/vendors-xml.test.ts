@@ -115,6 +115,18 @@ t.test('reads hosts, services, notes, vulnerabilities and web sites of an export
     t.notMatch(JSON.stringify(hosts), /secret|never read/);
 });
 
+t.test('takes every column of a host and of a vulnerability that has a place here', async (t) => {
+    const texts = { comm: 'tap0', os_lang: 'English', scope: 'eth1', virtual_host: 'KVM', detected_arch: 'x86_64', info: 'in the cellar' };
+    const columns = Object.entries({ ...texts, nexpose_data_asset_id: 12 }).map(([name, value]) => {
+        const element = name.replaceAll('_', '-');
+        return `<${element}>${value}</${element}>`;
+    });
+    const vuln = '<name>x</name><nexpose-data-vuln-def-id>9</nexpose-data-vuln-def-id>';
+    t.match(await collect(readScan(bytes(metasploit(`${columns.join('')}<vulns><vuln>${vuln}</vuln></vulns>`)))), [
+        { ...texts, nexpose_data_asset_id: 12, vulns: [{ name: 'x', nexpose_data_vuln_def_id: 9 }] },
+    ]);
+});
+
 t.test('keeps data of notes that is no object as text', async (t) => {
     const datas = ['[1]', '5', 'plain', 'null', '{"a":', ''];
     const notes = datas.map((data) => `<note><ntype>x</ntype><data>${data}</data></note>`).join('');

@@ -18,6 +18,9 @@ function many(length: number, condition: MakeCondition) {
 
 const list = <Item>(length: number, item: (index: number) => Item): Item[] => Array.from({ length }, (_, index) => item(index));
 
+/** Microseconds of CPU, in the best of several rounds: far more than it takes, and far less than if the body were gone through for each condition. */
+const LIMIT = 400_000;
+
 /** Conditions and bodies of about a MiB. */
 const COSTLY: readonly [name: string, MakeCondition, body: object][] = [
     [
@@ -86,8 +89,8 @@ t.test('asks a new body of usual length in less time than it takes to parse it',
     const often = (call: () => unknown): number =>
         microseconds(
             10,
-            () => list(10_000, () => call),
-            (calls) => calls.map((each) => each()),
+            () => 10_000,
+            (times) => list(times, call),
         );
     const [asking, parsing] = [often(() => holds({ ...body })), often(() => JSON.parse(text))];
     t.ok(asking < parsing, `${asking} µs for 10,000 bodies, ${parsing} to parse them`);
@@ -110,7 +113,7 @@ for (const [name, condition, body] of COSTLY) {
             return least;
         };
         const [one, most] = [cost(1), cost(MOST)];
-        t.ok(most < 10 * one, `${one} µs for a condition, ${most} for ${MOST}`);
+        t.ok(most < 10 * one && most < LIMIT, `${one} µs for a condition, ${most} for ${MOST}`);
         t.end();
     });
 }

@@ -34,6 +34,12 @@ const SLOW = 100;
 const LONGEST_SPREAD = 500;
 const APART_WHEN_SLOW = 10;
 
+/**
+ * From here on exporters are spread together, over the most that is given, whether their attempts fail or not: one event for a hundred receivers that
+ * take 8 s has a hundred attempts that begin, are answered and begin again together, and so have the retries of as many whose names nobody answers.
+ */
+const VERY_SLOW = 2 * LONGEST_SPREAD;
+
 /** What a new time counts for among those before. */
 const NEW_SHARE = 1 / 8;
 
@@ -54,6 +60,7 @@ export function attemptPace(): AttemptPace {
     const failing = new Set<string>();
     const turnOfFailing = turns(APART_WHEN_FAILING, () => TOGETHER);
     const slow = new Map<string, SlowExporter>();
+    const turnOfVerySlow = turns(APART_WHEN_SLOW, (waiting) => Math.ceil((waiting * APART_WHEN_SLOW) / LONGEST_SPREAD));
 
     function noteTime(exporterId: string, took: number): void {
         const known = slow.get(exporterId);
@@ -70,7 +77,11 @@ export function attemptPace(): AttemptPace {
             if (singleAttempt) {
                 return null;
             }
-            return failing.has(exporterId) ? turnOfFailing() : (slow.get(exporterId)?.turn() ?? null);
+            const { took = 0, turn = null } = slow.get(exporterId) ?? {};
+            if (took >= VERY_SLOW) {
+                return turnOfVerySlow();
+            }
+            return failing.has(exporterId) ? turnOfFailing() : (turn?.() ?? null);
         },
 
         ended(exporterId, { code, took }) {

@@ -1,3 +1,4 @@
+import { uptime } from 'node:os';
 import { setImmediate } from 'node:timers/promises';
 
 /** The time now. Passed in, so that schedules, expiry and jitter are tested without sleeping. */
@@ -14,6 +15,64 @@ export const timer: Ticker = (task, milliseconds) => {
     const handle = setInterval(task, milliseconds).unref();
     return () => clearInterval(handle);
 };
+
+/** What a machine tells of its time, in milliseconds. */
+export interface MachineClocks {
+    /** Only goes forward, and may stand still while the machine is suspended. */
+    running(): number;
+    /** Goes on while the machine is suspended, and may be set meanwhile. */
+    wall(): number;
+    /** Goes on while the machine is suspended, is never set, and costs a system call. */
+    uptime(): number;
+}
+
+/** Intervals that are those of the rest of the world. */
+export interface SteadyClock {
+    /** Milliseconds that only go forward, and that go on while the machine is suspended. */
+    now(): number;
+    /** Milliseconds for which the machine has been suspended, as far as {@link now} has noticed. */
+    slept(): number;
+}
+
+/** By how many milliseconds a clock may jump before it is looked at whether the machine was suspended. */
+const JUMP = 100;
+
+/** A machine sleeps for more milliseconds than this; and the time since its start may be told in whole seconds. */
+const SHORTEST_SLEEP = 1_000;
+
+/** Milliseconds by which the time since the start may be told too low. A sleep is rather taken for longer than it was: what has to begin in time begins no later. */
+const TOLD_IN = 20;
+
+/** @param clocks Those of the machine by default. */
+export function steadyClock({ running, wall, uptime }: MachineClocks = MACHINE): SteadyClock {
+    let aheadOfRunning = uptime() - running();
+    let ahead = wall() - running();
+    let slept = 0;
+
+    return {
+        now() {
+            const ran = running();
+            const jumped = wall() - ran - ahead;
+            if (Math.abs(jumped) > JUMP) {
+                ahead += jumped;
+                const missed = uptime() - ran - aheadOfRunning;
+                if (missed > SHORTEST_SLEEP) {
+                    aheadOfRunning += missed;
+                    slept += missed + TOLD_IN;
+                }
+            }
+            return ran + slept;
+        },
+
+        slept: () => slept,
+    };
+}
+
+/** As they are now: the embedded database's thread has a clock of its own in the place of `Date.now`. */
+const MACHINE: MachineClocks = { running: performance.now.bind(performance), wall: Date.now, uptime: () => uptime() * 1_000 };
+
+/** Of the machine, for what is reckoned against other machines' time. Timers of the process stand still while it is suspended. */
+export const machineClock: SteadyClock = steadyClock();
 
 const SLICE_MS = 2;
 

@@ -1,5 +1,6 @@
 import { type MessagePort, parentPort, receiveMessageOnPort, type Transferable, workerData } from 'node:worker_threads';
 import { PGlite } from '@electric-sql/pglite';
+import { machineClock } from '../../lib/clock.ts';
 import { databaseClock } from './database-clock.ts';
 import { givingWay } from './giving-way.ts';
 import { type Answered, type SharedSession, sharedSession } from './shared-session.ts';
@@ -39,7 +40,7 @@ const SETTINGS = [
 ];
 
 /** PostgreSQL's clock is that of this thread: a clock of the machine that is set back moves no due time and no claim. */
-const clock = databaseClock(Date.now, () => performance.now());
+const clock = databaseClock(Date.now, machineClock.now);
 Date.now = clock.now;
 
 if (parentPort !== null) {

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import Joi from 'joi';
 import { applicationSchemaRules, checkingSchemaRule } from '../application-schema.ts';
+import { machineClock } from '../clock.ts';
 import type { EgressGuard } from '../egress/guard.ts';
 import type { KeyRing } from '../keys/key-ring.ts';
 import { processWarning } from '../process-warning.ts';
@@ -75,7 +76,7 @@ export interface WebhooksSettings extends OwnerSettings {
 export interface WebhooksOptions extends WebhookStores, WebhooksSettings {
     readonly sender: Sender;
     readonly guard: EgressGuard;
-    /** Milliseconds that only go forward, as `performance.now`. Times are the store's. */
+    /** Milliseconds that only go forward, as `performance.now`, and go on while the machine is suspended. Times are the store's. */
     readonly monotonic?: () => number;
     /** 0 to 1, as `Math.random`. */
     readonly random?: () => number;
@@ -224,7 +225,7 @@ export const webhooksSchema: Joi.ObjectSchema<Required<WebhooksOptions>> = Joi.o
     ...webhooksSettingSchemas,
     sender: objectWith<Sender>('send', 'close').required().custom(withTimeout),
     guard: objectWith<EgressGuard>('vet', 'vetHost').required(),
-    monotonic: Joi.function().default(() => () => performance.now()),
+    monotonic: Joi.function().default(() => machineClock.now),
     random: Joi.function().default(() => Math.random),
     newId: Joi.function().default(() => randomUUID),
     sleep: Joi.function().default(() => sleep),

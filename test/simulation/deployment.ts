@@ -1,3 +1,4 @@
+import { steadyClock } from '../../lib/clock.ts';
 import type { ExporterChanges } from '../../lib/webhooks/exporters/exporter-patch.ts';
 import type { WebhookStores } from '../../lib/webhooks/options.ts';
 import { seeded } from '../support/seeded.ts';
@@ -168,6 +169,7 @@ export class Deployment {
             stores: this.stores,
             engineSees: (stores) => stores,
             queueFor: (process) => this.queue.for(process),
+            clockOf: (clocks) => steadyClock(clocks).now,
             senderFor: (process) => this.receivers.senderFor(process),
             onOutdated: (process) => this.replace(process),
             onFault: ({ name }, error) => this.ledger.violate(`${name} fails by itself: ${error}`),

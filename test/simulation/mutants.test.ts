@@ -18,6 +18,7 @@ const CAUGHT_BY: Readonly<Record<string, number>> = {
     'a receiver whose Retry-After is not heard': 36,
     'a key that nothing that has failed holds': 119,
     'an exporter that is never slow': 99,
+    'a clock that stands still while the machine is suspended': 64,
     'a rate of which retries get nothing as long as there are first tries': 27,
     'a time-out that counts as delivered': 22,
     'an attempt under a claim that was handed out, and is never named': 17,

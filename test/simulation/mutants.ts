@@ -99,6 +99,8 @@ function remembering(): {
 
 /** Engines that are wrong in one thing each. */
 export const mutants: Readonly<Record<string, () => Mutant>> = {
+    'a clock that stands still while the machine is suspended': () => ({ above: () => ({ clockOf: ({ running }) => running }) }),
+
     'a format that is forgotten with a claim: the body of the event goes out in its place': () =>
         asked((store) => ({
             claim: async (requests, session, maxBytes) =>

@@ -1,3 +1,4 @@
+import type { MachineClocks } from '../../lib/clock.ts';
 import { egressGuard } from '../../lib/egress/guard.ts';
 import { ScanwireError } from '../../lib/errors.ts';
 import { type KeyRing, keyRing } from '../../lib/keys/key-ring.ts';
@@ -63,6 +64,8 @@ export interface Surroundings {
     readonly engineSees: (stores: WebhookStores) => WebhookStores;
     readonly queueFor: (process: SimulatedProcess) => DeliveryQueue;
     readonly senderFor: (process: SimulatedProcess) => Sender;
+    /** Milliseconds of a process's own, made of what its machine says. */
+    readonly clockOf: (clocks: MachineClocks) => () => number;
     /** A process has other settings than its deployment by now. */
     readonly onOutdated: (process: SimulatedProcess) => void;
     /** A process has met an error that is not one of those that weather makes. */
@@ -94,6 +97,8 @@ export class SimulatedProcess implements Owner {
     readonly concurrency: number;
     alive = true;
     frozenUntil = 0;
+    /** Milliseconds for which its machine is suspended, up to {@link frozenUntil}. */
+    private asleep = 0;
     readonly clockOffset: number;
     readonly engine: Webhooks;
     /** Until when it finishes what it has begun, once it was told to stop; infinite before. */
@@ -107,7 +112,7 @@ export class SimulatedProcess implements Owner {
     private readonly surroundings: Surroundings;
 
     constructor({ name, variant, collectors, concurrency, rate }: ProcessOptions, surroundings: Surroundings) {
-        const { timeline, random, newId, stores, engineSees, queueFor, senderFor } = surroundings;
+        const { timeline, random, newId, stores, engineSees, queueFor, senderFor, clockOf } = surroundings;
         this.name = name;
         this.variant = variant;
         this.collectors = collectors;
@@ -115,6 +120,8 @@ export class SimulatedProcess implements Owner {
         this.surroundings = surroundings;
         this.clockOffset = Math.floor((random() - 0.5) * 7_200_000);
         const started = this.clockOffset - timeline.now;
+        const wall = (): number => timeline.now + started;
+        const awake = clockOf({ running: () => wall() - this.slept(), wall, uptime: () => timeline.now });
         const own = seeded(Math.floor(random() * 2 ** 31));
         this.engine = webhooks({
             ...SETTINGS,
@@ -133,7 +140,7 @@ export class SimulatedProcess implements Owner {
             random: own,
             monotonic: () => {
                 this.clockCall();
-                return timeline.now + started;
+                return awake();
             },
             sleep: (milliseconds) => new Promise((resolve) => this.ifAlive(() => timeline.after(milliseconds, resolve, this))),
             onError: (error) => {
@@ -200,9 +207,17 @@ export class SimulatedProcess implements Owner {
         this.atDeath.push(act);
     }
 
-    /** Stands still for so many milliseconds. */
+    /** Stands still for so many milliseconds, every second time because its machine is suspended, whose clock stands still too. */
     freeze(milliseconds: number): void {
-        this.frozenUntil = Math.max(this.frozenUntil, this.surroundings.timeline.now + milliseconds);
+        const { now } = this.surroundings.timeline;
+        const before = Math.max(this.frozenUntil, now);
+        this.frozenUntil = Math.max(before, now + milliseconds);
+        this.asleep += milliseconds % 2 === 0 ? this.frozenUntil - before : 0;
+    }
+
+    /** Milliseconds for which its machine has been suspended by now. */
+    private slept(): number {
+        return Math.max(0, this.asleep - Math.max(0, this.frozenUntil - this.surroundings.timeline.now));
     }
 
     /** A call of the process to a part: it gets there, has its effect and is answered later, or not. */

@@ -64,29 +64,21 @@ export function dispatcher(context: DispatcherContext): Dispatcher {
     let woken = false;
     let stopped = true;
     let poll: NodeJS.Timeout | undefined;
-    let again: NodeJS.Timeout | undefined;
-    let againAt = Number.POSITIVE_INFINITY;
+    const alarm = alarmOf(wake, monotonic);
     let listening: Listening | undefined;
 
     async function handOutUntilQuiet(): Promise<void> {
         do {
             woken = false;
-            wakeNoMore();
+            alarm.clear();
             await handOut().then(wakeWithin).catch(onError);
         } while (woken && !stopped);
     }
 
-    function wakeNoMore(): void {
-        clearTimeout(again);
-        againAt = Number.POSITIVE_INFINITY;
-    }
-
     /** @param milliseconds Null for not at all. */
     function wakeWithin(milliseconds: number | null): void {
-        if (milliseconds !== null && !stopped && monotonic() + milliseconds < againAt) {
-            wakeNoMore();
-            againAt = monotonic() + milliseconds;
-            again = setTimeout(wake, milliseconds);
+        if (milliseconds !== null && !stopped) {
+            alarm.within(milliseconds);
         }
     }
 
@@ -147,11 +139,37 @@ export function dispatcher(context: DispatcherContext): Dispatcher {
         async stop() {
             stopped = true;
             clearInterval(poll);
-            wakeNoMore();
+            alarm.clear();
             const closed = listening?.close();
             listening = undefined;
             await Promise.all([running, closed]);
             await added().catch(onError);
+        },
+    };
+}
+
+/** Rings once, as early as anybody has asked for since. */
+function alarmOf(ring: () => void, monotonic: () => number) {
+    let timer: NodeJS.Timeout | undefined;
+    let ringsAt = Number.POSITIVE_INFINITY;
+
+    function clear(): void {
+        clearTimeout(timer);
+        ringsAt = Number.POSITIVE_INFINITY;
+    }
+
+    return {
+        clear,
+
+        within(milliseconds: number): void {
+            const now = monotonic();
+            // A timer stands still while the machine is suspended: what is overdue rings now.
+            const at = ringsAt <= now ? now : now + milliseconds;
+            if (at === now || at < ringsAt) {
+                clear();
+                ringsAt = at;
+                timer = setTimeout(ring, at - now);
+            }
         },
     };
 }

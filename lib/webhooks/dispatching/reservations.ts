@@ -1,3 +1,5 @@
+import { machineClock } from '../../clock.ts';
+
 /**
  * A claim that is made before anybody asks for it, when a delivery is handed out (marked `queued`, and given to the queue as a job). It is for
  * whoever gets the job: its token is in the delivery's row and in the job, and it belongs to no session yet. The worker that gets the job before
@@ -105,12 +107,15 @@ interface Begun {
 export function reservationsOf({
     monotonic,
     claimDuration,
+    slept = machineClock.slept,
 }: {
     readonly monotonic: () => number;
     readonly claimDuration: number;
+    /** Milliseconds for which the machine has been suspended; `monotonic` has gone on meanwhile. */
+    readonly slept?: () => number;
 }): Reservations {
     const begun = new Map<string, Begun>();
-    let last: { readonly time: number; readonly asked: number; readonly answered: number } | null = null;
+    let last: { readonly time: number; readonly asked: number; readonly answered: number; readonly slept: number } | null = null;
 
     /** The latest time that the store may have now: it may have told its time as soon as it was `asked`. */
     function latest(): number | null {
@@ -120,7 +125,7 @@ export function reservationsOf({
 
     return {
         heard(time, asked) {
-            last = { time: time.getTime(), asked, answered: monotonic() };
+            last = { time: time.getTime(), asked, answered: monotonic(), slept: slept() };
         },
 
         inTime({ beginBy }) {
@@ -156,8 +161,8 @@ export function reservationsOf({
         report() {
             const now = monotonic();
             const attempts = [...begun.values()].filter(({ at, reported }) => !reported && now - at >= RESERVATION_TIMES.reportedAfter);
-            // The earliest time that the store may have now: it may have told its time only when the answer came.
-            const upTo = last === null ? null : new Date(Math.floor(last.time + (now - last.answered)));
+            // The earliest time that the store may have now: it may have told its time only when the answer came, and may have slept with this machine.
+            const upTo = last === null ? null : new Date(Math.floor(last.time + (now - last.answered) - (slept() - last.slept)));
             return { upTo, attempts: attempts.map(({ attempt }) => attempt) };
         },
 

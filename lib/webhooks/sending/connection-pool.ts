@@ -1,3 +1,4 @@
+import { machineClock } from '../../clock.ts';
 import type { Connection } from './connection.ts';
 
 /** How many idle connections are kept, and for how long. */
@@ -36,7 +37,7 @@ export function connectionPool({ maxIdle, maxAge }: ConnectionPoolOptions): Conn
     let closed = false;
 
     const isReusable = ({ socket, connectedAt }: Connection): boolean =>
-        !closed && !socket.destroyed && socket.writableLength === 0 && performance.now() - connectedAt < maxAge;
+        !closed && !socket.destroyed && socket.writableLength === 0 && machineClock.now() - connectedAt < maxAge;
 
     /** Takes a connection out of the idle ones. */
     function forget(connection: Connection): void {

@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net';
 import { Client } from 'undici';
+import { machineClock } from '../../clock.ts';
 import type { PresentedCertificate } from '../outcomes/outcome.ts';
 
 /** How long a connection may idle, unless the receiver's `Keep-Alive` says less. Milliseconds. */
@@ -16,7 +17,7 @@ export interface Connection {
     readonly fingerprint: string | null;
     /** The receiver's certificate, for the outcome of each attempt over the connection. */
     readonly certificate: PresentedCertificate | null;
-    /** By `performance.now()`. */
+    /** By `machineClock`. */
     readonly connectedAt: number;
     /** Requests sent over it so far. */
     requests: number;
@@ -64,7 +65,7 @@ export function connection({ socket, address, fingerprint, certificate, origin }
         address,
         fingerprint,
         certificate,
-        connectedAt: performance.now(),
+        connectedAt: machineClock.now(),
         requests: 0,
         socketError: null,
         destroy() {

@@ -106,3 +106,15 @@ t.test('names nothing whose outcome is recorded', async (t) => {
     t.same(at(1_600).report().attempts, []);
     t.doesNotThrow(() => reservations.reported(report), 'it has ended while the store was told');
 });
+
+t.test('of a store that may have slept with the machine, its time is not told too late', async (t) => {
+    let [now, slept] = [1_000, 0];
+    const reservations = reservationsOf({ monotonic: () => now, slept: () => slept, claimDuration: 60_000 });
+    reservations.heard(new Date(HEARD), 1_000);
+    reservations.begin(claimOf('begun'));
+    now += 5_300;
+    slept += 5_000;
+    t.match(reservations.now(), new Date(HEARD + 5_300));
+    t.equal(reservations.inTime(endingAt(HEARD + 1_000)), false);
+    t.match(reservations.report(), { upTo: new Date(HEARD + 300), attempts: [{ token: 'begun' }] });
+});

@@ -102,18 +102,21 @@ t.test('lets 8 begin every 5 ms for all exporters together that have failed', as
     t.same([others[0], others[5], others[10]], [0, 4, 12]);
 });
 
-t.test('spreads those of all very slow exporters together, failing ones too, so that an event for many of them begins no crowd', async (t) => {
-    timeStandsStill(t);
-    const pace = paceAfter({ took: 8_000 });
-    pace.ended(OTHER, { code: 'timeout', took: 1_000 });
-    pace.ended('less slow', { code: 'delivered', took: 900 });
-    t.same(await begun(pace, 8, 0), [8]);
-    const others = await begun(pace, 192, 510, OTHER);
-    t.equal(others[0], 0);
-    t.ok((others[250] as number) < 120, `${others[250]} in the first half`);
-    t.equal(others.at(-1), 192);
-    t.same(await begun(pace, 8, 0, 'less slow'), [8]);
-});
+t.test(
+    'spreads those of all very slow exporters together, failing ones too, so that an event for many of them begins no crowd',
+    async (t) => {
+        timeStandsStill(t);
+        const pace = paceAfter({ took: 8_000 });
+        pace.ended(OTHER, { code: 'timeout', took: 1_000 });
+        pace.ended('less slow', { code: 'delivered', took: 900 });
+        t.same(await begun(pace, 8, 0), [8]);
+        const others = await begun(pace, 192, 510, OTHER);
+        t.equal(others[0], 0);
+        t.ok((others[250] as number) < 120, `${others[250]} in the first half`);
+        t.equal(others.at(-1), 192);
+        t.same(await begun(pace, 8, 0, 'less slow'), [8]);
+    },
+);
 
 t.test('learns nothing from what the process itself is to blame for', async (t) => {
     timeStandsStill(t);

@@ -74,6 +74,7 @@ import { whatHadFailed } from './0099-what-had-failed.ts';
 import { replaysCounted } from './0100-replays-counted.ts';
 import { changesNumberedInTurn } from './0103-changes-numbered-in-turn.ts';
 import { claimsPlannedOnce } from './0104-claims-planned-once.ts';
+import { looksThatTakeLong } from './0106-looks-that-take-long.ts';
 
 /** All steps in order. A new one goes to the end. */
 export const migrations: readonly Migration[] = [
@@ -152,4 +153,5 @@ export const migrations: readonly Migration[] = [
     replaysCounted,
     changesNumberedInTurn,
     claimsPlannedOnce,
+    looksThatTakeLong,
 ];

@@ -11,18 +11,25 @@ export function define(self: Command): void {
         const [file = ''] = call.args;
         const input = await openInput(file);
         const sha256 = await input.sha256();
-        const progress = await followed(input, !call.json);
+        const replace = call.options.replace === true;
+        const dryRun = call.options.dryRun === true;
+        const behind = ['storing', replace && 'comparing', dryRun && 'undoing'] as const;
+        const progress = await followed(
+            input,
+            !call.json,
+            behind.filter((phase) => phase !== false),
+        );
         const { source, onProgress } = progress;
         const importing = call.perform('importScan', {
             workspace: String(call.options.workspace),
-            replace: call.options.replace === true,
-            dryRun: call.options.dryRun === true,
+            replace,
+            dryRun,
             source,
             sha256,
             onProgress,
         });
         const summary = await importing.finally(progress.end);
-        return { json: summary, text: () => summaryText(summary, call.options.dryRun === true) };
+        return { json: summary, text: () => summaryText(summary, dryRun) };
     });
     self.option('--workspace <name>', 'workspace to import into, made when missing', 'default')
         .option('--replace', 'the file is the whole workspace: hosts and services that are not in it are removed')

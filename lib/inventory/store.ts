@@ -88,6 +88,11 @@ export interface ImportProgress {
     /** How many hosts this phase is done with, of how many. */
     readonly done: number;
     readonly total: number;
+    /**
+     * How many hosts the phases are going to have that follow, as far as what is done lets expect; one that is not named here does not come. Absent where the
+     * store cannot tell, or has nothing new to tell.
+     */
+    readonly ahead?: Readonly<Partial<Record<'comparing' | 'showing' | 'undoing', number>>> | undefined;
 }
 
 /** Where the hosts of an import come from. */

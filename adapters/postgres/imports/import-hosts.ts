@@ -140,7 +140,8 @@ async function takeOver(pool: PoolLike, work: Work): Promise<Required<ImportSumm
     const staging = work.prepare ? preparing(pool) : pool;
     const { aside, before, again, named: _named, ...counts } = await stageAll(staging, held, work, { generation, at });
     if (work.dryRun) {
-        const onHosts = counting(work, 'undoing', aside + counts.hosts.new + before);
+        const { undoing = 0 } = lastPhase(work, { aside, hosts: counts.hosts }, { before });
+        const onHosts = counting(work, 'undoing', undoing);
         await clearedUp([() => discardOrLeave(pool, held, onHosts)]);
     } else {
         await showOrDiscard(pool, held, generation, (client) => remember(client, held, { imported: counts, again }));
@@ -176,7 +177,7 @@ async function importAgain(pool: PoolLike, known: RememberedImport, work: OwnWor
             const see = (client: Executor) => client.query(SEE_AGAIN, [some, at, generation]);
             await slice(pool, held, (client) => pace.timed(some.length, () => see(client)));
             done += some.length;
-            onProgress({ phase: 'storing', done, total: hosts.length });
+            onProgress({ phase: 'storing', done, total: hosts.length, ahead: {} });
         }
     } catch (error) {
         await clearedAfter(error, () => discardOrLeave(pool, held));
@@ -211,12 +212,13 @@ async function stageAll(
         for (const batch of batches) {
             staged = addStaged(staged, await stageBatch(pool, held, { ...batch, generation, at, replace }, pace));
             done += batch.size;
-            onProgress({ phase: 'storing', done, total });
+            const ahead = { ...(replace && { comparing: before }), ...lastPhase(work, staged, { before, part: done / total }) };
+            onProgress({ phase: 'storing', done, total, ahead });
         }
 
         again = countsAgain(staged);
         if (replace) {
-            const onHosts = counting(work, 'comparing', before);
+            const onHosts = comparing(work, staged, before);
             const removed = await markUnnamed(pool, held, { generation, at, named: staged.named, onHosts });
             staged = addStaged(staged, { ...removed, named: 0 });
         }
@@ -227,6 +229,25 @@ async function stageAll(
     }
 
     return { ...staged, before, again };
+}
+
+/** What is done last, and with how many hosts where this is what a `part` of them has come to. */
+function lastPhase(
+    { dryRun }: OwnWork,
+    { aside, hosts }: Pick<StagedBatch, 'aside' | 'hosts'>,
+    { before, part = 1 }: { readonly before: number; readonly part?: number },
+): NonNullable<ImportProgress['ahead']> {
+    return dryRun ? { undoing: Math.round((aside + hosts.new) / part) + before } : { showing: Math.round(aside / part) };
+}
+
+/** Tells of the hosts of before that are compared, and of how many in all something more is laid aside. */
+function comparing(work: OwnWork, { aside, hosts }: StagedBatch, before: number): (count: number, more: number) => void {
+    let done = 0;
+    return (count, more) => {
+        done = Math.min(done + count, before);
+        const expected = { hosts, aside: aside + Math.round((more * before) / Math.max(done, 1)) };
+        work.onProgress({ phase: 'comparing', done, total: before, ahead: lastPhase(work, expected, { before }) });
+    };
 }
 
 /** How many hosts the workspace had. */

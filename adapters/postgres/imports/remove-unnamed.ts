@@ -138,8 +138,8 @@ interface Replacement {
     readonly at: Date;
     /** How many hosts were noted as named. */
     readonly named: number;
-    /** Told of the hosts that are done, slice by slice. */
-    readonly onHosts: (count: number) => void;
+    /** Told of the hosts that are done, slice by slice, and how many of all have something laid aside only now. */
+    readonly onHosts: (count: number, aside: number) => void;
 }
 
 /** What an import that replaces removes. */
@@ -171,12 +171,12 @@ export async function markUnnamed(pool: PoolLike, lease: Lease, { generation, at
     await everySlice<Marked>(pool, lease, MARK, {
         values: [generation, at],
         onHosts(count, row) {
-            onHosts(count);
             sum = added(sum, row);
+            onHosts(count, sum.aside);
         },
         async ofCrowd(host) {
             sum = added(sum, await markCrowd(pool, lease, [host, generation, at]));
-            onHosts(1);
+            onHosts(1, sum.aside);
         },
     });
     if (sum.named !== named) {

@@ -75,23 +75,28 @@ for (const { name, open } of databases) {
                     t.ok(progress.filter((one) => one.done === one.total).length >= 1, phase);
                     t.equal(new Set(progress.map(({ total }) => total)).size, 1, phase);
                 }
-                return [...told].map(([phase, [first]]) => [phase, first?.total]);
+                return [...told].map(([phase, progress]) => [
+                    phase,
+                    progress[0]?.total,
+                    ...progress.slice(-1).flatMap(({ ahead = [] }) => ahead),
+                ]);
             };
             const hosts = [changed, ...manyHosts(100), { address: '198.51.100.1' }];
 
+            // What is said of the phases ahead is what they are, once all is done that they depend on.
             t.strictSame(await phasesOf(hosts, { dryRun: true }), [
-                ['storing', 102],
+                ['storing', 102, { undoing: 302 }],
                 // The host that differs, the new one, and when each of the others was seen.
                 ['undoing', 302],
             ]);
             t.strictSame(await phasesOf(hosts, { dryRun: true, replace: true }), [
-                ['storing', 102],
-                ['comparing', 300],
+                ['storing', 102, { comparing: 300, undoing: 302 }],
+                ['comparing', 300, { undoing: 502 - 1 }],
                 ['undoing', 502 - 1],
             ]);
             t.strictSame(await phasesOf(hosts, { replace: true }), [
-                ['storing', 102],
-                ['comparing', 300],
+                ['storing', 102, { comparing: 300, showing: 1 }],
+                ['comparing', 300, { showing: 200 }],
                 ['showing', 200],
             ]);
         });

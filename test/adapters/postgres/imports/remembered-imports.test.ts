@@ -141,7 +141,7 @@ for (const { name, openMigrated } of databases) {
             t.equal(await value(pool, LEFT), '1 0 0');
             t.strictSame(
                 progress.filter(({ done }) => done === 321),
-                [{ phase: 'storing', done: 321, total: 321 }],
+                [{ phase: 'storing', done: 321, total: 321, ahead: {} }],
             );
             const { workspace: _same, ...compared } = await store.importHosts('default', each(scan));
             t.same(compared, counts, 'as an import that looks at them');

@@ -13,12 +13,36 @@ export function untilClosed(request: Request): AbortSignal {
     return whileOpen(request).signal;
 }
 
-/** The same for work that may be over long before the connection is gone. Call `done` once it is: then the signal aborts no more. */
-export function whileOpen({ raw }: Request): { readonly signal: AbortSignal; done(): void } {
-    const controller = new AbortController();
-    const leave = (): void => controller.abort(GONE);
-    raw.res.once('close', leave);
-    return { signal: controller.signal, done: () => void raw.res.removeListener('close', leave) };
+/** Options of work for a request. */
+export interface WhileOpen {
+    /** Made when it is asked for first: a store that has its rows at hand has no need of it. */
+    readonly signal: AbortSignal;
+    /** Says that the work is over: then the signal aborts no more. */
+    done(): void;
+}
+
+/** The same for work that may be over long before the connection is gone. */
+export function whileOpen({ raw }: Request): WhileOpen {
+    let controller: AbortController | undefined;
+    const leave = (): void => controller?.abort(GONE);
+    return {
+        get signal() {
+            if (controller === undefined) {
+                controller = new AbortController();
+                raw.res.once('close', leave);
+                if (raw.res.closed) {
+                    leave();
+                }
+            }
+            return controller.signal;
+        },
+
+        done() {
+            if (controller !== undefined) {
+                raw.res.removeListener('close', leave);
+            }
+        },
+    };
 }
 
 /**

@@ -14,7 +14,7 @@ import {
     sqlState,
     storeError,
 } from './database-errors.ts';
-import { leaving, untilLeft } from './left-statements.ts';
+import { heeded, type Leaver, leaving, type Reader, untilLeft } from './left-statements.ts';
 import { isClient, isHostPool } from './own-pool.ts';
 import { driven, forgot } from './prepared.ts';
 import { unlessSilent, type Watched, watching } from './silence.ts';
@@ -77,16 +77,6 @@ export interface PreparingOptions {
      * transactions and does not keep prepared statements itself. Default true, for a pool of node-postgres.
      */
     readonly prepare?: boolean;
-}
-
-/** An {@link Executor} of which a statement ends soon after nobody waits for it any more. */
-export interface Reader extends Executor {
-    /** @throws The reason of the signal as well, at once while a connection is waited for. */
-    query<Row = Record<string, unknown>>(
-        text: string,
-        values?: unknown[],
-        signal?: AbortSignal,
-    ): Promise<{ rows: Row[]; rowCount: number | null }>;
 }
 
 /** How the statements of a pool go to its connections. */
@@ -249,10 +239,10 @@ export function patiently(pool: PoolLike, patience: Patience = {}, { prepare = t
     }
 
     return {
-        query: <Row>(text: string, values?: unknown[], signal?: AbortSignal) =>
-            withClient(pool, leaving(patience, signal), (client, drop) => {
+        query: <Row>(text: string, values?: unknown[], leaver?: Leaver) =>
+            withClient(pool, leaving(patience, leaver), (client, drop) => {
                 const work = run<Row>(client, drop, text, values);
-                return signal === undefined ? work : untilLeft(work, signal, { pool, client, drop });
+                return leaver === undefined ? work : untilLeft(work, leaver, { pool, client, drop });
             }),
     };
 }
@@ -298,10 +288,10 @@ export function guarded(
 /** @param use Gets a function that keeps the connection from being used again. */
 export async function withClient<T>(
     pool: PoolLike,
-    { connect = 4_000, signal }: Patience,
+    { connect = 4_000, signal: leaver }: Omit<Patience, 'signal'> & { readonly signal?: Leaver },
     use: (client: ClientLike, drop: () => void) => Promise<T>,
 ): Promise<T> {
-    const client = await connected(pool, connect, signal);
+    const client = await connected(pool, connect, leaver);
     let dropped = false;
     const drop = (): void => {
         dropped = true;
@@ -317,10 +307,14 @@ export async function withClient<T>(
     }
 }
 
-async function connected(pool: PoolLike, timeout: number, signal: AbortSignal | undefined): Promise<ClientLike> {
+async function connected(pool: PoolLike, timeout: number, leaver: Leaver | undefined): Promise<ClientLike> {
+    let signal = typeof leaver === 'function' ? undefined : leaver;
     signal?.throwIfAborted();
     const connecting = pool.connect();
     try {
+        if (typeof leaver === 'function') {
+            signal = await heeded(leaver, connecting);
+        }
         return await within(connecting, { timeout, late: () => silent(`has given no connection within ${timeout} ms`), signal });
     } catch (error) {
         // One that comes all the same, or has come in the moment in which it was given up, is nobody's.

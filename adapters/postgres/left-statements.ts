@@ -2,9 +2,12 @@
 import type { EventEmitter } from 'node:events';
 import type { Socket } from 'node:net';
 import { setImmediate } from 'node:timers/promises';
+import type { Executor } from '../../lib/transaction.ts';
 import { within } from '../../lib/within.ts';
 import { isHostPool } from './own-pool.ts';
 
+/** Milliseconds in which most statements have ended: a signal that is to be made and heeded takes a request as long as the look-up of its row. */
+const SOON = 20;
 /** Milliseconds for which it goes on: most have ended by then, so that their connection is used again. */
 const GRACE = 50;
 /** Milliseconds after which the request that ends it is given up. */
@@ -19,20 +22,57 @@ export interface LeftConnection {
     drop(): void;
 }
 
+/** What says that nobody waits any more: a signal, or what gives it to those who wait for longer than most. */
+export type Leaver = AbortSignal | (() => AbortSignal | undefined);
+
+/** An {@link Executor} of which a statement ends soon after nobody waits for it any more. */
+export interface Reader extends Executor {
+    /** @throws The reason of the signal as well, at once while a connection is waited for. */
+    query<Row = Record<string, unknown>>(
+        text: string,
+        values?: unknown[],
+        leaver?: Leaver,
+    ): Promise<{ rows: Row[]; rowCount: number | null }>;
+}
+
 /** How long those wait who leave at either signal. Of one none is made: that takes as long as to send a statement. */
-export function leaving<Patience extends { readonly signal?: AbortSignal }>(patience: Patience, signal: AbortSignal | undefined): Patience {
-    const signals = [patience.signal, signal].filter((given) => given !== undefined);
-    const [one, other] = signals;
-    return one === undefined ? patience : { ...patience, signal: other === undefined ? one : AbortSignal.any(signals) };
+export function leaving<Patience extends { readonly signal?: AbortSignal }>(
+    patience: Patience,
+    leaver: Leaver | undefined,
+): Omit<Patience, 'signal'> & { readonly signal?: Leaver } {
+    const { signal } = patience;
+    if (signal === undefined || leaver === undefined) {
+        return leaver === undefined ? patience : { ...patience, signal: leaver };
+    }
+    const either = (other: AbortSignal | undefined): AbortSignal => (other === undefined ? signal : AbortSignal.any([signal, other]));
+    return { ...patience, signal: typeof leaver === 'function' ? () => either(leaver()) : either(leaver) };
+}
+
+/** The signal for as long as the work goes on; none where it ends before one is asked for. */
+export async function heeded(leaver: () => AbortSignal | undefined, work: Promise<unknown>): Promise<AbortSignal | undefined> {
+    const endsSoon = await new Promise<boolean>((resolve) => {
+        const timer = setTimeout(resolve, SOON, false);
+        const end = (): void => {
+            clearTimeout(timer);
+            resolve(true);
+        };
+        work.then(end, end);
+    });
+    return endsSoon ? undefined : leaver();
 }
 
 /**
- * What runs on the connection, as long as the signal lets it. Some milliseconds later the server is asked to end it, and the connection is given
+ * What runs on the connection, as long as there is no reason to leave. Some milliseconds later the server is asked to end it, and the connection is given
  * up: the request may come when its statement has ended, and must find no other one there. Where no server can be asked it is waited for.
  *
  * @throws The signal's reason once the connection was given up, and whatever `work` throws.
  */
-export async function untilLeft<T>(work: Promise<T>, signal: AbortSignal, { pool, client, drop }: LeftConnection): Promise<T> {
+export async function untilLeft<T>(work: Promise<T>, leaver: Leaver, { pool, client, drop }: LeftConnection): Promise<T> {
+    const signal = typeof leaver === 'function' ? await heeded(leaver, work) : leaver;
+    if (signal === undefined) {
+        return await work;
+    }
+
     const ended = work.then(
         () => true,
         () => true,

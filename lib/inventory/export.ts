@@ -63,7 +63,7 @@ export async function exportWorkspace(
     { clock = systemClock, ...options }: ExportOptions = {},
 ): Promise<Export> {
     const { workspace, format } = checked(exportQuerySchema, query, { subject: 'Export' });
-    const { id } = await workspaceNamed(inventory, workspace);
+    const { id } = await workspaceNamed(inventory, workspace, options);
     const { type, findings, text } = FORMS[format];
     return { type, text: pieces(text(wholeHosts(inventory, id, { ...options, findings }), clock)) };
 }

@@ -64,9 +64,9 @@ export type ShownHost = HostWithServices & { readonly notes: readonly Note[]; re
 export async function workspaceNamed(
     { workspaces }: Pick<InventoryStore, 'workspaces'>,
     name: string,
-    isSeen: (id: number) => boolean = () => true,
+    { isSeen = () => true, ...options }: ReadOptions & { readonly isSeen?: (id: number) => boolean } = {},
 ): Promise<Workspace> {
-    for await (const batch of workspaces.list([])) {
+    for await (const batch of workspaces.list([], options)) {
         const found = batch.find((row) => row.name === name && isSeen(row.id));
         if (found !== undefined) {
             return found;

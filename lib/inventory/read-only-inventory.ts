@@ -184,13 +184,14 @@ function collection(source: Source, above: AnyCollection | undefined): AnyCollec
         return rows;
     }
 
-    async function exist(parents: readonly number[]): Promise<boolean> {
+    async function exist(parents: readonly number[], options: ReadOptions): Promise<boolean> {
         const known = parents.length === source.parents.length && parents.every(isRowId);
-        return known && (above === undefined || (await above.get(parents.slice(0, -1), parents.at(-1) as number)) !== null);
+        return known && (above === undefined || (await above.get(parents.slice(0, -1), parents.at(-1) as number, options)) !== null);
     }
 
-    async function* select(parents: readonly number[], { after: behind, limit = Infinity }: Selection, { signal }: ReadOptions = {}) {
-        let left = (await exist(parents)) ? limit : 0;
+    async function* select(parents: readonly number[], { after: behind, limit = Infinity }: Selection, options: ReadOptions = {}) {
+        const { signal } = options;
+        let left = (await exist(parents, options)) ? limit : 0;
         for (let after = behind?.id ?? 0; left > 0; ) {
             signal?.throwIfAborted();
             const size = Math.min(left, source.pageSize);
@@ -207,12 +208,19 @@ function collection(source: Source, above: AnyCollection | undefined): AnyCollec
         list: (parents, options) => select(parents, {}, options),
         select,
 
-        async get(parents, id) {
-            if (!isRowId(id) || !(await exist(parents))) {
+        async get(parents, id, options = {}) {
+            if (!isRowId(id) || !(await exist(parents, options))) {
                 return null;
             }
 
-            const [row] = await page(parents, { after: id - 1, limit: 1 });
+            const [row] = await page(parents, {
+                after: id - 1,
+                limit: 1,
+                // It may be made when it is asked for, and many functions do not.
+                get signal() {
+                    return options.signal;
+                },
+            });
             return row?.id === id ? row : null;
         },
     };

@@ -7,9 +7,9 @@ import type { ImportCounts } from './import-counts.ts';
 import type { Note, Service, Session, Vuln, Workspace, WorkspaceNote, WorkspaceVuln } from './resources.ts';
 import type { ExtraField, FilterName, Filters, Selection } from './selection.ts';
 
-/** How rows are read and counted. */
+/** How rows are read, looked up and counted. */
 export interface ReadOptions {
-    /** Ends it early; the store frees what it holds. */
+    /** Ends it early; the store frees what it holds. Take it from the options when it is needed: it may be made then. */
     readonly signal?: AbortSignal;
 }
 
@@ -33,8 +33,8 @@ export interface Collection<Row extends { readonly id: number }> {
      */
     listText?(parents: readonly number[], options?: ReadOptions): AsyncIterable<string | Uint8Array | readonly Row[]>;
 
-    /** The row, or null when it does not exist below exactly these parents. */
-    get(parents: readonly number[], id: number): Promise<Row | null>;
+    /** The row, or null when it does not exist below exactly these parents. It may reject once the signal aborts. */
+    get(parents: readonly number[], id: number, options?: ReadOptions): Promise<Row | null>;
 
     /** The filters that `select` and `count` know; none without it. They are asked for no others. */
     readonly filters?: readonly FilterName[];

@@ -136,7 +136,7 @@ function inventoryTool(name: keyof InventoryStore, description: string, filters:
         input: Joi.object({ workspace, ...filters, cursor }),
         source: ({ store }) => store[name],
         async page({ store }, { workspace: called, cursor: after, ...filters }, sight, options) {
-            const { id } = await workspaceNamed(store, called ?? DEFAULT_WORKSPACE, (seen) => sees(sight, seen));
+            const { id } = await workspaceNamed(store, called ?? DEFAULT_WORKSPACE, { ...options, isSeen: (seen) => sees(sight, seen) });
             return await rowPage(store[name] as unknown as AnyRows, [id], { where: filtersOf(filters), after }, options);
         },
     };

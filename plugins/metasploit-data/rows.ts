@@ -71,7 +71,7 @@ export async function* listed(inventory: WholeInventory, name: ListName, asked: 
     }
 
     const rows = inventory[BELOW[name]] as unknown as Collection<Row>;
-    const one = asked.id === undefined ? undefined : await rowAt(rows, id, asked.id);
+    const one = asked.id === undefined ? undefined : await rowAt(rows, id, asked.id, reader);
     const found = one === undefined ? rows.list([id], reader) : ofOne(one);
     // Of one row its host alone is asked for.
     yield* ofAddressesAndText(inventory, id, found, { ...asked, id: one === undefined ? undefined : Number(one?.host_id ?? 0) }, reader);
@@ -97,19 +97,24 @@ function hostsAsked({ hosts }: WholeInventory, workspace: number, asked: Asked, 
     const all = isNarrow
         ? (rows.select as NonNullable<typeof rows.select>)([workspace], { where: { address } }, reader)
         : rows.list([workspace], reader);
-    return only(id === undefined ? all : oneOf(rows, workspace, id), (row) => {
+    return only(id === undefined ? all : oneOf(rows, workspace, id, reader), (row) => {
         const isThere = have === undefined || have(row.address);
         return isThere && (!nonDead || row.state !== 'down') && (search === undefined || hasText(row, search));
     });
 }
 
 /** The row of an id below a workspace, null when there is none. `rows[0]` of a store of the application's own is undefined then. */
-export async function rowAt<R extends { readonly id: number }>(rows: Collection<R>, workspace: number, id: number): Promise<R | null> {
-    return (await rows.get([workspace], id)) ?? null;
+export async function rowAt<R extends { readonly id: number }>(
+    rows: Collection<R>,
+    workspace: number,
+    id: number,
+    options: ReadOptions,
+): Promise<R | null> {
+    return (await rows.get([workspace], id, options)) ?? null;
 }
 
-async function* oneOf(rows: Collection<Row>, workspace: number, id: number): Rows {
-    yield* ofOne(await rowAt(rows, workspace, id));
+async function* oneOf(rows: Collection<Row>, workspace: number, id: number, options: ReadOptions): Rows {
+    yield* ofOne(await rowAt(rows, workspace, id, options));
 }
 
 async function* ofOne(row: Row | null): Rows {
@@ -166,7 +171,7 @@ export async function workspaceHolding(
         for (let start = 0; start < batch.length; start += AT_ONCE) {
             reader.signal?.throwIfAborted();
             const workspaces = batch.slice(start, start + AT_ONCE);
-            const found = await Promise.all(workspaces.map((workspace) => rowAt(rows, workspace.id, id)));
+            const found = await Promise.all(workspaces.map((workspace) => rowAt(rows, workspace.id, id, reader)));
             const index = found.findIndex((row) => row !== null);
             if (index >= 0) {
                 return workspaces[index]?.name as string;

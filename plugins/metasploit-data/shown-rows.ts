@@ -114,7 +114,7 @@ async function byId<R extends { readonly id: number }>(
 
     for (let start = 0; start < ids.length; start += AT_ONCE) {
         reader.signal.throwIfAborted();
-        for (const row of await Promise.all(ids.slice(start, start + AT_ONCE).map((id) => rowAt(rows, workspace, id)))) {
+        for (const row of await Promise.all(ids.slice(start, start + AT_ONCE).map((id) => rowAt(rows, workspace, id, reader)))) {
             if (row !== null) {
                 found.set(row.id, row);
             }

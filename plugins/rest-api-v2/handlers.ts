@@ -9,7 +9,7 @@ import { orUnavailable, type StoreFailure } from '../errors.ts';
 import { begunInTime, inTime } from '../in-time.ts';
 import type { Streams } from '../open-streams.ts';
 import { pathId } from '../route-parts.ts';
-import { streamCut, whileOpen, withFirst } from '../streamed-answers.ts';
+import { streamCut, type WhileOpen, whileOpen, withFirst } from '../streamed-answers.ts';
 import { type AnswerBody, answered } from './compression.ts';
 import { assertKnown, readDeletions } from './deleted-rows.ts';
 import { type Asked, askedOf, nextLink } from './index-query.ts';
@@ -77,17 +77,20 @@ function index(resource: Resource, streams: Streams): Handler {
         const { deletions } = rows;
         if (deleted !== null && deletions !== undefined) {
             // What was deleted below a row is known for longer than the row.
-            await assertParent(request, parents, path);
+            await assertParent(request, parents, path, open);
             assertKnown(deleted, await answerOf(request, () => deletions.since({ signal })));
         }
 
         const total = asked.counts ? await answerOf(request, () => rows.count?.(path, where, { signal })) : undefined;
         const read =
             request.method === 'head'
-                ? await unread(request, resource)
+                ? await unread(request, resource, open)
                 : await readIndex(request, { ...resource, rows }, path, asked, open);
         if (read.isEmpty && deleted === null) {
-            await assertParent(request, parents, path);
+            await assertParent(request, parents, path, open);
+        }
+        if (read.isWhole) {
+            open.done();
         }
 
         const response = answered(request, h, read.body, asked.form.type);
@@ -99,8 +102,8 @@ function index(resource: Resource, streams: Streams): Handler {
 }
 
 /** @throws Boom 404 for an index below a row that is not there. */
-async function assertParent(request: Request, parents: Resource['parents'], path: readonly number[]): Promise<void> {
-    if (parents !== null && !(await row(request, parents, path))) {
+async function assertParent(request: Request, parents: Resource['parents'], path: readonly number[], open: WhileOpen): Promise<void> {
+    if (parents !== null && !(await row(request, parents, path, open))) {
         throw Boom.notFound();
     }
 }
@@ -109,11 +112,11 @@ async function assertParent(request: Request, parents: Resource['parents'], path
  * Of an index of which no row is read. The look-up of a parent tells whether the store answers; one without parents is asked for the last id that there may
  * be, which reads no row either.
  */
-async function unread(request: Request, { parents, rows }: Resource): Promise<IndexRead> {
+async function unread(request: Request, { parents, rows }: Resource, open: WhileOpen): Promise<IndexRead> {
     if (parents === null) {
-        await row(request, rows, [MAX_ID]);
+        await row(request, rows, [MAX_ID], open);
     }
-    return { isEmpty: true, body: [], next: null };
+    return { isEmpty: true, isWhole: true, body: [], next: null };
 }
 
 /** Of an index of a batch, as stores of ours read it first: what begins it, three pieces of 64 KiB with commas between them, what ends it. */
@@ -121,6 +124,8 @@ const PIECES = 7;
 
 interface IndexRead {
     readonly isEmpty: boolean;
+    /** Whether all of it is there. */
+    readonly isWhole: boolean;
     readonly body: AnswerBody;
     /** The `Link` to what comes behind a page, null when nothing does. */
     readonly next: string | null;
@@ -131,7 +136,7 @@ async function readIndex(
     resource: Resource,
     path: readonly number[],
     asked: Asked,
-    { signal, done }: ReturnType<typeof whileOpen>,
+    { signal }: WhileOpen,
 ): Promise<IndexRead> {
     const { form, selection, deleted } = asked;
     const { rows } = resource;
@@ -153,10 +158,7 @@ async function readIndex(
         return await withFirst(indexText(batches, form), { cut, few: PIECES });
     };
     const { first, all, whole } = await orUnavailable(request, UNREADABLE, () => begunInTime(request, begin));
-    if (whole !== null) {
-        done();
-    }
-    return { isEmpty: first === undefined || first === form.begin + form.end, body: whole ?? all, next };
+    return { isEmpty: first === undefined || first === form.begin + form.end, isWhole: whole !== null, body: whole ?? all, next };
 }
 
 function allOf({ rows, forms, takesText }: Resource, form: RowForm, path: readonly number[], options: ReadOptions) {
@@ -200,7 +202,9 @@ function show(resource: Resource): Handler {
     return (request, h) => {
         const path = idsOf(request);
         seenAt(resource, request, path);
-        return whenThere(row(request, rows, path), (found) => {
+        const open = whileOpen(request);
+        return whenThere(row(request, rows, path, open), (found) => {
+            open.done();
             if (!found) {
                 throw Boom.notFound();
             }
@@ -215,8 +219,13 @@ function show(resource: Resource): Handler {
 }
 
 /** The row at the end of a path, null when there is none. `rows[0]` of a store of the application's own is undefined then. */
-function row(request: Request, rows: Collection<ResourceRow>, path: readonly number[]): Eventual<ResourceRow | null | undefined> {
-    return answerOf(request, () => rows.get(path.slice(0, -1), path.at(-1) ?? 0));
+function row(
+    request: Request,
+    rows: Collection<ResourceRow>,
+    path: readonly number[],
+    open: WhileOpen,
+): Eventual<ResourceRow | null | undefined> {
+    return answerOf(request, () => rows.get(path.slice(0, -1), path.at(-1) ?? 0, open));
 }
 
 /** What the store is asked for; a 503 when it fails, or is late. */

@@ -9,7 +9,7 @@ import { type PoolLike, patiently } from '../../adapters/postgres/database.ts';
 import { postgresInventory } from '../../adapters/postgres/index.ts';
 import { certificate } from '../support/certificates.ts';
 import { collect } from '../support/collect.ts';
-import { migratedDatabase } from '../support/migrated-database.ts';
+import { beyond90, slow } from '../support/slow-database.ts';
 
 /*
  * The client of a listing leaves while the database is slow: its statement went on, with a place among the readers and a connection of the pool, until
@@ -17,46 +17,6 @@ import { migratedDatabase } from '../support/migrated-database.ts';
  */
 
 const LEFT = new Error('The client has left');
-
-/** A pool as an application may have it, what its connections do on the server, and a connection that keeps all of them waiting. */
-async function slow(t: Test, options: pg.PoolConfig = {}) {
-    const database = await migratedDatabase();
-    const pool = new pg.Pool({ connectionString: database.url, application_name: 'leaving', ...options });
-    const [beside, observer] = [new pg.Client({ connectionString: database.url }), new pg.Client({ connectionString: database.url })];
-    await Promise.all([beside.connect(), observer.connect()]);
-    // A server process may end after its connection, and after the drop.
-    pool.on('error', () => {});
-    t.teardown(async () => {
-        await Promise.all([beside.end(), observer.end()]);
-        await pool.end();
-        await database.drop();
-    });
-    const pids = async (where: string): Promise<readonly number[]> => {
-        const sql = `select pid from pg_stat_activity where application_name = 'leaving' and ${where} order by pid`;
-        return (await observer.query<{ pid: number }>(sql)).rows.map(({ pid }) => pid);
-    };
-    return {
-        url: database.url,
-        pool,
-        lock: () => beside.query('begin; lock table scanwire.hosts, scanwire.workspaces in access exclusive mode'),
-        unlock: () => beside.query('rollback'),
-
-        /** The processes with a statement that runs, or waits for a lock. */
-        running: () => pids("state = 'active'"),
-
-        /** Those whose statement waits for a lock: without those whose statement before it has not quite ended. */
-        blocked: () => pids("wait_event_type = 'Lock'"),
-    };
-}
-
-/** Milliseconds until the pool has a connection back, beyond the 90 that this machine takes, busy as it is, to wait for 50 and for 40. */
-async function beyond90(pool: pg.Pool): Promise<number> {
-    const released = once(pool, 'release').then(() => performance.now());
-    const waited = sleep(50)
-        .then(() => sleep(40))
-        .then(() => performance.now());
-    return (await released) - (await waited);
-}
 
 /** Every way in which a listing is read, and its rows are counted. */
 const listings = (

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { assertFields, ids, present } from '../assertions.ts';
+import { assertFields, ids, inParallel, present } from '../assertions.ts';
 import type { Laws } from '../register-laws.ts';
 import { type AnyInventoryFixture, batches, type InventoryFixture, type InventoryLaws, MANY, rows } from './fixture.ts';
 import { type KnownList, knownList, knownLists } from './known-rows.ts';
@@ -50,6 +50,16 @@ const rowLaws: Laws<AnyInventoryFixture> = {
             const listed = await listedRows(list);
             for (const row of [...listed.slice(0, 5), ...listed.slice(-5)]) {
                 assert.deepEqual(await list.collection.get(list.path, row.id), row);
+            }
+        }
+    },
+
+    async 'never says that a row is not there to who leaves while it is looked up'(fixture) {
+        for (const list of await knownLists(fixture)) {
+            for (const row of (await listedRows(list)).slice(0, 3)) {
+                const { signal } = new AbortController();
+                assert.deepEqual(await list.collection.get(list.path, row.id, { signal }), row);
+                assert.deepEqual(await lookedUpUntilLeft(list, row.id), row);
             }
         }
     },
@@ -134,6 +144,15 @@ const freeingLaws: Laws<AnyInventoryFixture> = {
         assert.equal(await fixture.openReads(), 0);
         assert.equal((await rows(list.collection, list.path)).length, list.known.length);
     },
+
+    async 'frees what a look-up held when its signal aborts'(fixture) {
+        const list = await knownList(fixture, 'hosts', MANY);
+        const { id } = present(list.known[0], 'a row');
+        await inParallel(ENDED_EARLY, () => lookedUpUntilLeft(list, id));
+
+        assert.equal(await fixture.openReads(), 0);
+        assert.equal((await list.collection.get(list.path, id))?.id, id);
+    },
 };
 
 /** Laws of any `InventoryStore`. */
@@ -171,6 +190,17 @@ function knownIds(lists: readonly KnownList[], name: KnownList['name']): readonl
 
 function unknownId(ids: readonly number[]): number {
     return Math.max(0, ...ids) + 1000;
+}
+
+/** The row as it is shown to somebody who leaves at once. An aborted look-up may reject: then the row as it is shown to others. */
+async function lookedUpUntilLeft({ collection, path }: KnownList, id: number): Promise<object | null> {
+    const leaving = new AbortController();
+    const looking = collection.get(path, id, { signal: leaving.signal });
+    leaving.abort();
+    return await looking.catch((error: Error) => {
+        assert.equal(error.name, 'AbortError');
+        return collection.get(path, id);
+    });
 }
 
 /** Takes a row and looks for it below its parents, and below others in the place of each of them. */

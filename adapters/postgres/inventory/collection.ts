@@ -1,7 +1,7 @@
 import { isRowId } from '../../../lib/inventory/fields.ts';
 import type { ExtraField, FilterName, Position, SEARCHED, Selection } from '../../../lib/inventory/selection.ts';
 import type { Collection, ReadOptions, SelectableCollection } from '../../../lib/inventory/store.ts';
-import type { Reader } from '../database.ts';
+import type { Reader } from '../left-statements.ts';
 import { prepared } from '../prepared.ts';
 import { isLookedUp } from './hosts-by-address.ts';
 import { forManyListings, type Readers } from './readers.ts';
@@ -126,13 +126,13 @@ export function collection<Row extends { readonly id: number }>(readers: Readers
         ...(source.buried !== undefined && { deletions: deletions(readers, source.buried, parents.length) }),
         list: (path, options) => select(path, {}, options),
 
-        async get(path, id) {
+        async get(path, id, options = {}) {
             if (![...path, id].every(isRowId)) {
                 return null;
             }
 
             readers.noteAsker();
-            const { rows } = await database.query<GivenRow>(one, [...path, id]);
+            const { rows } = await database.query<GivenRow>(one, [...path, id], () => forManyListings(options.signal));
             return (whole(rows, path)[0] as Row | undefined) ?? null;
         },
 

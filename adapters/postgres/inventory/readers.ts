@@ -1,5 +1,5 @@
 import { setMaxListeners } from 'node:events';
-import type { Reader } from '../database.ts';
+import type { Reader } from '../left-statements.ts';
 
 /** What the statements of readers go to. */
 export interface Readers {
@@ -27,13 +27,14 @@ export interface Readers {
 }
 
 /**
- * A signal of the application's may serve many listings at once, each of which listens for as long as it waits; Node warns of more than ten listeners. A
+ * A signal of the application's may serve many readings at once, each of which listens for as long as it waits; Node warns of more than ten listeners. A
  * signal of each listing's own, by `AbortSignal.any`, would take as long to make and to collect as a short listing itself.
  */
-export function forManyListings(signal: AbortSignal | undefined): void {
+export function forManyListings(signal: AbortSignal | undefined): AbortSignal | undefined {
     if (signal !== undefined) {
         setMaxListeners(0, signal);
     }
+    return signal;
 }
 
 /** How many are read at once, where nobody else is kept waiting and where somebody is. */

@@ -1,6 +1,6 @@
 import { MAX_ID } from '../../../lib/inventory/fields.ts';
 import type { Position, Selection } from '../../../lib/inventory/selection.ts';
-import type { Reader } from '../database.ts';
+import type { Reader } from '../left-statements.ts';
 import { paceOf } from '../pace.ts';
 import type { CollectionSource } from './collection.ts';
 import { areFew } from './hosts-by-address.ts';

@@ -1,7 +1,7 @@
 import { isRowId } from '../../../lib/inventory/fields.ts';
 import type { Position, Selection } from '../../../lib/inventory/selection.ts';
 import type { ReadOptions } from '../../../lib/inventory/store.ts';
-import type { Reader } from '../database.ts';
+import type { Reader } from '../left-statements.ts';
 import type { CollectionSource } from './collection.ts';
 import type { Readers } from './readers.ts';
 import { rangesOf } from './search-ranges.ts';

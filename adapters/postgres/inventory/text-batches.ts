@@ -1,7 +1,7 @@
 import { setImmediate } from 'node:timers/promises';
 import { MAX_ID } from '../../../lib/inventory/fields.ts';
 import type { Collection, ReadOptions } from '../../../lib/inventory/store.ts';
-import type { Reader } from '../database.ts';
+import type { Reader } from '../left-statements.ts';
 import { prepared } from '../prepared.ts';
 import { batchOf, type TextOfRow } from './copy-out.ts';
 import { FIRST_BATCH, forManyListings, type Readers, SHORT_BATCH } from './readers.ts';

@@ -25,6 +25,15 @@ const MUTANTS: Readonly<Record<string, Reading>> = {
             get: async (path, id) => (await store.workspaces.get(path, id)) ?? (undefined as never),
         },
     }),
+    'never says that a row is not there to who leaves while it is looked up': (store) => ({
+        hosts: {
+            ...store.hosts,
+            async get(path, id, { signal } = {}) {
+                const host = await store.hosts.get(path, id);
+                return signal?.aborted === true ? null : host;
+            },
+        },
+    }),
     'lists rows in ascending id, each once': (store) =>
         listing(store, async function* (path, options) {
             for await (const batch of store.hosts.list(path, options)) {
@@ -50,6 +59,22 @@ const MUTANTS: Readonly<Record<string, Reading>> = {
                 yield* store.hosts.list(path, options);
                 open -= 1;
             }),
+        };
+    },
+    'frees what a look-up held when its signal aborts': (store) => {
+        let open = 0;
+        return {
+            openReads: () => open,
+            hosts: {
+                ...store.hosts,
+                async get(path, id, { signal } = {}) {
+                    open += 1;
+                    const host = await store.hosts.get(path, id);
+                    signal?.throwIfAborted();
+                    open -= 1;
+                    return host;
+                },
+            },
         };
     },
     'shows a host only below its own workspace': (store) => ({ hosts: anywhere(store.hosts, [[1], [2]]) }),

@@ -1,7 +1,7 @@
 import t from 'tap';
-import type { Reader } from '../../../../adapters/postgres/database.ts';
 import { collection } from '../../../../adapters/postgres/inventory/collection.ts';
 import { type Pace, readersOf } from '../../../../adapters/postgres/inventory/readers.ts';
+import type { Reader } from '../../../../adapters/postgres/left-statements.ts';
 import type { Executor } from '../../../../lib/transaction.ts';
 
 interface Asked {
@@ -235,7 +235,7 @@ t.test('begins long ones one after the other, with rests between them, where som
 
 t.test('leaves the turn of a listing that nobody reads any more to the next, and hands its signal on', async (t) => {
     const { database, asked } = heldDatabase();
-    const signals: (AbortSignal | undefined)[] = [];
+    const signals: unknown[] = [];
     const noting: Reader = {
         query(text, values, signal) {
             signals.push(signal);

@@ -8,6 +8,7 @@ import pg, { type Pool } from 'pg';
 import t from 'tap';
 import { openScanDatabase } from '../../adapters/scan-database/index.ts';
 import type { Collection } from '../../lib/inventory/store.ts';
+import { insertNulls } from '../adapters/scan-database/scan-database.ts';
 import { collect } from '../support/collect.ts';
 import { testDatabase } from '../support/test-database.ts';
 
@@ -37,19 +38,6 @@ async function withPool<T>(connectionString: string, use: (pool: Pool) => Promis
     }
 }
 
-/** A row of each table, null in each other column that may be. */
-async function insertNulls(pool: Pool): Promise<void> {
-    for (const [table, given] of Object.entries(ROWS)) {
-        const { rows: columns } = await pool.query<{ name: string }>(
-            `select column_name as name from information_schema.columns where table_schema = 'public' and table_name = $1 and is_nullable = 'YES'`,
-            [table],
-        );
-        const row = { ...Object.fromEntries(columns.map(({ name }) => [name, null])), ...given };
-        const names = Object.keys(row).map((name) => `"${name}"`);
-        await pool.query(`insert into public.${table} (${names}) values (${names.map((_, index) => `$${index + 1}`)})`, Object.values(row));
-    }
-}
-
 async function only<Row extends { readonly id: number }>(rows: Collection<Row>, path: readonly number[]): Promise<Row | undefined> {
     const [row, ...more] = (await collect(rows.list(path))).flat();
     t.same(more, []);
@@ -67,7 +55,7 @@ t.test(
         t.after(drop);
         // It leaves a session without a search path.
         await withPool(url, (pool) => pool.query(schema));
-        await withPool(url, insertNulls);
+        await withPool(url, (pool) => insertNulls(pool, ROWS));
         const { inventory, close } = await openScanDatabase({ connectionString: url });
         t.after(close);
 

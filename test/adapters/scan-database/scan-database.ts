@@ -47,13 +47,26 @@ function rows(hosts: number): string {
     insert into sessions (id, host_id, "desc", opened_at, datastore) values (1, 1, 'shell', '2022-06-01 12:00:00.250', 'BAh7AA==');`;
 }
 
-/** A scan database of a test's own, and a pool that may write. */
-export async function scanDatabase(hosts = 2_502): Promise<{ url: string; pool: pg.Pool; stop(): Promise<void> }> {
+interface TestScanDatabase {
+    readonly url: string;
+    /** May write. */
+    readonly pool: pg.Pool;
+    stop(): Promise<void>;
+}
+
+/** A scan database of a test's own. */
+export async function scanDatabase(hosts = 2_502): Promise<TestScanDatabase> {
+    const database = await emptyScanDatabase();
+    await database.pool.query(rows(hosts));
+    return database;
+}
+
+/** The same without a row. */
+export async function emptyScanDatabase(): Promise<TestScanDatabase> {
     const { url, drop } = await testDatabase();
     const pool = new pg.Pool({ connectionString: url, max: 5 });
     pool.on('error', () => {});
     await pool.query(SCHEMA);
-    await pool.query(rows(hosts));
     return {
         url,
         pool,
@@ -62,4 +75,20 @@ export async function scanDatabase(hosts = 2_502): Promise<{ url: string; pool: 
             await drop();
         },
     };
+}
+
+/** What a row has besides its nulls. */
+export type GivenColumns = Readonly<Record<string, unknown>>;
+
+/** Adds a row to each of the tables, null in each column that may be and is not given. Rows that others refer to come first. */
+export async function insertNulls(pool: pg.Pool, tables: Readonly<Record<string, GivenColumns>>): Promise<void> {
+    for (const [table, given] of Object.entries(tables)) {
+        const { rows: columns } = await pool.query<{ name: string }>(
+            `select column_name as name from information_schema.columns where table_schema = 'public' and table_name = $1 and is_nullable = 'YES'`,
+            [table],
+        );
+        const row = { ...Object.fromEntries(columns.map(({ name }) => [name, null])), ...given };
+        const names = Object.keys(row).map((name) => `"${name}"`);
+        await pool.query(`insert into public.${table} (${names}) values (${names.map((_, index) => `$${index + 1}`)})`, Object.values(row));
+    }
 }

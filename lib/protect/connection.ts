@@ -74,6 +74,37 @@ function bodyIsOver(connection: Connection, request: IncomingMessage, limits: Li
     return isSlow;
 }
 
+/** Whether a body comes with it, as its head says. */
+export function hasBody({ headers }: IncomingMessage): boolean {
+    return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
+}
+
+/** Bytes a second of late. Those of the first second count as if it was over: nothing has come yet of what has just begun. */
+function rateOf({ socket, bytesRead, windowSince }: Connection, now: number): number {
+    return (socket.bytesRead - bytesRead) / Math.max(1, (now - windowSince) / 1_000);
+}
+
+/** How many are compared. */
+const COMPARED = 16;
+
+/**
+ * Of those whose body has been coming for the longest the one of which the least comes. What has come and is not read yet is not its fault.
+ *
+ * @param receiving In the order in which their bodies began. Those whose body is there are taken out.
+ */
+export function slowestOf(receiving: Set<Connection>, now: number): Connection | undefined {
+    const compared: Connection[] = [];
+    for (const connection of receiving) {
+        const { receiving: request } = connection;
+        if (request === null || request.complete) {
+            receiving.delete(connection);
+        } else if (request.readableLength === 0 && compared.push(connection) === COMPARED) {
+            break;
+        }
+    }
+    return compared.sort((one, other) => rateOf(one, now) - rateOf(other, now))[0];
+}
+
 function answerIsOver({ reader }: Connection, { answerTimeout }: Limits, now: number): boolean {
     return reader.pausedFor(now) >= answerTimeout;
 }

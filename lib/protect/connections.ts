@@ -3,7 +3,7 @@ import type { Server as TlsListener } from 'node:https';
 import type { Socket } from 'node:net';
 import { addressBlock } from '../addresses.ts';
 import { checked } from '../schema-validation.ts';
-import { type Connection, greediestOf, isOver, portsOf } from './connection.ts';
+import { type Connection, greediestOf, hasBody, isOver, portsOf, slowestOf } from './connection.ts';
 import { type CheckedLimits, type ConnectionLimits, type Limits, limitsSchema } from './connection-limits.ts';
 import { HandshakeSlots } from './handshake-slots.ts';
 import { secureInTurns } from './handshakes.ts';
@@ -102,6 +102,8 @@ class Connections {
     readonly #accepted = new Map<string, Connection>();
     /** Those without a request, the one that has waited longest first. */
     readonly #waiting = new Set<Connection>();
+    /** Those whose body comes, or came when they were looked at last, in the order in which it began. */
+    readonly #receiving = new Set<Connection>();
     readonly #perAddress = new Map<string, number>();
     /** Requests that wait behind others of their connection, of all of them. */
     #behind = 0;
@@ -125,7 +127,7 @@ class Connections {
         const { maxConnections, maxPerAddress = Infinity } = this.#limits;
         const address = addressBlock(socket.remoteAddress ?? '');
         const others = this.#perAddress.get(address) ?? 0;
-        if (others >= maxPerAddress || (this.#all.size >= maxConnections && !this.#end(this.#longestWaiting))) {
+        if (others >= maxPerAddress || (this.#all.size >= maxConnections && !this.#end(this.#dispensable))) {
             socket.destroy();
             return;
         }
@@ -193,6 +195,10 @@ class Connections {
 
         const now = this.#limits.now();
         Object.assign(connection, { receiving: request, receivingSince: now, windowSince: now });
+        this.#receiving.delete(connection);
+        if (hasBody(request)) {
+            this.#receiving.add(connection);
+        }
         response.once('close', () => this.#answered(connection));
         // What is traced of a request is not part of the one before.
         if (connection.unanswered === 1) {
@@ -302,8 +308,9 @@ class Connections {
         }
     }
 
-    get #longestWaiting(): Connection | undefined {
-        return this.#waiting.values().next().value;
+    /** The one that has waited longest without a request; where all have one, one whose body hardly comes. Such a one costs a stranger no more. */
+    get #dispensable(): Connection | undefined {
+        return this.#waiting.values().next().value ?? slowestOf(this.#receiving, this.#limits.now());
     }
 
     #answered(connection: Connection): void {
@@ -327,6 +334,7 @@ class Connections {
             this.#behind -= connection.begin.length;
             this.#slots.release(connection);
             this.#waiting.delete(connection);
+            this.#receiving.delete(connection);
             this.#over.delete(connection);
             const others = (this.#perAddress.get(address) ?? 1) - 1;
             others === 0 ? this.#perAddress.delete(address) : this.#perAddress.set(address, others);

@@ -102,6 +102,13 @@ t.test('silent connections in any number keep nobody out', { timeout: 60_000 }, 
     await Promise.all(silent.slice(0, 200).map(({ closed }) => closed));
 });
 
+t.test('bodies that hardly come keep nobody out, in any number', { timeout: 60_000 }, async (t) => {
+    const { port, get } = await served(t, '--max-connections', '50');
+    const slow = await Promise.all(Array.from({ length: 100 }, () => tls(t, port, POST)));
+    t.equal(await get('/rest_api/v2/workspaces'), 200);
+    await Promise.race(slow.map(({ closed }) => closed));
+});
+
 t.test('handshakes that go no further keep nobody out', { timeout: 60_000 }, async (t) => {
     const { port, get } = usual;
     const hello = await clientHello();

@@ -432,3 +432,40 @@ function promiseOf<T>(): { readonly promise: Promise<T>; resolve(value: T): void
     });
     return { promise, resolve: (value) => resolve(value) };
 }
+
+t.test('at the limit a new one takes the place of the one whose body hardly comes, where all have a request', async (t) => {
+    const requests: string[] = [];
+    let received = 0;
+    const { connect, pass } = await protectedServer(t, { maxConnections: 4 }, (request, response) => {
+        requests.push(request.url ?? '');
+        if (request.method === 'POST') {
+            request.on('data', ({ length }: Buffer) => {
+                received += length;
+            });
+            request.on('end', () => response.end('ok'));
+        }
+    });
+    const post = async (name: string): Promise<Socket> => {
+        const socket = await connect();
+        socket.write(`POST /${name} HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\n`);
+        await until(() => requests.includes(`/${name}`));
+        return socket;
+    };
+    const answering = await connect();
+    answering.write('GET /answering HTTP/1.1\r\nHost: a\r\n\r\n');
+    await until(() => requests.includes('/answering'));
+    const [quick, trickling, slow] = [await post('quick'), await post('trickling'), await post('slow')];
+    pass(5_000);
+    quick.write('x'.repeat(50_000));
+    slow.write('x'.repeat(1_000));
+    trickling.write('x'.repeat(100));
+    await until(() => received === 51_100);
+
+    const ended = once(trickling.resume(), 'close');
+    await post('next');
+    await ended;
+    quick.write('x'.repeat(50_000));
+    await once(quick, 'data');
+    t.notOk(slow.destroyed);
+    t.notOk(answering.destroyed, 'whose request is there waits for nobody but us');
+});

@@ -31,19 +31,32 @@ export function performing(self: Command, handler: Handler): Command {
         const options = self.opts();
         const data = String(options.data);
         const json = options.json === true;
+        const on = { data, config: options.config === undefined ? null : String(options.config) };
         const answer = await handler({
             data,
             json,
             args: self.args,
             options,
             perform(name, input) {
-                const output = perform(data, name, input);
+                const output = perform(on, name, input);
                 return endpoints[name].delivers === true && !json ? announced('Waiting for the outcome of the test …', output) : output;
             },
-            download: (name, input, take) => taken(data, name, input, take),
+            download: (name, input, take) => taken(on, name, input, take),
         });
         await printAnswer(answer, json);
+        if (on.config !== null) {
+            // What the module has opened must not keep the command from ending.
+            process.stdout.write('', () => process.exit());
+        }
     });
+}
+
+/** What an operation is to be done on. */
+interface Target {
+    /** Path of the data folder as the user gave it. */
+    readonly data: string;
+    /** The module with the options of a host, null where none was given. */
+    readonly config: string | null;
 }
 
 /** What a command does; undefined where it has said everything itself. */
@@ -81,28 +94,36 @@ export interface Answer {
  * Runs the operation in the server that runs on the data folder; where none does, in this process on the same stores. What it
  * answers is plain JSON data either way.
  *
- * @throws ScanwireError `NOT_FOUND` when there is nothing to look at: no folder, and an operation that makes none.
+ * @throws ScanwireError `NOT_FOUND` when there is nothing to look at: no folder, and an operation that makes none; `INVALID_INPUT` for options of a host
+ *     where a server runs.
  */
-async function perform<Name extends OperationName>(data: string, name: Name, input: Input<Name>): Promise<Output<Name>> {
-    const server = await serverFor(data, name);
+async function perform<Name extends OperationName>(on: Target, name: Name, input: Input<Name>): Promise<Output<Name>> {
+    const server = await serverFor(on, name);
     if (server !== null) {
         return ask(server, name, input);
     }
 
-    const output = await performHere(data, name, input, async (answer) => answer);
+    const output = await performHere(on, name, input, async (answer) => answer);
     return JSON.parse(JSON.stringify(output)) as Output<Name>;
 }
 
-async function taken<Name extends DownloadName, T>(data: string, name: Name, input: Input<Name>, take: Take<T>): Promise<T> {
-    const server = await serverFor(data, name);
-    return server === null ? performHere(data, name, input, ({ text }) => take(text)) : take(await download(server, name, input));
+async function taken<Name extends DownloadName, T>(on: Target, name: Name, input: Input<Name>, take: Take<T>): Promise<T> {
+    const server = await serverFor(on, name);
+    return server === null ? performHere(on, name, input, ({ text }) => take(text)) : take(await download(server, name, input));
 }
 
 /** A connection to the server that runs on the data folder, null where none does. */
-async function serverFor(data: string, name: OperationName): Promise<Socket | null> {
+async function serverFor({ data, config }: Target, name: OperationName): Promise<Socket | null> {
     const folder = dataFolder(data);
     const server = await connectToServer(folder);
-    const makesNone = endpoints[name].creates !== true && process.env.DATABASE_URL === undefined;
+    if (server !== null && config !== null) {
+        server.destroy();
+        const message = `--config does not go with the server that runs on ${folder.path}: it has options of its own`;
+        throw new ScanwireError('INVALID_INPUT', message, { field: 'config' });
+    }
+
+    // What a host has made is there.
+    const makesNone = (endpoints[name].creates !== true || config !== null) && process.env.DATABASE_URL === undefined;
     if (server === null && makesNone && !(await dataFolderExists(folder))) {
         throw new ScanwireError(
             'NOT_FOUND',
@@ -118,7 +139,7 @@ async function serverFor(data: string, name: OperationName): Promise<Socket | nu
 
 /** @param use Gets what the operation answers, while the stores are open. */
 async function performHere<Name extends OperationName, T>(
-    data: string,
+    { data, config: file }: Target,
     name: Name,
     input: Input<Name>,
     use: (output: Output<Name>) => Promise<T>,
@@ -134,19 +155,24 @@ async function performHere<Name extends OperationName, T>(
         import('../plugins/admin-console/handlers.ts'),
         import('../plugins/admin-console/audit.ts'),
     ]);
+    const config = file === null ? null : await (await import('./host-config.ts')).hostConfig(file);
     const act = (folder: DataFolder): Promise<T> => {
-        const options = { folder, environment: process.env, onError: () => {} };
+        const options = { folder, config, environment: process.env, onError: () => {} };
         return withOwnSystem(options, delivers === true, async (system) => use(await handlersOf(system, OPERATOR)[name](input)));
     };
     const folder = dataFolder(data);
-    return (await leavesNothing(folder, name)) ? await inPassingFolder(act) : await act(folder);
+    return (await leavesNothing(folder, name, config?.keyRing !== undefined)) ? await inPassingFolder(act) : await act(folder);
 }
 
-/** Whether a data folder that is not there would hold nothing of use afterwards: what the operation is about is in the database of a host. */
-async function leavesNothing(folder: DataFolder, name: OperationName): Promise<boolean> {
+/**
+ * Whether a data folder that is not there would hold nothing of use afterwards: what the operation is about is in the database of a host.
+ *
+ * @param hasRing The key ring is among the options of the host.
+ */
+async function leavesNothing(folder: DataFolder, name: OperationName, hasRing: boolean): Promise<boolean> {
     const { DATABASE_URL: database, SCANWIRE_KEY_RING: ring } = process.env;
     const { keeps } = endpoints[name];
-    const isKept = keeps === 'files' || (keeps === 'keyRing' && ring === undefined);
+    const isKept = keeps === 'files' || (keeps === 'keyRing' && ring === undefined && !hasRing);
     return database !== undefined && !isKept && !(await dataFolderExists(folder));
 }
 

@@ -11,6 +11,7 @@ import type { DeploymentSettings } from '../lib/webhooks/deployment-settings.ts'
 import type { DeliveryQueue } from '../lib/webhooks/dispatching/delivery-queue.ts';
 import { type EventKind, isNoticeKind } from '../lib/webhooks/events/event-kinds.ts';
 import { DEFAULT_COLLECTOR } from '../lib/webhooks/exporters/exporter.ts';
+import { UnknownFormat } from '../lib/webhooks/formats/format.ts';
 import { type Doctor, diagnosis } from '../lib/webhooks/observing/doctor.ts';
 import { webhookTracing } from '../lib/webhooks/observing/tracing.ts';
 import type { WebhookStores, WebhooksOptions } from '../lib/webhooks/options.ts';
@@ -20,12 +21,13 @@ import { within } from '../lib/within.ts';
 import type { System } from '../plugins/admin-console/system.ts';
 import { type DataFolder, dataFolderExists, prepareDataFolder } from './data-folder.ts';
 import { diskFinding } from './disk-finding.ts';
+import type { HostConfig } from './host-config.ts';
 import { assertRingFits, lacksKeyRing, storedKeyRing } from './stored-key-ring.ts';
 import { type StoredLicense, storedLicense } from './stored-license.ts';
 import { openRedisQueue, openStores, queueBeside, type Stores } from './stores.ts';
 
 /** The parts of a deployment, chosen by its environment and opened. */
-export interface Parts extends WebhooksParts {
+export interface Parts extends Required<WebhooksParts> {
     readonly folder: DataFolder;
     readonly stores: Stores;
     /** One that is installed takes effect within a second. */
@@ -40,6 +42,8 @@ export interface SystemOptions {
     readonly environment: NodeJS.ProcessEnv;
     /** Whether `DATABASE_URL` leads to a pooler of transactions. False when absent. */
     readonly pooled?: boolean;
+    /** Options of the host whose database it is. `stores` and `queue` of them are not used: all that a system keeps is in one database. */
+    readonly config?: HostConfig | null;
     /** Told what goes wrong in the background. */
     readonly onError: (error: Error) => void;
 }
@@ -55,15 +59,15 @@ async function removeNewRing({ keyRing, path }: DataFolder, isNewFolder: boolean
 }
 
 /** @throws ScanwireError `MISCONFIGURED`, `UNAVAILABLE`; nothing stays open then. */
-export async function openParts({ folder, environment, pooled = false, onError }: SystemOptions): Promise<Parts> {
+export async function openParts({ folder, environment, pooled = false, config = null, onError }: SystemOptions): Promise<Parts> {
     // Refused before anything is made or opened. The queue on Redis is opened when it is first asked for anything.
     const receivers = receiversIn(environment);
     const { REDIS_URL: url } = environment;
     const redis = url === undefined ? null : await openRedisQueue(url, onError);
     const isNew = !(await dataFolderExists(folder));
     await prepareDataFolder(folder);
-    const makesRing = await lacksKeyRing(folder, environment);
-    const keyRing = await storedKeyRing(folder, environment);
+    const makesRing = config?.keyRing === undefined && (await lacksKeyRing(folder, environment));
+    const keyRing = config?.keyRing ?? (await storedKeyRing(folder, environment));
     const stores = await openStores(folder, { url: environment.DATABASE_URL, pooled }, onError);
     try {
         await assertRingFits(stores, keyRing).catch(async (error: ScanwireError) => {
@@ -81,6 +85,7 @@ export async function openParts({ folder, environment, pooled = false, onError }
             license,
             queue,
             receivers,
+            config,
             folder,
             async close() {
                 // An attempt that is still under way holds the queue; the stores are closed properly all the same.
@@ -101,21 +106,30 @@ export async function openParts({ folder, environment, pooled = false, onError }
  */
 export async function withOwnSystem<T>(options: SystemOptions, delivers: boolean, act: (system: System) => Promise<T>): Promise<T> {
     const parts = await openParts(options);
-    const { stores, keyRing } = parts;
-    const { settings } = await stores.webhooks.settings.read();
-    // What nobody else can have open is this process's to settle; elsewhere it starts nothing.
-    const own = await webhooksOver({ ...parts, stores: stores.webhooks }, settings, { onError: options.onError });
+    const { stores, keyRing, config } = parts;
+    const { onError } = options;
+    let own: Webhooks | undefined;
     try {
+        const { settings } = await stores.webhooks.settings.read();
+        // What nobody else can have open is this process's to settle, unless a host has; elsewhere it starts nothing.
+        const role = config === null ? 'host' : 'worker';
+        own = await webhooksOver({ ...parts, stores: stores.webhooks }, settings, { role, onError });
         if (delivers && stores.embedded) {
             await own.start();
             await own.work([DEFAULT_COLLECTOR], { concurrency: 10 });
         }
 
-        return await act(systemOf(parts, apiKeys({ store: stores.apiKeys, keyRing }), own, { keepFor: null, onError: options.onError }));
+        return await act(systemOf(parts, apiKeys({ store: stores.apiKeys, keyRing }), own, { keepFor: null, onError }));
+    } catch (error) {
+        throw error instanceof UnknownFormat && config === null && !stores.embedded ? formatOfHost(error) : error;
     } finally {
-        await own.close();
+        await own?.close();
         await parts.close();
     }
+}
+
+function formatOfHost(cause: UnknownFormat): ScanwireError {
+    return new ScanwireError(cause.code, `${cause.message}. One of the host's own needs --config`, { field: 'format', cause });
 }
 
 /** The system over parts that others work with as well, for example the plugins of a server. */
@@ -163,13 +177,45 @@ export interface WebhooksParts {
     readonly keyRing: KeyRing;
     readonly queue: DeliveryQueue;
     readonly receivers: Receivers;
+    /** The host's own options, where they were given. */
+    readonly config?: HostConfig | null;
 }
 
-/** The webhook exporter of a process that serves nothing: with the settings that are kept, and what its environment says besides. */
+/**
+ * The webhook exporter of a process that serves nothing: with the settings that are kept, or the host's own options, and what its environment says
+ * besides.
+ *
+ * @throws ScanwireError `MISCONFIGURED`, also for options that are not those of the host.
+ */
 export async function webhooksOver(
-    { stores, keyRing, queue, receivers }: WebhooksParts & { readonly stores: WebhookStores },
+    { config = null, ...parts }: WebhooksParts & { readonly stores: WebhookStores },
     kept: DeploymentSettings | null,
     more: Pick<WebhooksOptions, 'onError' | 'onEvent' | 'role' | 'onOutdated' | 'processName'>,
+): Promise<Webhooks> {
+    return config === null ? await webhooksAsKept(parts, kept, more) : await webhooksAsGiven(parts, { kept, config }, more);
+}
+
+type OverStores = Omit<WebhooksParts, 'config'> & { readonly stores: WebhookStores };
+type More = Parameters<typeof webhooksOver>[2];
+
+async function webhooksAsGiven(
+    { stores, keyRing, queue, receivers }: OverStores,
+    { kept, config }: { readonly kept: DeploymentSettings | null; readonly config: HostConfig },
+    { processName, ...more }: More,
+): Promise<Webhooks> {
+    // Loaded here: few processes have it.
+    const { webhooksOf } = await import('../plugins/webhook-exporter/options.ts');
+    const named = processName === undefined ? {} : { processName };
+    const options = { kinds: keptKinds(kept), ...receivers, ...config, ...named, stores, keyRing, queue };
+    const { webhooks: own, assertOfHost } = webhooksOf(options, more);
+    assertOfHost(kept);
+    return own;
+}
+
+async function webhooksAsKept(
+    { stores, keyRing, queue, receivers }: OverStores,
+    kept: DeploymentSettings | null,
+    more: More,
 ): Promise<Webhooks> {
     const { egress, limits, settings } = kept === null ? NOTHING_KEPT : optionsFrom(kept);
     const { resolver } = receivers;
@@ -177,8 +223,8 @@ export async function webhooksOver(
     try {
         const guard = egressGuard({ ...egress, ...receivers.egress });
         const sender = httpSender({ guard, ...limits, ...(resolver !== undefined && { resolver }) });
-        // A worker needs none, and so cannot differ from its host in them. An older host may have one of a name that is refused by now.
-        const kinds = more.role === 'worker' ? [] : (kept?.kinds ?? []).filter((name) => !isNoticeKind(name)).map(namedKind);
+        // A worker needs none, and so cannot differ from its host in them.
+        const kinds = more.role === 'worker' ? [] : keptKinds(kept);
         return webhooks({ ...stores, keyRing, queue, ...settings, kinds, tracing, guard, sender, ...more });
     } catch (error) {
         throw kept === null ? error : keptRefusal(error);
@@ -211,12 +257,17 @@ function optionsFrom(kept: DeploymentSettings) {
     };
 }
 
+/** The kinds of the application, by their names. An older host may have one of a name that is refused by now. */
+function keptKinds(kept: DeploymentSettings | null): readonly EventKind[] {
+    return (kept?.kinds ?? []).filter((name) => !isNoticeKind(name)).map(namedKind);
+}
+
 /**
  * A kind of the application, of which the host has stored the name alone. Exporters may choose it, and their filters may ask for anything; but no
  * event of it can be made here.
  */
 function namedKind(name: string): EventKind {
-    const message = 'this process has no schema of this kind of the application';
+    const message = 'this process has no schema of this kind of the application: it needs --config';
     return { name, schema: Joi.object().custom((_, helpers) => helpers.message({ custom: message })) };
 }
 

@@ -35,6 +35,11 @@ export function addPooled(self: Command): void {
     self.addOption(option.env('SCANWIRE_POOLED'));
 }
 
+/** The option `--config`, of commands that need what only the options of a host say. */
+export function addConfig(self: Command): void {
+    self.option('--config <file>', 'ES module whose default export are the options of the host');
+}
+
 /** As the option `processName` of a host. */
 function processName(text: string): string {
     if (text.length > 255 || !/^[^\p{Cc}\p{Cs}]+$/u.test(text)) {

@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
 import type { Diagnosis } from '../../lib/webhooks/observing/doctor.ts';
 import { performing } from '../command.ts';
+import { addConfig } from '../option-values.ts';
 import { table } from '../output/table.ts';
 
 export function define(self: Command): void {
@@ -10,6 +11,7 @@ export function define(self: Command): void {
         return { json: found, text: () => diagnosisText(found), failed: !found.healthy };
     });
     self.option('--exporter <id>', 'send a test to its receiver, and look at that step by step');
+    addConfig(self);
 }
 
 /** What was found, then what to do. */

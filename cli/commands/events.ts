@@ -4,6 +4,7 @@ import type { PublishOptions } from '../../lib/webhooks/events/unrouted-event.ts
 import { RULE_SETS } from '../../lib/webhooks/setting-values.ts';
 import { command, definedFields } from '../command.ts';
 import { readJson } from '../input-file.ts';
+import { addConfig } from '../option-values.ts';
 import { aligned, utcTime } from '../output/table.ts';
 
 export function define(events: Command): void {
@@ -19,6 +20,7 @@ export function define(events: Command): void {
         .option('--idempotency-key <key>', 'of yours: repeated with it, the event is accepted once')
         .option('--order-key <key>', 'of yours: exporters that are ordered get the events of a key one after another')
         .addOption(publish.createOption('--rules <set>', 'rule set that raised the investigation').choices(RULE_SETS));
+    addConfig(publish);
 
     command(events, 'show <id>', 'show an event without its body', async ({ args: [id = ''], perform }) => {
         const event = await perform('showEvent', { id });

@@ -19,7 +19,7 @@ import { EXPORT_TYPES, RULE_SETS, type RuleSet } from '../../lib/webhooks/settin
 import type { Output } from '../../plugins/admin-console/operations.ts';
 import { addAuthentication, authenticationOf } from '../authentication-input.ts';
 import { type Answer, type Call, command, commander, definedFields } from '../command.ts';
-import { repeated, span, spans, wholeNumber } from '../option-values.ts';
+import { addConfig, repeated, span, spans, wholeNumber } from '../option-values.ts';
 import { aligned, countText, relativeTime, table, utcTime } from '../output/table.ts';
 import { addHeaders, addSecret, addUrl, assertOneStdin, headersOf, hiddenText, secretOf, urlOf } from '../secret-input.ts';
 
@@ -29,6 +29,7 @@ export function define(exporters: Command): void {
         .option('--owner <owner>', 'whose it is: gets events of this owner only')
         .option('--legacy', 'dates from before the detection rules library: has the legacy export types')
         .option('--start', 'start it at once');
+    addConfig(create);
 
     command(exporters, 'list', 'list all exporters', listed).option('--owner <owner>', 'only those of this owner');
 
@@ -45,14 +46,17 @@ export function define(exporters: Command): void {
         .option('--keep-headers', 'send headers and credentials to the new URL although it leads elsewhere')
         .addOption(update.createOption('--type <type>', 'export type').choices(EXPORT_TYPES))
         .option('--start', 'start it as well');
+    addConfig(update);
 
-    command(exporters, 'start <id>', 'start it and send a test event', async ({ args: [id = ''], perform }) =>
+    const start = command(exporters, 'start <id>', 'start it and send a test event', async ({ args: [id = ''], perform }) =>
         exporterAnswer(await perform('startExporter', { id })),
     );
+    addConfig(start);
 
-    command(exporters, 'stop <id>', 'stop it; what was accepted waits', async ({ args: [id = ''], perform }) =>
+    const stop = command(exporters, 'stop <id>', 'stop it; what was accepted waits', async ({ args: [id = ''], perform }) =>
         exporterAnswer(await perform('stopExporter', { id })),
     );
+    addConfig(stop);
 
     command(exporters, 'pause <id>', 'send it nothing; what is accepted waits', async ({ args: [id = ''], perform }) =>
         plainAnswer(await perform('pauseExporter', { id })),
@@ -62,18 +66,21 @@ export function define(exporters: Command): void {
         plainAnswer(await perform('resumeExporter', { id })),
     );
 
-    command(exporters, 'test <id>', 'send a test event and wait for its outcome', async ({ args: [id = ''], perform }) => {
+    const test = command(exporters, 'test <id>', 'send a test event and wait for its outcome', async ({ args: [id = ''], perform }) => {
         const test = await perform('testExporter', { id });
         const { isDelivered, testText } = await testResult();
         return { json: test, text: () => sentence(testText(test)), failed: !isDelivered(test) };
     });
+    addConfig(test);
 
     const explain = command(exporters, 'explain <id>', 'say whether it gets an event, and why not', explained);
     addEvent(explain)
         .option('--owner <owner>', "whose event it is; the deployment's own otherwise")
         .addOption(explain.createOption('--rules <set>', 'rule set that raised the investigation').choices(RULE_SETS));
+    addConfig(explain);
 
-    addEvent(command(exporters, 'preview <id>', 'print what would be sent of an event, secrets masked', previewed), '; test needs none');
+    const preview = command(exporters, 'preview <id>', 'print what would be sent of an event, secrets masked', previewed);
+    addConfig(addEvent(preview, '; test needs none'));
 
     command(exporters, 'remove <id>', 'remove it with its secrets', async ({ args: [id = ''], perform }) => {
         const removed = await perform('removeExporter', { id });

@@ -1,21 +1,18 @@
-import { resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { pathToFileURL } from 'node:url';
 import type { Command } from 'commander';
 import { ScanwireError } from '../../lib/errors.ts';
 import { jsonText, printable } from '../../lib/printable.ts';
-import { isObject } from '../../lib/schema-validation.ts';
 import { type DeploymentSettings, storedSettings } from '../../lib/webhooks/deployment-settings.ts';
 import type { DeliveryQueue } from '../../lib/webhooks/dispatching/delivery-queue.ts';
 import { logLines, type WebhookEvent } from '../../lib/webhooks/observing/emitted-events.ts';
 import { CONCURRENCY, drainTimeoutFor, drainWarning } from '../../lib/webhooks/options.ts';
 import type { Webhooks } from '../../lib/webhooks/webhooks.ts';
-import { type WebhookExporterOptions, webhooksOf } from '../../plugins/webhook-exporter/options.ts';
 import { type Call, performing } from '../command.ts';
 import { dataFolder } from '../data-folder.ts';
-import { receiversIn, type WebhooksParts, webhooksOver } from '../deployment.ts';
+import { receiversIn, webhooksOver } from '../deployment.ts';
+import { type HostConfig, hostConfig } from '../host-config.ts';
 import { addMetrics, type MetricsAddress, startMetrics } from '../metrics-server.ts';
-import { addPooled, addProcessName, repeated, wholeNumber } from '../option-values.ts';
+import { addConfig, addPooled, addProcessName, repeated, wholeNumber } from '../option-values.ts';
 import { errorLog } from '../output/errors.ts';
 import { existingKeyRing } from '../stored-key-ring.ts';
 import { openPostgresQueue, openRedisQueue, openStores, type Stores } from '../stores.ts';
@@ -23,9 +20,13 @@ import { addDrainTimeout, type Running, untilStopped } from '../until-stopped.ts
 
 export function define(self: Command): void {
     performing(self, worker);
-    self.requiredOption('--collector <name>', 'collector to send for, repeatable', repeated)
-        .option('--concurrency <n>', 'attempts at once, for each of its collectors', wholeNumber(1, CONCURRENCY.max), CONCURRENCY.byDefault)
-        .option('--config <file>', 'ES module whose default export are the options of the host');
+    self.requiredOption('--collector <name>', 'collector to send for, repeatable', repeated).option(
+        '--concurrency <n>',
+        'attempts at once, for each of its collectors',
+        wholeNumber(1, CONCURRENCY.max),
+        CONCURRENCY.byDefault,
+    );
+    addConfig(self);
     addMetrics(self);
     addPooled(self);
     addProcessName(self);
@@ -42,9 +43,6 @@ interface WorkerOptions {
     /** Seconds. */
     readonly drainTimeout: number;
 }
-
-/** The host's options, as far as a file says them; what they lack comes from the environment. */
-type Config = Partial<WebhookExporterOptions>;
 
 /**
  * Sends for collectors until it is told to stop, and then finishes what it has in hand. When the host changes its settings, it finishes
@@ -64,7 +62,7 @@ async function worker({ data, options, json }: Call): Promise<undefined> {
         drainTimeout,
     } = options as unknown as WorkerOptions;
     const named = processName === undefined ? {} : { processName };
-    const config = file === undefined ? null : await configIn(file);
+    const config = file === undefined ? null : await hostConfig(file);
     const url = config?.stores === undefined ? required('DATABASE_URL') : undefined;
     const folder = dataFolder(data);
     const keyRing = config?.keyRing ?? (await existingKeyRing(folder, process.env));
@@ -91,13 +89,9 @@ async function worker({ data, options, json }: Call): Promise<undefined> {
             const deployment = await stores.settings.read();
             const stored = storedSettings(deployment);
             const ownQueue = config?.queue === undefined ? await workerQueue(database, stored, onError) : null;
-            const queue = ownQueue ?? (config as Required<Config>).queue;
-            const parts = { stores, keyRing, queue, receivers: receiversIn(process.env) };
-            const more = { role: 'worker', onError, onOutdated, onEvent } as const;
-            const own =
-                config === null
-                    ? await webhooksOver(parts, stored, { ...more, ...named })
-                    : webhooksOf(optionsOf(parts, { ...config, ...named }), more).webhooks;
+            const queue = ownQueue ?? (config as Required<HostConfig>).queue;
+            const parts = { stores, keyRing, queue, config, receivers: receiversIn(process.env) };
+            const own = await webhooksOver(parts, stored, { role: 'worker', onError, onOutdated, onEvent, ...named });
             sending = own;
             let ended: Promise<void> | undefined;
             return {
@@ -179,30 +173,6 @@ async function workerQueue(database: Stores | null, stored: DeploymentSettings, 
     return database !== null && stored.queue === 'PostgreSQL' && process.env.REDIS_URL === undefined
         ? await openPostgresQueue(database)
         : await openRedisQueue(required('REDIS_URL'), onError, stored.prefix);
-}
-
-function optionsOf(
-    { receivers, ...parts }: WebhooksParts & Pick<WebhookExporterOptions, 'stores'>,
-    config: Config,
-): WebhookExporterOptions {
-    return { ...receivers, ...config, ...parts };
-}
-
-/** @throws ScanwireError `MISCONFIGURED`. */
-async function configIn(file: string): Promise<Config> {
-    let config: unknown;
-    try {
-        ({ default: config } = (await import(pathToFileURL(resolve(file)).href)) as { default?: unknown });
-    } catch (cause) {
-        const reason = cause instanceof Error ? cause.message : String(cause);
-        throw new ScanwireError('MISCONFIGURED', `Cannot load ${file}: ${reason}`, { field: 'config', cause });
-    }
-
-    if (!isObject(config)) {
-        throw new ScanwireError('MISCONFIGURED', `The default export of ${file} must be the options of the host`, { field: 'config' });
-    }
-
-    return config;
 }
 
 function required(name: string): string {

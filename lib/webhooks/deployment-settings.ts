@@ -60,15 +60,18 @@ export interface SettingsStore {
 export type Role = 'host' | 'worker';
 
 /** The options of a process from which the settings of its deployment are made. */
-interface Parts extends Pick<DeploymentSettings, 'vendor' | 'window' | 'breakerAfter' | 'stopAfter' | 'maxBodyBytes'> {
+interface Declared extends Pick<DeploymentSettings, 'vendor' | 'window' | 'breakerAfter' | 'stopAfter' | 'maxBodyBytes'> {
     readonly rate: number | null;
     readonly keepResponses: boolean;
-    readonly settings: SettingsStore;
     readonly kinds: readonly EventKind[];
     readonly sender: Pick<Sender, 'attemptTimeout' | 'limits'>;
     readonly guard: Pick<EgressGuard, 'allow' | 'owners'>;
-    readonly queue: Pick<DeliveryQueue, 'address'>;
     readonly tracing: Pick<Tracing, 'options'> | null;
+}
+
+interface Parts extends Declared {
+    readonly settings: SettingsStore;
+    readonly queue: Pick<DeliveryQueue, 'address'>;
     readonly onError: (error: Error) => void;
 }
 
@@ -149,7 +152,10 @@ export function membership(parts: Parts, outdated: () => void): Membership {
 
             const found = await settings.read();
             const own = settingsOf(parts, queue.address?.(found.id));
-            const deployment = role === 'host' ? await settings.declare(own) : agreeing(own, found);
+            if (role === 'worker') {
+                assertAgrees(own, found.settings);
+            }
+            const deployment = role === 'host' ? await settings.declare(own) : found;
             generation = deployment.generation;
             // A worker may know fewer settings than its host has stored; later checks have to compare with the stored ones.
             joined = deployment.settings ?? own;
@@ -161,8 +167,18 @@ export function membership(parts: Parts, outdated: () => void): Membership {
     };
 }
 
+/**
+ * Makes sure, as a worker does when it joins, that the settings of a process are those that a host has stored. Where the queue is makes no difference
+ * to a process that puts nothing into it.
+ *
+ * @throws ScanwireError `MISCONFIGURED`.
+ */
+export function assertSettingsOfHost(parts: Declared, stored: DeploymentSettings | null): void {
+    assertAgrees(settingsOf(parts), stored);
+}
+
 function settingsOf(
-    { vendor, kinds, window, rate, breakerAfter, stopAfter, maxBodyBytes, keepResponses, sender, guard, tracing }: Parts,
+    { vendor, kinds, window, rate, breakerAfter, stopAfter, maxBodyBytes, keepResponses, sender, guard, tracing }: Declared,
     address?: QueueAddress,
 ) {
     const { limits, attemptTimeout } = sender;
@@ -192,7 +208,7 @@ function policyOf(allow: readonly string[], owners?: EgressGuard['owners']): Egr
 }
 
 /** What a host has stored. @throws ScanwireError `MISCONFIGURED` before that. */
-export function storedSettings({ settings }: Deployment): DeploymentSettings {
+export function storedSettings({ settings }: Pick<Deployment, 'settings'>): DeploymentSettings {
     if (settings === null) {
         throw new ScanwireError('MISCONFIGURED', 'Cannot send before a host has stored its settings: start the host first');
     }
@@ -206,8 +222,8 @@ type Name = keyof DeploymentSettings;
 /** Settings whose absence has a meaning: without a rate there is no limit, and without `keepResponses` answers of receivers are kept. */
 const SAID_BY_ABSENCE: readonly Name[] = ['rate', 'keepResponses'];
 
-function agreeing(own: DeploymentSettings, deployment: Deployment): Deployment {
-    const settings = storedSettings(deployment);
+function assertAgrees(own: DeploymentSettings, stored: DeploymentSettings | null): void {
+    const settings = storedSettings({ settings: stored });
     // Without tracing no `traceparent` goes out; which process sends is to make no difference.
     const names = new Set([...SAID_BY_ABSENCE, 'tracing', ...Object.keys(own)] as Name[]);
     // A worker may choose what its host has not set. Settings whose absence has a meaning are different: in these both must agree.
@@ -216,11 +232,9 @@ function agreeing(own: DeploymentSettings, deployment: Deployment): Deployment {
     );
     const [field] = different;
     if (field !== undefined) {
-        const message = `Settings of a worker must be those of its host: ${shown(own, settings, different)}`;
+        const message = `Settings must be those of the host: ${shown(own, settings, different)}`;
         throw new ScanwireError('MISCONFIGURED', message, { field });
     }
-
-    return deployment;
 }
 
 function howChanged(joined: Known, now: Known): string {

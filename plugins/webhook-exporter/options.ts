@@ -4,6 +4,7 @@ import { type Resolver, resolverSchema } from '../../lib/egress/resolver.ts';
 import { ScanwireError } from '../../lib/errors.ts';
 import type { LicenseSource } from '../../lib/license/license-source.ts';
 import { checked, inMilliseconds, objectWith, ROUTE_PATH } from '../../lib/schema-validation.ts';
+import { assertSettingsOfHost, type DeploymentSettings } from '../../lib/webhooks/deployment-settings.ts';
 import { ownerSchema } from '../../lib/webhooks/exporters/exporter.ts';
 import {
     drainTimeoutFor,
@@ -97,6 +98,8 @@ interface DescribedWebhooks extends Pick<Settings, 'collectors' | 'concurrency' 
     readonly drainTimeout: number;
     readonly attemptTimeout: number;
     readonly webhooks: Webhooks;
+    /** Makes sure that the options are those of the host that has stored these settings. @throws ScanwireError `MISCONFIGURED`. */
+    assertOfHost(stored: DeploymentSettings | null): void;
 }
 
 /**
@@ -129,7 +132,8 @@ export function webhooksOf(
     const drainTimeout = given ?? drainTimeoutFor(attemptTimeout);
     const stop = { drainTimeout, attemptTimeout };
     const driven = { collectors, concurrency, ...stop, mapErrors, maxBodyBytes, ...(routes && { routes }), ...(health && { health }) };
-    return { webhooks: webhooks({ ...settings, ...stores, guard, sender, ...more }), ...driven };
+    const assertOfHost: DescribedWebhooks['assertOfHost'] = (stored) => assertSettingsOfHost({ ...settings, guard, sender }, stored);
+    return { webhooks: webhooks({ ...settings, ...stores, guard, sender, ...more }), assertOfHost, ...driven };
 }
 
 const SUBJECT = 'webhook-exporter options';

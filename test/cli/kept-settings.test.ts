@@ -80,7 +80,7 @@ t.test('manages exporters with kinds and formats of an application, of which it 
 
     const lacksSchema = {
         code: 'INVALID_INPUT',
-        message: 'Body of scan_finished: this process has no schema of this kind of the application',
+        message: 'Body of scan_finished: this process has no schema of this kind of the application: it needs --config',
     };
     await t.rejects(exporters.explain(id, 'scan_finished', { hosts: 9 }), lacksSchema);
     await t.rejects(exporters.preview(id, 'scan_finished', { hosts: 9 }), lacksSchema);

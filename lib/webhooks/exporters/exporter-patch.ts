@@ -4,7 +4,7 @@ import { ScanwireError } from '../../errors.ts';
 import { subjectOf } from '../../schema-validation.ts';
 import { checkSubscription, type Subscription } from '../events/subscription.ts';
 import { native } from '../formats/envelopes.ts';
-import { checkFormat, lackingFormat } from '../formats/format.ts';
+import { checkFormat, lackingFormat, UnknownFormat } from '../formats/format.ts';
 import { sealedFormatSecret, sealFormatSecret } from '../formats/format-secret.ts';
 import { changedHeaders, type HeaderChanges, keepsHeaders, sealHeaders, unsealHeaders } from '../messages/message-headers.ts';
 import { changeSecret, checkSecret, sealSecret } from '../messages/signing-secret.ts';
@@ -166,7 +166,7 @@ function checkedChanges(after: StoredExporter, changes: ExporterChanges, context
     const isOfFormat = template !== undefined || formatSecret !== undefined;
     const isKnown = context.formats.has(after.format);
     if (format === undefined && isOfFormat && !isKnown) {
-        throw new ScanwireError('INVALID_INPUT', lackingFormat(after.format), { field: 'format' });
+        throw new UnknownFormat(lackingFormat(after.format));
     }
     // A format may have headers of its own, which must not be among these.
     if (format !== undefined || isOfFormat || (headers !== undefined && isKnown)) {

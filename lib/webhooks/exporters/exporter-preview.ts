@@ -4,7 +4,7 @@ import { isNoticeKind, testEvent } from '../events/event-kinds.ts';
 import { type Choice, choiceOf, formatInput, type UnroutedEvent } from '../events/event-routing.ts';
 import { isSubscribable, kindAmong } from '../events/subscription.ts';
 import type { PublishOptions } from '../events/unrouted-event.ts';
-import type { FormatEvent } from '../formats/format.ts';
+import { type FormatEvent, lackingFormat, UnknownFormat } from '../formats/format.ts';
 import { maskedBody, maskedMessage, messageMaker, UnmakeableMessage } from '../messages/formatted-message.ts';
 import type { HeaderPairs } from '../messages/message-headers.ts';
 import { checkSecret, generateSecret } from '../messages/signing-secret.ts';
@@ -124,7 +124,8 @@ function previewOf(event: FormatEvent, exporter: StoredExporter, context: Webhoo
     const message = messageMaker(exporter, context)(event);
     const failure = message?.failure ?? null;
     if (failure !== null) {
-        throw new UnmakeableMessage(failure, 'format');
+        const { format } = exporter;
+        throw context.formats.has(format) ? new UnmakeableMessage(failure, 'format') : new UnknownFormat(lackingFormat(format));
     }
 
     const { headers } = maskedMessage(

@@ -128,6 +128,13 @@ export function formatTable(added: readonly Format[] = []): Formats {
     return table;
 }
 
+/** A format is not in the table of this process. It may be in that of another one. */
+export class UnknownFormat extends ScanwireError {
+    constructor(message: string) {
+        super('INVALID_INPUT', message, { field: 'format' });
+    }
+}
+
 /** The format of an exporter, as it is stored. */
 export interface FormatChoice {
     /** The name of a format. */
@@ -159,7 +166,7 @@ export function checkFormat(
 ): void {
     const format = formats.get(choice.format);
     if (format === undefined) {
-        throw refused(`Format must be one of ${[...formats.keys()].join(', ')}`, 'format');
+        throw new UnknownFormat(`Format must be one of ${[...formats.keys()].join(', ')}`);
     }
 
     checkTemplate(format, choice.template);

@@ -11,6 +11,7 @@ import type { DeploymentSettings } from '../lib/webhooks/deployment-settings.ts'
 import type { DeliveryQueue } from '../lib/webhooks/dispatching/delivery-queue.ts';
 import { type EventKind, isNoticeKind } from '../lib/webhooks/events/event-kinds.ts';
 import { DEFAULT_COLLECTOR } from '../lib/webhooks/exporters/exporter.ts';
+import type { OwnerSettings } from '../lib/webhooks/exporters/owner-limits.ts';
 import { UnknownFormat } from '../lib/webhooks/formats/format.ts';
 import { type Doctor, diagnosis } from '../lib/webhooks/observing/doctor.ts';
 import { webhookTracing } from '../lib/webhooks/observing/tracing.ts';
@@ -113,7 +114,8 @@ export async function withOwnSystem<T>(options: SystemOptions, delivers: boolean
         const { settings } = await stores.webhooks.settings.read();
         // What nobody else can have open is this process's to settle, unless a host has; elsewhere it starts nothing.
         const role = config === null ? 'host' : 'worker';
-        own = await webhooksOver({ ...parts, stores: stores.webhooks }, settings, { role, onError });
+        const whole = config && { ...ofManagement(settings), ...config };
+        own = await webhooksOver({ ...parts, config: whole, stores: stores.webhooks }, settings, { role, onError });
         if (delivers && stores.embedded) {
             await own.start();
             await own.work([DEFAULT_COLLECTOR], { concurrency: 10 });
@@ -206,7 +208,7 @@ async function webhooksAsGiven(
     // Loaded here: few processes have it.
     const { webhooksOf } = await import('../plugins/webhook-exporter/options.ts');
     const named = processName === undefined ? {} : { processName };
-    const options = { kinds: keptKinds(kept), ...receivers, ...config, ...named, stores, keyRing, queue };
+    const options = { ...receivers, ...config, ...named, stores, keyRing, queue };
     const { webhooks: own, assertOfHost } = webhooksOf(options, more);
     assertOfHost(kept);
     return own;
@@ -223,9 +225,9 @@ async function webhooksAsKept(
     try {
         const guard = egressGuard({ ...egress, ...receivers.egress });
         const sender = httpSender({ guard, ...limits, ...(resolver !== undefined && { resolver }) });
-        // A worker needs none, and so cannot differ from its host in them.
-        const kinds = more.role === 'worker' ? [] : keptKinds(kept);
-        return webhooks({ ...stores, keyRing, queue, ...settings, kinds, tracing, guard, sender, ...more });
+        // A worker cannot differ from its host in what it does not have.
+        const managing = more.role === 'worker' ? {} : ofManagement(kept);
+        return webhooks({ ...stores, keyRing, queue, ...settings, ...managing, tracing, guard, sender, ...more });
     } catch (error) {
         throw kept === null ? error : keptRefusal(error);
     }
@@ -248,8 +250,9 @@ const NOTHING_KEPT = { egress: { allow: [] }, limits: {}, settings: {} };
  * has made there are none, and this one has those by default.
  */
 function optionsFrom(kept: DeploymentSettings) {
-    const { vendor, window, rate = null, breakerAfter, stopAfter, maxBodyBytes, egress = { allow: [] }, kinds: _, ...others } = kept;
-    const { queue: __, prefix: ___, tracing: ____, keepResponses = true, ...limits } = others;
+    const { vendor, window, rate = null, breakerAfter, stopAfter, maxBodyBytes, egress = { allow: [] }, ...others } = kept;
+    const { kinds: _, maxExportersPerOwner: __, owners: ___, ...ofSending } = others;
+    const { queue: ____, prefix: _____, tracing: ______, keepResponses = true, ...limits } = ofSending;
     return {
         egress,
         limits: limits.connectTimeout === undefined ? {} : limits,
@@ -257,9 +260,13 @@ function optionsFrom(kept: DeploymentSettings) {
     };
 }
 
-/** The kinds of the application, by their names. An older host may have one of a name that is refused by now. */
-function keptKinds(kept: DeploymentSettings | null): readonly EventKind[] {
-    return (kept?.kinds ?? []).filter((name) => !isNoticeKind(name)).map(namedKind);
+/**
+ * What only those need who publish or manage exporters: kinds of the application, by their names, and what owners may have. An older host may have a
+ * kind of a name that is refused by now.
+ */
+function ofManagement(kept: DeploymentSettings | null): Pick<HostConfig, 'kinds' | keyof OwnerSettings> {
+    const { kinds = [], maxExportersPerOwner = null, owners = {} } = kept ?? {};
+    return { kinds: kinds.filter((name) => !isNoticeKind(name)).map(namedKind), maxExportersPerOwner, owners };
 }
 
 /**

@@ -3,15 +3,17 @@ import type { EgressGuard, EgressPolicy } from '../egress/guard.ts';
 import { ScanwireError } from '../errors.ts';
 import type { DeliveryQueue, QueueAddress } from './dispatching/delivery-queue.ts';
 import type { EventKind } from './events/event-kinds.ts';
+import { type KeptOwnerSettings, keptOwnerSettings, OWNER_SETTINGS, type OwnerSettings } from './exporters/owner-limits.ts';
 import type { Tracing, TracingOptions } from './observing/tracing.ts';
 import type { Sender, SharedLimits } from './sending/http-sender.ts';
 
 /**
  * Settings that all processes of a deployment must have in common: they decide what is on the wire and how it is retried. Plain JSON, nothing
  * secret. What a process cannot know, for example the limits of a sender that somebody else has made, is absent. {@link SharedLimits} are the
- * limits of the sender that receivers notice; {@link QueueAddress} says where the jobs are.
+ * limits of the sender that receivers notice; {@link QueueAddress} says where the jobs are. {@link KeptOwnerSettings} decide nothing of what is sent: they
+ * are for those who manage exporters, a worker needs none of them, and they may change while processes send.
  */
-export interface DeploymentSettings extends Partial<SharedLimits>, Partial<QueueAddress> {
+export interface DeploymentSettings extends Partial<SharedLimits>, Partial<QueueAddress>, KeptOwnerSettings {
     readonly vendor: string;
     /** Names of the host's own event kinds, where it has any. A worker needs none of them. */
     readonly kinds?: readonly string[];
@@ -60,7 +62,9 @@ export interface SettingsStore {
 export type Role = 'host' | 'worker';
 
 /** The options of a process from which the settings of its deployment are made. */
-interface Declared extends Pick<DeploymentSettings, 'vendor' | 'window' | 'breakerAfter' | 'stopAfter' | 'maxBodyBytes'> {
+interface Declared
+    extends Pick<DeploymentSettings, 'vendor' | 'window' | 'breakerAfter' | 'stopAfter' | 'maxBodyBytes'>,
+        Required<OwnerSettings> {
     readonly rate: number | null;
     readonly keepResponses: boolean;
     readonly kinds: readonly EventKind[];
@@ -108,6 +112,10 @@ export function membership(parts: Parts, outdated: () => void): Membership {
     async function compare(): Promise<void> {
         const now = joined === null ? null : await settings.read();
         if (joined !== null && now !== null && now.generation !== generation) {
+            if (now.settings !== null && changesOwnersOnly(joined, now.settings)) {
+                ({ generation, settings: joined } = now);
+                return;
+            }
             const how = howChanged(joined, now.settings ?? {});
             leave();
             onError(new ScanwireError('CONFLICT', `Cannot go on sending here: another process has changed the settings${how}`));
@@ -178,7 +186,7 @@ export function assertSettingsOfHost(parts: Declared, stored: DeploymentSettings
 }
 
 function settingsOf(
-    { vendor, kinds, window, rate, breakerAfter, stopAfter, maxBodyBytes, keepResponses, sender, guard, tracing }: Declared,
+    { vendor, kinds, window, rate, breakerAfter, stopAfter, maxBodyBytes, keepResponses, sender, guard, tracing, ...owners }: Declared,
     address?: QueueAddress,
 ) {
     const { limits, attemptTimeout } = sender;
@@ -195,6 +203,7 @@ function settingsOf(
         ...(!keepResponses && { keepResponses }),
         ...(guard.allow !== undefined && { egress: policyOf(guard.allow, guard.owners) }),
         ...(tracing !== null && { tracing: tracing.options }),
+        ...keptOwnerSettings(owners),
         ...address,
     };
     return own;
@@ -237,9 +246,18 @@ function assertAgrees(own: DeploymentSettings, stored: DeploymentSettings | null
     }
 }
 
-function howChanged(joined: Known, now: Known): string {
+function changesOwnersOnly(joined: Known, now: Known): boolean {
+    const different = differences(joined, now);
+    return different.length > 0 && different.every((name) => OWNER_SETTINGS.some((one) => one === name));
+}
+
+function differences(joined: Known, now: Known): readonly Name[] {
     const names = [...new Set([...Object.keys(joined), ...Object.keys(now)])] as Name[];
-    const different = names.filter((name) => differs(joined, now, name));
+    return names.filter((name) => differs(joined, now, name));
+}
+
+function howChanged(joined: Known, now: Known): string {
+    const different = differences(joined, now);
     return different.length === 0 ? ', and changed them back' : ` (${shown(joined, now, different)})`;
 }
 

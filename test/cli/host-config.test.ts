@@ -100,12 +100,12 @@ t.test('commands with the options of a host know its kinds and formats, and chan
     t.notOk(existsSync(data), 'nor do they leave a data folder');
 });
 
-t.test('commands without the options of a host name --config for what they cannot do', async (t) => {
+t.test('commands without the options of a host name --config for what they cannot do, and know what owners may have', async (t) => {
     const application = await embedding(t);
-    const { server } = await application.host(OWN);
+    const { server } = await application.host({ ...OWN, maxExportersPerOwner: 1 });
     const { exporters } = server.plugins['webhook-exporter'];
     const { exporter } = await exporters.create({ url: 'https://receiver.example/', kinds: ['scan_finished'], format: 'acme' });
-    const { data, body } = filesOf(t);
+    const { data, config, body } = filesOf(t);
     const command = commandsOn(t, application, data);
     const event = ['--kind', 'scan_finished', '--body', body];
     const noSchema = {
@@ -125,6 +125,18 @@ t.test('commands without the options of a host name --config for what they canno
         noFormat(/^Format must be one of native, .*\. One of the host's own needs --config$/),
     );
     t.match(await command('exporters', 'update', exporter.id, '--kinds', 'scan_finished', '--rate', '5'), { code: 0 });
+
+    const ofAnn = ['exporters', 'create', '--url', 'https://receiver.example/', '--owner', 'ann'];
+    const oneMore = { code: 1, error: { code: 'CONFLICT', field: 'owner', message: 'Owner cannot have more exporters than 1' } };
+    t.match(await command(...ofAnn), { code: 0 });
+    t.match(await command(...ofAnn), oneMore, 'what owners may have is kept by the host');
+    t.match(await command(...ofAnn, ...config), oneMore, 'also beside options that say nothing of it');
+    const [, file = ''] = config;
+    writeFileSync(`${file}.more.mjs`, `import options from './host.mjs'; export default { ...options, maxExportersPerOwner: 2 };`);
+    t.match(await command(...ofAnn, '--config', `${file}.more.mjs`), {
+        code: 1,
+        error: { code: 'MISCONFIGURED', field: 'maxExportersPerOwner', message: /is 2 here and 1 in the store$/ },
+    });
 });
 
 t.test('options that are not those of the host are refused before anything is done', async (t) => {

@@ -99,10 +99,11 @@ t.test('manages exporters with kinds and formats of an application, of which it 
     t.strictSame((await stores.settings.read()).settings, settings, 'what the host has stored is as it was');
 });
 
-t.test("knows the addresses that a host gives to owners, and not what else they may have, as the host's page says", async (t) => {
+t.test('knows what a host gives to owners: addresses, numbers of exporters and collectors', async (t) => {
     const stores = memoryWebhooks();
     const guard = egressGuard({ allow: [], owners: { ann: ['10.7.0.0/16'] } });
-    const host = recordingProcess(t, stores, { guard, sender: httpSender({ guard }), keyRing, maxExportersPerOwner: 1 });
+    const owners = { eve: { collectors: ['west', 'edge'], maxExporters: 2 } };
+    const host = recordingProcess(t, stores, { guard, sender: httpSender({ guard }), keyRing, maxExportersPerOwner: 1, owners });
     await host.start();
     const own = { url: 'https://10.7.0.1/', owner: 'ann' };
     await host.exporters.create(own);
@@ -110,8 +111,32 @@ t.test("knows the addresses that a host gives to owners, and not what else they 
     await host.close();
 
     const { settings } = await stores.settings.read();
-    const { exporters, close } = await webhooksOver({ stores, keyRing, queue: memoryQueue(), receivers: {} }, settings, {});
-    t.match(await exporters.create(own), { exporter: { owner: 'ann' } });
+    const { exporters, start, close } = await webhooksOver({ stores, keyRing, queue: memoryQueue(), receivers: {} }, settings, {});
+    await t.rejects(exporters.create(own), { code: 'CONFLICT', field: 'owner' });
     await t.rejects(exporters.create({ ...own, owner: 'bob' }), { code: 'INVALID_INPUT', field: 'url' });
+    const ofEve = { url: 'https://receiver.example/', owner: 'eve' };
+    await t.rejects(exporters.create(ofEve), { code: 'INVALID_INPUT', field: 'collector' });
+    t.match(await exporters.create({ ...ofEve, collector: 'west' }), { exporter: { owner: 'eve' } });
+    t.match(await exporters.create({ ...ofEve, collector: 'edge' }), { exporter: { owner: 'eve' } });
+    await t.rejects(exporters.create({ ...ofEve, collector: 'edge' }), { code: 'CONFLICT', field: 'owner' });
+
+    await start();
     await close();
+    t.strictSame((await stores.settings.read()).settings, settings, 'what the host has stored is as it was');
+});
+
+t.test('a worker needs none of what owners may have', async (t) => {
+    const stores = memoryWebhooks();
+    const guard = egressGuard({ allow: [] });
+    const parts = { guard, sender: httpSender({ guard }), keyRing };
+    const host = recordingProcess(t, stores, { ...parts, maxExportersPerOwner: 1 });
+    await host.start();
+    const worker = recordingProcess(t, stores, { ...parts, role: 'worker' });
+    await worker.start();
+    const { settings } = await stores.settings.read();
+    const byCommand = await webhooksOver({ stores, keyRing, queue: memoryQueue(), receivers: {} }, settings, { role: 'worker' });
+    await byCommand.start();
+    await byCommand.close();
+    const other = recordingProcess(t, stores, { ...parts, role: 'worker', maxExportersPerOwner: 2 });
+    await t.rejects(other.start(), { code: 'MISCONFIGURED', field: 'maxExportersPerOwner', message: /is 2 here and 1 in the store$/ });
 });

@@ -59,6 +59,23 @@ t.test(
     },
 );
 
+t.test('a change of what owners may have keeps nobody from sending', async (t) => {
+    const deployment = simulatedDeployment(t);
+    const older = await deployment.start('older');
+    await deployment.exporter(older);
+    deployment.receive = ({ by }) => ({ result: 204, after: by === 'older' ? 100 : 50 });
+    const newer = await deployment.start('newer', { maxExportersPerOwner: 3 });
+    await deployment.advance(5_000);
+    await deployment.finish(newer.close());
+
+    await deployment.publish(older, 80);
+    await deployment.advance(2_000);
+    t.strictSame(await deployment.states(), { delivered: 80 });
+    t.same(new Set(deployment.posts.map(({ by }) => by)), new Set(['older']));
+    t.strictSame([...conflicts(older), ...conflicts(newer)], []);
+    await deployment.finish(older.close());
+});
+
 t.test('settings are asked for where a store tells nothing with its heartbeats', async (t) => {
     const deployment = simulatedDeployment(t);
     const { deliveries } = deployment.stores;

@@ -35,6 +35,27 @@ export const ownerSettingSchemas: Readonly<Record<keyof OwnerSettings, Joi.Schem
 
 type Checked = Required<OwnerSettings>;
 
+/** {@link OwnerSettings} in plain JSON, as they are kept: only what is not as by default. */
+export interface KeptOwnerSettings {
+    readonly maxExportersPerOwner?: number;
+    readonly owners?: Readonly<Record<string, OwnerLimits>>;
+}
+
+/** Names of {@link KeptOwnerSettings}. */
+export const OWNER_SETTINGS: readonly (keyof KeptOwnerSettings)[] = ['maxExportersPerOwner', 'owners'];
+
+/** What is to be kept of the settings. The order in which collectors were given makes no difference. */
+export function keptOwnerSettings({ maxExportersPerOwner: max, owners }: Checked): KeptOwnerSettings {
+    const named = Object.entries(owners).map(([owner, { maxExporters, collectors }]): [string, OwnerLimits] => [
+        owner,
+        {
+            ...(maxExporters !== undefined && { maxExporters }),
+            ...(collectors !== undefined && { collectors: [...new Set(collectors)].toSorted() }),
+        },
+    ]);
+    return { ...(max !== null && { maxExportersPerOwner: max }), ...(named.length > 0 && { owners: Object.fromEntries(named) }) };
+}
+
 function limitsOf(owner: string | null, { owners }: Pick<Checked, 'owners'>): OwnerLimits {
     return owner !== null && Object.hasOwn(owners, owner) ? (owners[owner] as OwnerLimits) : {};
 }

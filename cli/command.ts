@@ -155,7 +155,7 @@ async function performHere<Name extends OperationName, T>(
         import('../plugins/admin-console/handlers.ts'),
         import('../plugins/admin-console/audit.ts'),
     ]);
-    const config = file === null ? null : await (await import('./host-config.ts')).hostConfig(file);
+    const config = file === null ? null : await (await import('./host-options.ts')).hostOptions(file);
     const act = (folder: DataFolder): Promise<T> => {
         const options = { folder, config, environment: process.env, onError: () => {} };
         return withOwnSystem(options, delivers === true, async (system) => use(await handlersOf(system, OPERATOR)[name](input)));

@@ -22,7 +22,7 @@ import { within } from '../lib/within.ts';
 import type { System } from '../plugins/admin-console/system.ts';
 import { type DataFolder, dataFolderExists, prepareDataFolder } from './data-folder.ts';
 import { diskFinding } from './disk-finding.ts';
-import type { HostConfig } from './host-config.ts';
+import type { HostOptions } from './host-options.ts';
 import { assertRingFits, lacksKeyRing, storedKeyRing } from './stored-key-ring.ts';
 import { type StoredLicense, storedLicense } from './stored-license.ts';
 import { openRedisQueue, openStores, queueBeside, type Stores } from './stores.ts';
@@ -44,7 +44,7 @@ export interface SystemOptions {
     /** Whether `DATABASE_URL` leads to a pooler of transactions. False when absent. */
     readonly pooled?: boolean;
     /** Options of the host whose database it is. `stores` and `queue` of them are not used: all that a system keeps is in one database. */
-    readonly config?: HostConfig | null;
+    readonly config?: HostOptions | null;
     /** Told what goes wrong in the background. */
     readonly onError: (error: Error) => void;
 }
@@ -180,7 +180,7 @@ export interface WebhooksParts {
     readonly queue: DeliveryQueue;
     readonly receivers: Receivers;
     /** The host's own options, where they were given. */
-    readonly config?: HostConfig | null;
+    readonly config?: HostOptions | null;
 }
 
 /**
@@ -202,7 +202,7 @@ type More = Parameters<typeof webhooksOver>[2];
 
 async function webhooksAsGiven(
     { stores, keyRing, queue, receivers }: OverStores,
-    { kept, config }: { readonly kept: DeploymentSettings | null; readonly config: HostConfig },
+    { kept, config }: { readonly kept: DeploymentSettings | null; readonly config: HostOptions },
     { processName, ...more }: More,
 ): Promise<Webhooks> {
     // Loaded here: few processes have it.
@@ -264,7 +264,7 @@ function optionsFrom(kept: DeploymentSettings) {
  * What only those need who publish or manage exporters: kinds of the application, by their names, and what owners may have. An older host may have a
  * kind of a name that is refused by now.
  */
-function ofManagement(kept: DeploymentSettings | null): Pick<HostConfig, 'kinds' | keyof OwnerSettings> {
+function ofManagement(kept: DeploymentSettings | null): Pick<HostOptions, 'kinds' | keyof OwnerSettings> {
     const { kinds = [], maxExportersPerOwner = null, owners = {} } = kept ?? {};
     return { kinds: kinds.filter((name) => !isNoticeKind(name)).map(namedKind), maxExportersPerOwner, owners };
 }

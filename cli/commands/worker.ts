@@ -10,7 +10,7 @@ import type { Webhooks } from '../../lib/webhooks/webhooks.ts';
 import { type Call, performing } from '../command.ts';
 import { dataFolder } from '../data-folder.ts';
 import { receiversIn, webhooksOver } from '../deployment.ts';
-import { type HostConfig, hostConfig } from '../host-config.ts';
+import { type HostOptions, hostOptions } from '../host-options.ts';
 import { addMetrics, type MetricsAddress, startMetrics } from '../metrics-server.ts';
 import { addConfig, addPooled, addProcessName, repeated, wholeNumber } from '../option-values.ts';
 import { errorLog } from '../output/errors.ts';
@@ -62,7 +62,7 @@ async function worker({ data, options, json }: Call): Promise<undefined> {
         drainTimeout,
     } = options as unknown as WorkerOptions;
     const named = processName === undefined ? {} : { processName };
-    const config = file === undefined ? null : await hostConfig(file);
+    const config = file === undefined ? null : await hostOptions(file);
     const url = config?.stores === undefined ? required('DATABASE_URL') : undefined;
     const folder = dataFolder(data);
     const keyRing = config?.keyRing ?? (await existingKeyRing(folder, process.env));
@@ -89,7 +89,7 @@ async function worker({ data, options, json }: Call): Promise<undefined> {
             const deployment = await stores.settings.read();
             const stored = storedSettings(deployment);
             const ownQueue = config?.queue === undefined ? await workerQueue(database, stored, onError) : null;
-            const queue = ownQueue ?? (config as Required<HostConfig>).queue;
+            const queue = ownQueue ?? (config as Required<HostOptions>).queue;
             const parts = { stores, keyRing, queue, config, receivers: receiversIn(process.env) };
             const own = await webhooksOver(parts, stored, { role: 'worker', onError, onOutdated, onEvent, ...named });
             sending = own;

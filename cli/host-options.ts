@@ -5,10 +5,10 @@ import { isObject } from '../lib/schema-validation.ts';
 import type { WebhookExporterOptions } from '../plugins/webhook-exporter/options.ts';
 
 /** The host's options, as far as a file says them; what they lack comes from the environment. */
-export type HostConfig = Partial<WebhookExporterOptions>;
+export type HostOptions = Partial<WebhookExporterOptions>;
 
 /** What the module of `--config` says. @throws ScanwireError `MISCONFIGURED`. */
-export async function hostConfig(file: string): Promise<HostConfig> {
+export async function hostOptions(file: string): Promise<HostOptions> {
     let config: unknown;
     try {
         ({ default: config } = (await import(pathToFileURL(resolve(file)).href)) as { default?: unknown });

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { EVENT_MARGIN } from '../../../lib/webhooks/deliveries/retention.ts';
+import type { NewEvent } from '../../../lib/webhooks/events/new-event.ts';
 import { ids, only, present } from '../assertions.ts';
 import type { Laws } from '../register-laws.ts';
 import { at, failure, forAll, sampleEvent, success, type WebhookBench } from './fixture.ts';
@@ -90,6 +91,29 @@ export const retainedKeyLaws: Laws<WebhookBench> = {
         await expire(bench, EVENT_MARGIN + 1);
         const other = { ...idempotency, digest: 'of another' };
         assert.notEqual(only(await bench.deliveries.accept([{ ...forAll(sampleEvent()), idempotency: other }])).eventId, first.eventId);
+    },
+
+    async 'answers a repeated key as before when the deliveries of its event are gone'(bench) {
+        await bench.addExporter();
+        await bench.addExporter();
+        await bench.setTime(at(0));
+        const keyed = (digest: string): NewEvent => ({ ...forAll(sampleEvent()), idempotency: { key: 'order 7', digest } });
+        const { eventId, deliveries } = only(await bench.deliveries.accept([keyed('of its body')]));
+        await bench.record((await bench.claimDue()).map((claim) => success(claim)));
+        assert.deepEqual(await expire(bench, EVENT_MARGIN), { deliveries: 2, events: 0 });
+
+        const before = { eventId, deliveries, handedOut: [], leftFor: [] };
+        assert.deepEqual(await bench.deliveries.accept([keyed('of its body')]), [before]);
+        assert.deepEqual(await bench.listed(), []);
+        const [beside, again] = await bench.deliveries.accept([forAll(sampleEvent()), keyed('of its body')]);
+        assert.deepEqual(again, before);
+        await assert.rejects(bench.deliveries.accept([keyed('of another')]), { code: 'CONFLICT', field: 'idempotencyKey' });
+        assert.deepEqual(ids(await bench.listed()), present(beside).deliveries.toReversed());
+
+        assert.deepEqual(await expire(bench, EVENT_MARGIN + 1), { deliveries: 0, events: 1 });
+        const next = only(await bench.deliveries.accept([keyed('of another')]));
+        assert.notEqual(next.eventId, eventId);
+        assert.equal(next.deliveries.length, 2);
     },
 };
 

@@ -4,10 +4,10 @@ import { createServer, type IncomingHttpHeaders } from 'node:http';
 import { request } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { dirname, join } from 'node:path';
-import { pathToFileURL } from 'node:url';
 import t, { type Test } from 'tap';
 import { until } from '../../adapters/contract/assertions.ts';
 import { openEmbeddedDatabase } from '../../adapters/pglite/index.ts';
+import { instrumentation } from '../support/instrumentation.ts';
 import { ended } from '../support/scanwire.ts';
 import { fixture, get, json, serveIn, usedDataOf } from '../support/served.ts';
 
@@ -35,38 +35,15 @@ async function publish(data: string): Promise<void> {
 const ofInvestigations = (got: readonly IncomingHttpHeaders[]): readonly IncomingHttpHeaders[] =>
     got.filter((headers) => headers['x-vendor-event'] === 'idr_investigation_created');
 
-/** A module that registers an SDK, and writes a line for each span that has ended. */
-function instrumentation(folder: string, spans: string): string {
-    const file = join(folder, 'instrumentation.mjs');
-    const packages = ['@opentelemetry/api', '@opentelemetry/sdk-trace-base', '@opentelemetry/context-async-hooks'];
-    const [api, sdk, hooks] = packages.map((name) => JSON.stringify(import.meta.resolve(name)));
-    writeFileSync(
-        file,
-        `import { appendFileSync } from 'node:fs';
-import { context, trace } from ${api};
-import { BasicTracerProvider } from ${sdk};
-import { AsyncLocalStorageContextManager } from ${hooks};
-context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable());
-const onEnd = (span) => appendFileSync(${JSON.stringify(spans)}, span.name + ' ' + span.spanContext().traceId + '\\n');
-const written = { onStart() {}, onEnd, forceFlush: async () => {}, shutdown: async () => {} };
-trace.setGlobalTracerProvider(new BasicTracerProvider({ spanProcessors: [written] }));
-`,
-    );
-    return file;
-}
-
 t.test('records spans by the SDK of NODE_OPTIONS, and sends traceparent, with --tracing send', async (t) => {
     const { url, env, got } = await receiverOf(t);
     const data = await usedDataOf(t);
-    const spans = join(dirname(data), 'spans');
-    writeFileSync(spans, '');
-    const NODE_OPTIONS = `--import=${pathToFileURL(instrumentation(dirname(data), spans)).href}`;
+    const { NODE_OPTIONS, spans } = instrumentation(dirname(data));
     await serveIn(t, { ...env, NODE_OPTIONS }, data, '--tracing', 'send');
     await json(data, 'exporters', 'create', '--url', url, '--start');
     await publish(data);
-    await until(async () => readFileSync(spans, 'utf8').includes('process idr_investigation_created'));
-    const lines = readFileSync(spans, 'utf8').trim().split('\n');
-    const named = (name: string): string | undefined => lines.find((line) => line.startsWith(`${name} `))?.slice(name.length + 1);
+    const named = (name: string) => spans().find((span) => span.name === name)?.traceId;
+    await until(() => named('process idr_investigation_created') !== undefined);
     const trace = named('publish idr_investigation_created');
     t.match(trace, /^[0-9a-f]{32}$/);
     t.equal(named('POST'), trace);

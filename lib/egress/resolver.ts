@@ -267,16 +267,40 @@ function byDns(timeout: number, servers?: readonly string[], hostsFile?: string)
             return { addresses: local, maxAge: 0 };
         }
 
-        const channel = new dns.promises.Resolver({ timeout: Math.ceil(timeout * FIRST_TRY), tries: 2 });
-        if (servers !== undefined) {
-            channel.setServers(servers);
-        }
+        const channel = channelTo(servers, timeout);
         const tooLate = new Promise<never>((_resolve, reject) => {
             signal.addEventListener('abort', () => reject(signal.reason), { once: true });
         });
         const asked = [channel.resolve4(hostname, { ttl: true }), channel.resolve6(hostname, { ttl: true })];
         return await Promise.race([ofBothFamilies(hostname, asked), tooLate]).finally(() => channel.cancel());
     };
+}
+
+function channelTo(servers: readonly string[] | undefined, timeout: number): dns.promises.Resolver {
+    const channel = new dns.promises.Resolver({ timeout: Math.ceil(timeout * FIRST_TRY), tries: 2 });
+    if (servers !== undefined) {
+        channel.setServers(servers);
+    }
+    return channel;
+}
+
+/** What a name server may say to a question, where it has no records for it: that it refuses it is an answer too. */
+const SAID: ReadonlySet<unknown> = new Set(['ENODATA', 'ENOTFOUND', 'ESERVFAIL', 'EREFUSED', 'ENOTIMP', 'EFORMERR']);
+
+/**
+ * Whether a name server says anything within `timeout` milliseconds. It is asked for the name servers of the root, which all that look names up know without
+ * asking anybody. Never rejects.
+ */
+export async function nameServersAnswer({ timeout, nameServers }: Pick<ResolverOptions, 'timeout' | 'nameServers'>): Promise<boolean> {
+    const channel = channelTo(nameServers, timeout);
+    try {
+        await within(channel.resolveNs('.'), { timeout });
+        return true;
+    } catch (error) {
+        return SAID.has(errorCode(error));
+    } finally {
+        channel.cancel();
+    }
 }
 
 async function ofBothFamilies(hostname: string, families: readonly Promise<dns.RecordWithTtl[]>[]): Promise<Answer> {

@@ -1,5 +1,4 @@
 import { aheadOf } from '../clock.ts';
-import { nameResolver, type Resolve } from '../egress/resolver.ts';
 import { ScanwireError } from '../errors.ts';
 import { assertOpens } from '../keys/key-ring.ts';
 import { checked } from '../schema-validation.ts';
@@ -23,7 +22,8 @@ import { urlSealing } from './exporters/sealed-url.ts';
 import { testsUnderWay } from './exporters/test-event.ts';
 import { formatTable } from './formats/format.ts';
 import { vendorNamed } from './messages/signature.ts';
-import { type Doctor, doctorOf, MAX_CLOCK_DIFFERENCE, MAX_LOOKUPS, NAME_TIMEOUT } from './observing/doctor.ts';
+import { type Doctor, doctorOf, MAX_CLOCK_DIFFERENCE } from './observing/doctor.ts';
+import { namesAsTheSender } from './observing/names-finding.ts';
 import { type Phase, type Readiness, readinessCheck, watchedQueue } from './observing/readiness.ts';
 import { tracesOf } from './observing/trace-store.ts';
 import {
@@ -42,7 +42,6 @@ import { byteBudget } from './sending/byte-budget.ts';
 import { collectorWorkers } from './sending/collector-workers.ts';
 import { messageCache } from './sending/message-cache.ts';
 import { readingAhead } from './sending/read-ahead.ts';
-import type { WebhooksContext } from './webhooks-context.ts';
 
 /** The webhook exporter without a server around it. */
 export interface Webhooks {
@@ -265,12 +264,6 @@ function contextOf(settings: Required<WebhooksOptions>, { queue, member, replace
         retention: retentionOf(parts),
         notices: noticesOf({ ...parts, dispatcher: dispatching, routing }),
     };
-}
-
-/** Looks up the host names of receivers as the sender does. */
-function namesAsTheSender({ sender }: Pick<WebhooksContext, 'sender'>): Resolve {
-    const resolver = sender.limits?.resolver;
-    return nameResolver({ timeout: NAME_TIMEOUT, maxPending: MAX_LOOKUPS, ...(resolver !== undefined && { resolver }) });
 }
 
 /** What is made of the settings. */

@@ -12,6 +12,7 @@ import type { ChangedExporter, CreateOptions } from '../../lib/webhooks/exporter
 import type { TestOptions, TestResult } from '../../lib/webhooks/exporters/test-event.ts';
 import type { AnsweredAttempt } from '../../lib/webhooks/outcomes/response-bodies.ts';
 import { messagesFirst } from '../route-parts.ts';
+import { withApiKeys } from './api-keys-finding.ts';
 import { audited, type Caller } from './audit.ts';
 import type { AttemptView, ImportedScan, Input, ListedAttemptView, OperationName, Output, TestedExporter, TestView } from './operations.ts';
 import { owned } from './owned.ts';
@@ -61,7 +62,7 @@ const knownHandlers = new WeakMap<HostSystem, Partial<Handlers>>();
 function newHandlers({ keys, webhooks, inventory, license, migrate, audit }: HostSystem): Partial<Handlers> {
     return {
         ...(keys && keyHandlers(keys)),
-        ...(webhooks && { ...exporterHandlers(webhooks), ...deliveryHandlers(webhooks), ...doctorHandlers(webhooks) }),
+        ...(webhooks && { ...exporterHandlers(webhooks), ...deliveryHandlers(webhooks), ...doctorHandlers(webhooks, keys) }),
         ...(license && licenseHandlers(license)),
         ...(inventory && inventoryHandlers(inventory)),
         ...keyRingHandlers(keys, webhooks),
@@ -146,7 +147,8 @@ function deliveryHandlers({ publish, deliveries, events }: System['webhooks']): 
     };
 }
 
-function doctorHandlers({ doctor }: System['webhooks']): Partial<Handlers> {
+function doctorHandlers({ doctor: own }: System['webhooks'], keys: HostSystem['keys']): Partial<Handlers> {
+    const doctor = own && withApiKeys(own, keys);
     return doctor === undefined ? {} : { diagnose: () => doctor(), diagnoseExporter: ({ id }) => doctor(id) };
 }
 

@@ -18,6 +18,10 @@ export type FindingCode =
     | 'clock_far_behind'
     | 'keys_open'
     | 'keys_missing'
+    | 'api_keys_none'
+    | 'api_keys_counted'
+    | 'api_keys_expired'
+    | 'api_keys_unknown'
     | 'queue_works'
     | 'queue_works_in'
     | 'queue_unusable'
@@ -25,6 +29,8 @@ export type FindingCode =
     | 'nobody_sends_for'
     | 'sent_for'
     | 'names_none'
+    | 'name_servers_answer'
+    | 'name_servers_silent'
     | 'names_known'
     | 'names_all_unknown'
     | 'names_unknown'
@@ -53,6 +59,16 @@ export const FINDING_WORDS: { readonly [Code in FindingCode]: FindingWords } = {
     ),
     keys_open: words('The key ring opens what is sealed for exporters'),
     keys_missing: words('%', 'Start with the key ring that sealed it; a key that is replaced stays in the ring beside the new one'),
+    api_keys_none: words('There is no API key that can be used'),
+    api_keys_counted: words('API keys that can be used: %; that have expired: %'),
+    api_keys_expired: words(
+        'No API key can be used; that have expired: %',
+        'Make another with scanwire keys create, or revoke those that are not needed any more',
+    ),
+    api_keys_unknown: words(
+        'API keys cannot be looked up: %',
+        'Start the database that they are in: until then no request with a key is answered',
+    ),
     queue_works: words('The queue has taken what it was given last'),
     queue_works_in: words('The queue in % has taken what it was given last'),
     queue_unusable: words('%', 'Start its server, or correct where it is looked for; what was accepted waits in the store meanwhile'),
@@ -63,6 +79,11 @@ export const FINDING_WORDS: { readonly [Code in FindingCode]: FindingWords } = {
     ),
     sent_for: words('Collectors that are sent for: %', null, '% (processes: %, attempts at once: %)'),
     names_none: words('No receiver has a name to look up'),
+    name_servers_answer: words('No receiver has a name to look up; name servers answer'),
+    name_servers_silent: words(
+        'No receiver has a name to look up; no name server has answered',
+        'Nothing is wrong with that; before a receiver gets a name, look at the name servers of this machine, in /etc/resolv.conf',
+    ),
     names_known: words('Names of receivers that are known: %'),
     names_all_unknown: words(
         'No addresses for %',

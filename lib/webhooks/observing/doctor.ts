@@ -1,17 +1,15 @@
-import { isIP } from 'node:net';
 import { aheadOf } from '../../clock.ts';
-import type { Resolve } from '../../egress/resolver.ts';
 import { ScanwireError } from '../../errors.ts';
-import { assertOpens, ifOpens } from '../../keys/key-ring.ts';
+import { assertOpens } from '../../keys/key-ring.ts';
 import { within } from '../../within.ts';
 import type { Session } from '../dispatching/worker-session.ts';
 import { isUsable } from '../events/subscription.ts';
-import { unsealAuthentication } from '../exporters/authentication.ts';
-import type { Exporter, StoredExporter } from '../exporters/exporter.ts';
+import type { Exporter } from '../exporters/exporter.ts';
 import type { Exporters } from '../exporters/exporter-operations.ts';
 import { sealedForExporters } from '../exporters/exporter-resealing.ts';
 import type { WebhooksContext } from '../webhooks-context.ts';
 import { type Finding, found } from './finding.ts';
+import { type Names, namesFinding } from './names-finding.ts';
 import type { Readiness } from './readiness.ts';
 import { receiverFindings } from './receiver-steps.ts';
 
@@ -24,11 +22,6 @@ export interface Diagnosis {
 
 /** @throws ScanwireError `NOT_FOUND` for an unknown exporter. */
 export type Doctor = (exporterId?: string) => Promise<Diagnosis>;
-
-/** Maximum number of host names that are looked up, all at the same time. */
-export const MAX_LOOKUPS = 50;
-/** Longest time that is waited for a name server, in milliseconds. */
-export const NAME_TIMEOUT = 5_000;
 
 /** Longest time that the store is waited for, in milliseconds: one that is silent is a finding. */
 const STORE_TIMEOUT = 5_000;
@@ -45,7 +38,7 @@ export function doctorOf(
     context: Pick<WebhooksContext, 'deliveries' | 'keyRing' | 'exporters' | 'queue'>,
     { get, list, test }: Pick<Exporters, 'get' | 'list' | 'test'>,
     readiness: () => Promise<Readiness>,
-    resolve: Resolve,
+    names: Names,
 ): Doctor {
     return async (exporterId) => {
         const { now, findings } = await storeFindings(context.deliveries);
@@ -59,7 +52,7 @@ export function doctorOf(
             await keysFinding(context, now),
             queueFinding(await readiness(), context.queue),
             workersFinding(await context.deliveries.sessions(), exporters),
-            await namesFinding(await namedHere(exporters, context), resolve),
+            await namesFinding(exporters, context, names),
             stoppedFinding(exporters),
             ...unusableFinding(exporters),
             ...(exporterId === undefined ? [] : await receiverFindings(await get(exporterId), test)),
@@ -132,45 +125,6 @@ function workersFinding(sessions: readonly Pick<Session, 'slots'>[], exporters: 
     }
     const values = [...all].sort().flatMap(([collector, { processes, slots }]) => [collector, String(processes), String(slots)]);
     return found('workers', 'ok', 'sent_for', values);
-}
-
-/**
- * The running exporters the names of whose receivers are looked up here when something is sent: not those whose proxy looks them up, which may be
- * the only one to know them. Of a proxy or a URL that cannot be unsealed this is not known: that is a finding about keys.
- */
-async function namedHere(
-    exporters: readonly Exporter[],
-    { exporters: store, keyRing }: Pick<WebhooksContext, 'exporters' | 'keyRing'>,
-): Promise<readonly Exporter[]> {
-    const running = exporters.filter(({ state, url }) => state === 'running' && URL.canParse(url));
-    if (!running.some(({ authentication }) => authentication.includes('proxy'))) {
-        return running;
-    }
-
-    const stored = await store.list({ patient: true });
-    const isNamedHere = (exporter: StoredExporter): boolean =>
-        ifOpens(() => unsealAuthentication(exporter, keyRing)?.proxy?.resolvesNames !== true) === true;
-    const here = new Set(stored.filter(isNamedHere).map(({ id }) => id));
-    return running.filter(({ id }) => here.has(id));
-}
-
-/** Around an IPv6 address in a URL. */
-const BRACKETS = /^\[|\]$/g;
-
-/** Whether the names of receivers can be looked up here. */
-async function namesFinding(exporters: readonly Exporter[], resolve: Resolve): Promise<Finding> {
-    const hosts = new Set(exporters.map(({ url }) => new URL(url).hostname));
-    const names = [...hosts].filter((host) => isIP(host.replace(BRACKETS, '')) === 0).slice(0, MAX_LOOKUPS);
-    const answers = await Promise.allSettled(names.map((name) => resolve(name, AbortSignal.timeout(NAME_TIMEOUT))));
-    const unknown = names.filter((_, index) => answers[index]?.status === 'rejected');
-    if (unknown.length === 0) {
-        return names.length === 0 ? found('names', 'ok', 'names_none') : found('names', 'ok', 'names_known', [String(names.length)]);
-    }
-
-    const values = [unknown.join(', ')];
-    return unknown.length === names.length
-        ? found('names', 'wrong', 'names_all_unknown', values)
-        : found('names', 'warning', 'names_unknown', values);
 }
 
 function stoppedFinding(exporters: readonly Exporter[]): Finding {

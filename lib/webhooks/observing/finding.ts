@@ -3,7 +3,8 @@ import { FINDING_WORDS, type FindingCode, filledFinding } from './doctor-words.t
 /** What a diagnosis has found of one part of the deployment, or of one step to a receiver. (Findings of scans are another thing: `lib/inventory`.) */
 export interface Finding {
     /**
-     * What was looked at; `names` are the host names of the receivers of running exporters, 50 at most. Only the command line adds `disk`. For a
+     * What was looked at; `names` are the host names of the receivers of running exporters, 50 at most. Only the command line adds `disk`,
+     * and only the operations of the admin console and of the command line `api keys`. For a
      * receiver these are the steps `resolve`, `connect`, `tls`, `certificate`, `first byte`, `answer`; and `settings` or `access token` where one of
      * these kept the receiver from being called.
      */
@@ -27,6 +28,7 @@ export const FINDING_PARTS = [
     'store',
     'clock',
     'keys',
+    'api keys',
     'queue',
     'workers',
     'names',

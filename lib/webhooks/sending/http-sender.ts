@@ -52,6 +52,8 @@ export interface Sender {
     readonly attemptTimeout: number;
     /** The limits that all processes of a deployment must have in common; absent where they cannot be known. */
     readonly limits?: SharedLimits;
+    /** Name servers that it asks, `address` or `address:port`; those of the system when absent. */
+    readonly nameServers?: readonly string[] | undefined;
     /** Never rejects: whatever happens is an {@link Outcome}. */
     send(message: Message): Promise<Outcome>;
     /** Takes messages again after `close`. */
@@ -122,7 +124,7 @@ export function httpSender(options: HttpSenderOptions): Sender {
     const given = checked(optionsSchema, options, { subject: 'httpSender options', code: 'MISCONFIGURED' });
     const { guard, clock, lookup, ...limits } = given;
     const { attemptTimeout } = limits;
-    const { maxIdleConnections: _, nameServers: __, ...sent } = limits;
+    const { maxIdleConnections: _, nameServers, ...sent } = limits;
     const connect = connectVetted({ guard, lookup, ...limits });
     let transport = poster(limits, connect, clock);
     const inFlight = new Map<Promise<Outcome>, AbortController>();
@@ -172,6 +174,7 @@ export function httpSender(options: HttpSenderOptions): Sender {
     return {
         attemptTimeout,
         limits: sent,
+        nameServers,
 
         async send(message) {
             if (closed) {

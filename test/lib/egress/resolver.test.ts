@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { mock } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
 import t, { type Test } from 'tap';
-import { nameResolver, type Resolve, type ResolverOptions } from '../../../lib/egress/resolver.ts';
+import { nameResolver, nameServersAnswer, type Resolve, type ResolverOptions } from '../../../lib/egress/resolver.ts';
 import { type NameServerBehaviour, nameServer } from '../../support/name-server.ts';
 
 const forever = new AbortController().signal;
@@ -110,6 +110,33 @@ t.test('says why a name has no address', async (t) => {
 
     const closed = nameResolver({ timeout: 2000, maxPending: 8, nameServers: ['127.0.0.1:1'], hostsFile: '/nowhere' });
     await t.rejects(closed('receiver.example', forever), { code: 'dns_failed' }, 'nobody listens there');
+});
+
+t.test('tells whether a name server says anything, by a question that no stranger hears of', async (t) => {
+    for (const [behaviour, answers] of [
+        [[], true],
+        ['unknown', true],
+        ['fails', true],
+        ['refuses', true],
+        ['silent', false],
+    ] as const) {
+        const server = await nameServer(() => behaviour);
+        t.teardown(server.close);
+        const timeout = answers ? LIMIT : 500;
+        t.equal(await nameServersAnswer({ timeout, nameServers: [server.address] }), answers, String(behaviour));
+        t.strictSame(new Set(server.questions), new Set(['NS .']));
+    }
+    t.equal(await nameServersAnswer({ timeout: 2000, nameServers: ['127.0.0.1:1'] }), false, 'nobody listens there');
+});
+
+t.test('gives a silent name server no more time than it is told to', async (t) => {
+    const server = await nameServer(() => 'silent');
+    t.teardown(server.close);
+    mock.timers.enable({ apis: ['setTimeout'] });
+    t.teardown(() => mock.timers.reset());
+    const answers = nameServersAnswer({ timeout: LIMIT, nameServers: [server.address, '127.0.0.1:1', server.address] });
+    mock.timers.tick(LIMIT);
+    t.equal(await answers, false);
 });
 
 t.test('answers for one name while the servers of many others are silent', async (t) => {

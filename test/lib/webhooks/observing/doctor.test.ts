@@ -8,13 +8,16 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import t, { type Test } from 'tap';
 import { memoryQueue, memoryWebhooks } from '../../../../adapters/memory/index.ts';
+import { egressGuard } from '../../../../lib/egress/guard.ts';
 import { ScanwireError } from '../../../../lib/errors.ts';
 import { keyRing } from '../../../../lib/keys/key-ring.ts';
 import { newProgress, outcomeOf } from '../../../../lib/webhooks/outcomes/outcome.ts';
+import { type HttpSenderOptions, httpSender } from '../../../../lib/webhooks/sending/http-sender.ts';
 import { type WebhookExporterOptions, webhooksOf } from '../../../../plugins/webhook-exporter/options.ts';
 import { authority, type Credentials, certificate, chain, forged } from '../../../support/certificates.ts';
 import { countingReceiver } from '../../../support/counting-receiver.ts';
 import { freePort } from '../../../support/free-port.ts';
+import { type NameServerBehaviour, nameServer } from '../../../support/name-server.ts';
 import { recordingProcess } from '../../../support/recording-process.ts';
 
 const options = (): WebhookExporterOptions => ({
@@ -316,6 +319,39 @@ t.test('looks up the names of receivers that are sent to', async (t) => {
     t.match((await doctor()).findings[5], { part: 'names', state: 'wrong', text: 'No addresses for first.example.invalid' });
     await given.stores.exporters.list().then((all) => Promise.all(all.map(({ id }) => given.stores.exporters.remove(id))));
     t.match((await doctor()).findings[5], { part: 'names', state: 'ok' });
+});
+
+t.test('asks the name servers of the sender whether they answer, where no receiver has a name', async (t) => {
+    let behaviour: NameServerBehaviour = [];
+    const server = await nameServer(() => behaviour);
+    t.teardown(server.close);
+    const stores = memoryWebhooks();
+    const guard = egressGuard({ allow: ['127.0.0.0/8'] });
+    const naming = (limits: Partial<HttpSenderOptions>) =>
+        recordingProcess(t, stores, { guard, sender: httpSender({ guard, nameServers: [server.address], ...limits }) });
+    const { doctor, exporters } = naming({});
+    const { exporter } = await exporters.create({ url: 'http://127.0.0.1:9/' });
+    await stores.exporters.update(exporter.id, { state: 'running' });
+    const names = async () => (await doctor()).findings.find(({ part }) => part === 'names');
+    t.match(await names(), { state: 'ok', code: 'name_servers_answer', text: /name servers answer$/, advice: null });
+    behaviour = 'refuses';
+    t.match(await names(), { state: 'ok', code: 'name_servers_answer' }, 'which is an answer');
+    behaviour = 'silent';
+    t.match(await names(), { state: 'ok', code: 'name_servers_silent', text: /no name server has answered$/, advice: /resolv\.conf/ });
+    t.strictSame(new Set(server.questions), new Set(['NS .']), 'of nobody else');
+
+    const asked = server.questions.length;
+    const { findings } = await naming({ resolver: 'system' }).doctor();
+    t.match(
+        findings.find(({ part }) => part === 'names'),
+        { state: 'ok', code: 'names_none' },
+    );
+    t.equal(server.questions.length, asked, 'where names come from elsewhere too');
+
+    behaviour = ['127.0.0.1'];
+    await stores.exporters.update(exporter.id, { url: 'http://receiver.test:9/' });
+    t.match(await names(), { state: 'ok', code: 'names_known' });
+    t.ok(server.questions.includes('A receiver.test'));
 });
 
 t.test('looks up no name that is looked up by a proxy', async (t) => {

@@ -10,9 +10,11 @@ export type HeaderPairs = readonly (readonly [name: string, value: string])[];
 /** Additional headers in a change: null keeps the value of the existing header of that name, whatever its case. */
 export type HeaderChanges = readonly (readonly [name: string, value: string | null])[];
 
+/** Headers that the sender adds for the connection. */
+export const SENDER_HEADERS = ['Host', 'Connection', 'Accept-Encoding', 'Content-Length'] as const;
+
 /**
- * The headers of a message in order, but those that are added when it is sent: by the sender for the connection (`Host`, `Connection`,
- * `Accept-Encoding: identity`, `Content-Length`), and after all others `traceparent` and `Authorization`, where they go out. Those of the format and
+ * The headers of a message in order, but those that are added when it is sent: by the sender {@link SENDER_HEADERS}, and after all others `traceparent` and `Authorization`, where they go out. Those of the format and
  * the exporter's additional ones come last here, and together keep the rules of additional headers: neither can stand in for ours or for the other.
  *
  * @param kind The event kind, for example `test`.

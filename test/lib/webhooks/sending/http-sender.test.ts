@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import net from 'node:net';
 import t, { type Test } from 'tap';
 import { egressGuard } from '../../../../lib/egress/guard.ts';
+import { SENDER_HEADERS } from '../../../../lib/webhooks/messages/message-headers.ts';
 import { newProgress } from '../../../../lib/webhooks/outcomes/outcome.ts';
 import { type Connection, connection } from '../../../../lib/webhooks/sending/connection.ts';
 import { connectionPool } from '../../../../lib/webhooks/sending/connection-pool.ts';
@@ -104,6 +105,13 @@ t.test('writes the message as it is, and says nothing else', async (t) => {
         '',
         '{"text":"ü"}',
     ]);
+    const names = [...target.received().matchAll(/^([\w-]+): /gm)].map(([, name = '']) => name.toLowerCase());
+    const own = new Set(['x-vendor-event', 'authorization']);
+    t.strictSame(
+        names.filter((name) => !own.has(name)),
+        SENDER_HEADERS.map((name) => name.toLowerCase()),
+        'as it is said that the sender adds',
+    );
 });
 
 t.test('sends an empty body with its length', async (t) => {

@@ -7,7 +7,7 @@ import { type SenderOptions, type SenderUnderTest, withSender } from './senders.
 import { percentilesOf } from './steady.ts';
 
 /** Transactions of a host, each with one event. */
-interface Commits {
+export interface Commits {
     readonly title: string;
     readonly count: number;
     /** From one publish to the next, in milliseconds: at least, and how much more at most. */
@@ -63,7 +63,7 @@ function committing(options: SenderOptions, scale: number): Run {
 }
 
 /** From each commit to its arrival, in milliseconds; below 0 where the host heard of its commit later than the receiver. */
-async function untilArrivals(sender: SenderUnderTest, { count, every: [least, more] }: Commits, scale: number): Promise<number[]> {
+export async function untilArrivals(sender: SenderUnderTest, { count, every: [least, more] }: Commits, scale: number): Promise<number[]> {
     const commits: Promise<readonly [id: string, at: number]>[] = [];
     const transactions = Math.ceil(count * scale);
     let next = performance.now();

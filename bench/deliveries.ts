@@ -116,6 +116,11 @@ function othersOf(scale: number, bare: Peer, one: Peer): readonly Measurement[] 
 
 /** Publishes as fast as it is taken, after a warm-up. */
 export function fullSpeed(options: SenderOptions, load: Load, scale: number): Run {
+    return () => withSender(options, (sender) => atFullSpeed(sender, options, load, scale));
+}
+
+/** The same with a sender of these options that has sent nothing yet. */
+export async function atFullSpeed(sender: SenderUnderTest, options: SenderOptions, load: Load, scale: number): Promise<Figures> {
     const { kind } = options;
     const exporters = deliveriesOfEach(options);
     const [before, counted, calls] = [load.warmUp, load.counted, CALLS].map((count) => Math.ceil((count * scale) / exporters)) as [
@@ -123,24 +128,21 @@ export function fullSpeed(options: SenderOptions, load: Load, scale: number): Ru
         number,
         number,
     ];
-    return () =>
-        withSender(options, async (sender): Promise<Figures> => {
-            await warmUp(sender, before, exporters, load.how);
-            const cpu = await sender.cpu();
-            const started = performance.now();
-            await sender.burst(counted, load.how);
-            const accepted = performance.now();
-            await sender.finished(counted * exporters);
-            const recorded = performance.now();
-            return {
-                perSecond: (counted * exporters * 1000) / (recorded - started),
-                ...(kind !== 'bare' && { acceptedPerSecond: (counted * 1000) / (accepted - started) }),
-                ...(await cpuSince(cpu, sender, counted * exporters)),
-                peakMiB: await sender.peakMiB(),
-                ...(options.answersAfter === undefined && (await callsOf(sender, calls, exporters, load.how))),
-                ...(kind === 'serve-embedded' && { publishesPerSecond: await oneByOne(sender, Math.ceil(ONE_BY_ONE * scale)) }),
-            };
-        });
+    await warmUp(sender, before, exporters, load.how);
+    const cpu = await sender.cpu();
+    const started = performance.now();
+    await sender.burst(counted, load.how);
+    const accepted = performance.now();
+    await sender.finished(counted * exporters);
+    const recorded = performance.now();
+    return {
+        perSecond: (counted * exporters * 1000) / (recorded - started),
+        ...(kind !== 'bare' && { acceptedPerSecond: (counted * 1000) / (accepted - started) }),
+        ...(await cpuSince(cpu, sender, counted * exporters)),
+        peakMiB: await sender.peakMiB(),
+        ...(options.answersAfter === undefined && (await callsOf(sender, calls, exporters, load.how))),
+        ...(kind === 'serve-embedded' && { publishesPerSecond: await oneByOne(sender, Math.ceil(ONE_BY_ONE * scale)) }),
+    };
 }
 
 /** Beside what is timed, since counting slows down. */

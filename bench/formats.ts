@@ -33,6 +33,15 @@ export const FILTERS: Readonly<Record<string, unknown>> = {
     },
 };
 
+/** A document of the format `template`, for the same. */
+export const TEMPLATE: Readonly<Record<string, unknown>> = {
+    text: '{{ body.title }} ({{ kind }})',
+    fields: [
+        { name: 'hosts', value: '{% for asset in body.actors.assets %}{{ asset.hostname }} {% endfor %}' },
+        { name: 'link', value: '{{ body.link }}' },
+    ],
+};
+
 const FIGURES: Readonly<Record<string, Figure>> = {
     ...figuresOf('filter', Object.keys(FILTERS), '≤ 5'),
     ...figuresOf('subscription', ['three kinds, none of them'], '≤ 5'),

@@ -1,4 +1,5 @@
-import { figuresWith, fullSpeed, type Load } from './deliveries.ts';
+import type { Load } from './deliveries.ts';
+import { figuresOfBoth, fullSpeedAndPace } from './overhead.ts';
 import type { Peer, Section } from './section.ts';
 import type { HostOptions } from './senders.ts';
 
@@ -16,12 +17,12 @@ export const observed: Section = {
     discarded: 0,
 
     async open({ own, scale }) {
-        const off: Peer = { name: 'neither', run: fullSpeed({ checkout: own, kind: 'servers' }, LOAD, scale) };
+        const off: Peer = { name: 'neither', run: fullSpeedAndPace({ checkout: own, kind: 'servers' }, LOAD, scale) };
         return {
             measurements: Object.entries(CASES).map(([title, watched]) => ({
                 title: `deliveries with ${title}`,
-                figures: figuresWith(watched.length === 2 ? { perSecond: '≥ 0.9 ×' } : {}),
-                scanwire: async (checkout) => fullSpeed({ checkout, kind: 'servers', host: { watched } }, LOAD, scale),
+                figures: figuresOfBoth(watched.length === 2 ? { perSecond: '≥ 0.9 ×' } : {}),
+                scanwire: async (checkout) => fullSpeedAndPace({ checkout, kind: 'servers', host: { watched } }, LOAD, scale),
                 peers: async () => [off],
             })),
         };

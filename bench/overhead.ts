@@ -3,50 +3,83 @@ import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { authority, type Credentials, certificate } from '../test/support/certificates.ts';
 import type { Checkout } from './checkout.ts';
-import { figuresWith, fullSpeed, type Load } from './deliveries.ts';
+import { atFullSpeed, figuresWith, type Load } from './deliveries.ts';
+import { TEMPLATE } from './formats.ts';
+import { figuresOf, pacedFigures, type Stretch, warmUp } from './pace.ts';
 import { background } from './processes.ts';
-import type { Measurement, Peer, Section } from './section.ts';
-import type { SenderOptions } from './senders.ts';
+import type { Figure, Measurement, OpenSection, Peer, Run, Section } from './section.ts';
+import { deliveriesOfEach, type SenderOptions, withSender } from './senders.ts';
 
 const LOAD: Load = { warmUp: 10_000, counted: 20_000 };
-/** Attempts a second, the most that an exporter may have: far above what each of so many then gets. */
+/** What users have. */
+const PACE: readonly Stretch[] = [{ rate: 100, seconds: 8 }];
+const PACED = figuresOf(PACE, { p50: '≤ 1.2 ×', p95: '≤ 1.2 ×', cpu: '≤ 1.1 ×' });
+
+/** The figures of `fullSpeedAndPace`. */
+export function figuresOfBoth(bars: Readonly<Record<string, string>> = {}): Readonly<Record<string, Figure>> {
+    return { ...figuresWith(bars), ...PACED };
+}
+
+/** As many deliveries as there can be, and then as many as users have. */
+export function fullSpeedAndPace(options: SenderOptions, load: Load, scale: number): Run {
+    return () =>
+        withSender(options, async (sender) => ({
+            ...(await atFullSpeed(sender, options, load, scale)),
+            ...(await pacedFigures(sender, PACE, scale, deliveriesOfEach(options))),
+        }));
+}
+
+/** Attempts a second, the most that an exporter or a deployment may have: far above what each of so many then gets. */
 const RATE = 1_000;
 const RATED = 10;
+/** Of messages whose first try is refused: one of so many. Less than a second later they come again. */
+export const REFUSED: Using = { refusesOneOf: 4, host: { settings: { schedule: [1_000] } } };
 
-type Using = Pick<SenderOptions, 'exporters' | 'host' | 'tls'>;
+/** Settings of exporters by what is sent of an event, in place of the event as it is. */
+export const FORMATS: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
+    cloudevents: { format: 'cloudevents' },
+    slack: { format: 'slack' },
+    template: { format: 'template', template: TEMPLATE },
+};
 
-/** What else an event or an exporter may have costs, one thing at a time, beside the same sender without it. */
+type Using = Pick<SenderOptions, 'exporters' | 'host' | 'refusesOneOf' | 'tls'>;
+
+interface Cost {
+    readonly what: string;
+    readonly using: Using;
+    /** The same without it; that of nothing else unless it is given. */
+    readonly beside?: Peer;
+    /** Where there can be no more: only as many deliveries as users have. */
+    readonly isSlow?: boolean;
+}
+
+/** What else an event, an exporter or a deployment may have costs, one thing at a time, beside the same sender without it. */
 export const overhead: Section = {
     name: 'overhead',
     discarded: 0,
 
-    async open({ own, scale }) {
-        const run = (checkout: Checkout, using: Using) => fullSpeed({ checkout, kind: 'servers', ...using }, LOAD, scale);
-        const without = (name: string, using: Using): Peer => ({ name, run: run(own, using) });
-        const cost = (what: string, using: Using, beside: Peer): Measurement => ({
+    async open({ own, scale }): Promise<OpenSection> {
+        const run = (checkout: Checkout, using: Using, isSlow = false): Run =>
+            (isSlow ? paced : fullSpeedAndPace)({ checkout, kind: 'servers', ...using }, LOAD, scale);
+        const without: Without = (name, using, isSlow) => ({ name, run: run(own, using, isSlow) });
+        const none = without('none', {});
+        const measurement = ({ what, using, beside = none, isSlow = false }: Cost): Measurement => ({
             title: `deliveries with ${what}`,
-            figures: figuresWith({}),
-            scanwire: async (checkout) => run(checkout, using),
+            figures: isSlow ? PACED : figuresOfBoth(),
+            scanwire: async (checkout) => run(checkout, using, isSlow),
             peers: async () => [beside],
         });
 
         const { https, mutual, server, ca } = await securely();
         const tokens = await tokenServer(server);
-        const oauth = { tokenUrl: tokens.url, clientId: 'bench', clientSecret: 'bench', ca };
         const proxy = await background(own, 'proxy');
-
-        const none = without('none', {});
-        const owners: Using = { exporters: RATED, host: { owners: RATED } };
-        const rated: Using = { ...owners, host: { ...owners.host, settings: { rate: RATE } } };
+        const ways: readonly Cost[] = [
+            { what: 'OAuth, its token kept', using: { host: { settings: { oauth: oauthOf(tokens.url, ca) } } } },
+            { what: 'a proxy', using: { host: { settings: { proxy: { url: `http://127.0.0.1:${proxy.firstLine}` } } } } },
+            { what: 'a client certificate', using: mutual, beside: without('https', https) },
+        ];
         return {
-            measurements: [
-                cost('an idempotency key for each event', { host: { idempotencyKeys: true } }, none),
-                cost('an owner of events and exporter', { host: { owners: 1 } }, none),
-                cost(`a rate that no exporter reaches, each of ${RATED} with events of its own`, rated, without('no rate', owners)),
-                cost('OAuth, its token kept', { host: { settings: { oauth } } }, none),
-                cost('a proxy', { host: { settings: { proxy: { url: `http://127.0.0.1:${proxy.firstLine}` } } } }, none),
-                cost('a client certificate', mutual, without('https', https)),
-            ],
+            measurements: [...costs(without), ...ways].map(measurement),
 
             async close() {
                 await Promise.all([proxy.stop(), tokens.close()]);
@@ -54,6 +87,58 @@ export const overhead: Section = {
         };
     },
 };
+
+type Without = (name: string, using: Using, isSlow?: boolean) => Peer;
+
+/** What needs no other server. */
+function costs(without: Without): readonly Cost[] {
+    const unlimited = without('no rate', {}, true);
+    const owners: Using = { exporters: RATED, host: { owners: RATED } };
+    const forgetting: Using = { ...REFUSED, host: { ...REFUSED.host, options: { keepResponses: false } } };
+    return [
+        { what: 'an idempotency key for each event', using: { host: { idempotencyKeys: true } } },
+        { what: 'an owner of events and exporter', using: { host: { owners: 1 } } },
+        {
+            what: `a rate that no exporter reaches, each of ${RATED} with events of its own`,
+            using: { ...owners, host: { ...owners.host, settings: { rate: RATE } } },
+            beside: without('no rate', owners),
+        },
+        {
+            what: 'a rate of the exporter, which is not reached',
+            using: { host: { settings: { rate: RATE } } },
+            beside: unlimited,
+            isSlow: true,
+        },
+        {
+            what: 'a rate of the deployment, which is not reached',
+            using: { host: { options: { rate: RATE } } },
+            beside: unlimited,
+            isSlow: true,
+        },
+        {
+            what: `answers kept, of a receiver that refuses the first try of one message of ${REFUSED.refusesOneOf}`,
+            using: REFUSED,
+            beside: without('keepResponses: false', forgetting),
+        },
+        { what: 'an exporter that gets what becomes of the others', using: { host: { notices: true } } },
+        ...Object.entries(FORMATS).map(([format, settings]) => ({
+            what: `the format ${format} in place of native`,
+            using: { host: { settings } },
+        })),
+    ];
+}
+
+function paced(options: SenderOptions, load: Load, scale: number): Run {
+    return () =>
+        withSender(options, async (sender) => {
+            await warmUp(sender, Math.ceil(load.warmUp * scale));
+            return pacedFigures(sender, PACE, scale);
+        });
+}
+
+function oauthOf(tokenUrl: string, ca: string) {
+    return { tokenUrl, clientId: 'bench', clientSecret: 'bench', ca };
+}
 
 /** What a sender uses whose receiver is called by https, and one whose receiver asks who calls it; and by what such a server is known. */
 export async function securely(): Promise<{

@@ -6,7 +6,7 @@ import { CPU_FIGURES, cpuSince, type SenderKind, type SenderOptions, type Sender
 import { LATENCIES, percentilesOf, steady } from './steady.ts';
 
 /** Events that come one after the other, so many a second. */
-interface Stretch {
+export interface Stretch {
     readonly rate: number;
     readonly seconds: number;
 }
@@ -35,7 +35,7 @@ const WARM_EMBEDDED = 1_000;
 /** At the beginning of a stretch, not counted: what a burst has left to do is then done. */
 const SETTLING_SECONDS = 2;
 /** After the last arrival, in milliseconds: what is done with an answer is then counted. */
-const AFTERWARDS = 300;
+export const AFTERWARDS = 300;
 
 type Bars = Readonly<Record<string, string>>;
 
@@ -89,7 +89,8 @@ export const pace: Section = {
     },
 };
 
-function figuresOf(stretches: readonly Stretch[], bars: Bars): Readonly<Record<string, Figure>> {
+/** The figures of `pacedFigures`, with bars by the names that `stretchOf` has for them. */
+export function figuresOf(stretches: readonly Stretch[], bars: Bars): Readonly<Record<string, Figure>> {
     const figures = stretches.flatMap(({ rate }) =>
         Object.entries({ ...LATENCIES, ...CPU_FIGURES }).map(([name, figure]): [string, Figure] => [
             `${rate}/s ${name}`,
@@ -109,15 +110,20 @@ interface Paced extends Pick<SenderOptions, 'exporters'> {
 function steadily({ warm, stretches, exporters = 1, ...options }: Paced, scale: number): Run {
     return () =>
         withSender({ ...options, exporters }, async (sender) => {
-            const figures: [string, number][] = [];
             await warmUp(sender, Math.ceil((warm * scale) / exporters), exporters);
-            for (const stretch of stretches) {
-                const measured = await stretchOf(sender, stretch, scale, exporters);
-                figures.push(...Object.entries(measured).map(([name, value]): [string, number] => [`${stretch.rate}/s ${name}`, value]));
-            }
-
-            return Object.fromEntries(figures);
+            return pacedFigures(sender, stretches, scale, exporters);
         });
+}
+
+/** What each stretch measures, one after the other, named by its rate. */
+export async function pacedFigures(sender: SenderUnderTest, stretches: readonly Stretch[], scale: number, exporters = 1): Promise<Figures> {
+    const figures: [string, number][] = [];
+    for (const stretch of stretches) {
+        const measured = await stretchOf(sender, stretch, scale, exporters);
+        figures.push(...Object.entries(measured).map(([name, value]): [string, number] => [`${stretch.rate}/s ${name}`, value]));
+    }
+
+    return Object.fromEntries(figures);
 }
 
 /** Publishes so many events as fast as they are taken, and counts the rows. */

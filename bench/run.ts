@@ -21,6 +21,7 @@ import { million } from './host-million.ts';
 import { requests, show } from './host-requests.ts';
 import { idle } from './idle.ts';
 import { kept, keptMillion } from './kept.ts';
+import { listening } from './listening.ts';
 import { lists } from './lists.ts';
 import { neighbours } from './neighbours.ts';
 import { observed } from './observed.ts';
@@ -51,6 +52,7 @@ const SECTIONS: readonly Section[] = [
     order,
     observed,
     overhead,
+    listening,
     replay,
     idle,
     neighbours,

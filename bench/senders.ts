@@ -38,6 +38,8 @@ export interface SenderOptions {
     readonly host?: HostOptions;
     /** Milliseconds until the receiver answers. */
     readonly answersAfter?: number;
+    /** The receiver answers the first try of each message of so many with an error and a page that says so. It has come then; others see it again. */
+    readonly refusesOneOf?: number;
     /** Of a receiver that is called by https, and of who asks it what has come; as JSON can say it. */
     readonly tls?: { readonly receiver: TlsOptions; readonly asking: Credentials & { readonly ca: string } };
     readonly execArgv?: readonly string[];
@@ -68,6 +70,10 @@ export interface HostOptions {
     readonly paused?: boolean;
     /** What is switched on to watch it. */
     readonly watched?: readonly ('metrics' | 'spans')[];
+    /** Options of the plugin besides. */
+    readonly options?: { readonly rate?: number; readonly keepResponses?: boolean };
+    /** Whether one exporter more gets what becomes of the others, and nothing else. */
+    readonly notices?: boolean;
 }
 
 /** How many deliveries an event makes: exporters with owners get those of theirs. */
@@ -96,10 +102,11 @@ const NEEDS: Readonly<Record<SenderKind, StoreNeeds>> = {
 
 /** Starts a sender on an empty store, and removes everything after the task. */
 export async function withSender<Result>(options: SenderOptions, task: (sender: SenderUnderTest) => Promise<Result>): Promise<Result> {
-    const { checkout, kind, answersAfter = 0, tls } = options;
+    const { checkout, kind, answersAfter = 0, refusesOneOf = 0, tls } = options;
     const store = await emptyStore(NEEDS[kind]);
     try {
-        const receiver = await background(checkout, 'receiver', { args: [String(answersAfter), JSON.stringify(tls?.receiver ?? null)] });
+        const receiving = [answersAfter, tls?.receiver ?? null, refusesOneOf].map((option) => JSON.stringify(option));
+        const receiver = await background(checkout, 'receiver', { args: receiving });
         const origin = `${tls === undefined ? 'http' : 'https'}://127.0.0.1:${receiver.firstLine}`;
         const connections = new Pool(origin, { headersTimeout: 0, ...(tls && { connect: tls.asking }) });
         try {

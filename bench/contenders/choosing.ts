@@ -4,7 +4,7 @@ import { checkFilter, compileFilter } from '../../lib/webhooks/events/filter.ts'
 import { compileSubscription } from '../../lib/webhooks/events/subscription.ts';
 import { formatEvent, formatTable, formatterOf } from '../../lib/webhooks/formats/format.ts';
 import { withFormatSecret } from '../../lib/webhooks/formats/format-secret.ts';
-import { FILTERS } from '../formats.ts';
+import { FILTERS, TEMPLATE } from '../formats.ts';
 
 /**
  * Prints what filters and formats cost, in microseconds a call, on the investigation of the specification with a few users and assets; told to
@@ -16,13 +16,6 @@ const ROUND = 40_000;
 /** Calls between two looks at the clock. */
 const AT_ONCE = 100;
 
-const TEMPLATE = {
-    text: '{{ body.title }} ({{ kind }})',
-    fields: [
-        { name: 'hosts', value: '{% for asset in body.actors.assets %}{{ asset.hostname }} {% endfor %}' },
-        { name: 'link', value: '{{ body.link }}' },
-    ],
-};
 const link = 'https://example.com/r/1234567890';
 const investigation = {
     timestamp: '2026-11-21T09:30:00.500Z',

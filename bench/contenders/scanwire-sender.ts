@@ -1,4 +1,4 @@
-import { randomBytes, randomUUID } from 'node:crypto';
+import { createHash, randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { server as hapiServer } from '@hapi/hapi';
 import pg from 'pg';
@@ -17,6 +17,7 @@ import { publishMany, serveSender } from './sender-server.ts';
 /**
  * The whole way of a delivery through scanwire in one process: accept, dispatch, claim, sign, POST, record. On PostgreSQL and Redis,
  * or embedded; with no option but what it cannot do without, unless it is told otherwise. Of several exporters, each has a path of its own.
+ * Processes on the same database are one deployment.
  */
 const [url = '', store = '', at = '', count = '1', options = '{}'] = process.argv.slice(2);
 const {
@@ -27,13 +28,16 @@ const {
     settings,
     paused = false,
     watched = [],
+    options: besides,
+    notices = false,
 } = JSON.parse(options) as HostOptions;
 const pool = store === 'embedded' ? await openEmbeddedDatabase({ folder: at }) : new pg.Pool({ connectionString: at, max: 10 });
 await migrate(pool);
+const deployment = createHash('sha256').update(at).digest();
 const queue =
     store === 'embedded'
         ? memoryQueue()
-        : redisQueue({ url: process.env.REDIS_URL ?? '', prefix: `bench-${randomBytes(6).toString('hex')}` });
+        : redisQueue({ url: process.env.REDIS_URL ?? '', prefix: `bench-${deployment.toString('hex', 0, 6)}` });
 const watching = watched.length === 0 ? null : await import('./watched.ts');
 if (watched.includes('spans')) {
     watching?.recordSpans();
@@ -44,9 +48,10 @@ await server.register({
     options: {
         stores: postgresWebhooks({ pool }),
         queue,
-        keyRing: keyRing({ current: 'k', keys: { k: randomBytes(32) } }),
+        keyRing: keyRing({ current: 'k', keys: { k: deployment } }),
         egress: { allow: ['127.0.0.0/8'] },
         ...(window !== undefined && { window }),
+        ...besides,
         ...(watched.includes('spans') && { tracing: await webhookTracing() }),
     },
 });
@@ -73,6 +78,11 @@ async function startExporter(index: number): Promise<void> {
 for (let before = 0; before < Number(count); before += STARTED_AT_ONCE) {
     const length = Math.min(STARTED_AT_ONCE, Number(count) - before);
     await Promise.all(Array.from({ length }, (_, index) => startExporter(before + index + 1)));
+}
+if (notices) {
+    const kinds = ['exporter_failing', 'exporter_stopped', 'exporter_recovered'];
+    const { exporter } = await exporters.create({ url: new URL('notices', url).href, kinds });
+    await exporters.start(exporter.id);
 }
 
 /** Of the host's own: at 50 a second, more transactions stay open than the engine has connections, and it would wait for them. */

@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto';
 import { Redis } from 'ioredis';
-import pg from 'pg';
 import t from 'tap';
 import { until } from '../../adapters/contract/assertions.ts';
 import { ownCheckout } from '../../bench/checkout.ts';
@@ -8,20 +7,9 @@ import { investigation } from '../../bench/contenders/investigation.ts';
 import { securely } from '../../bench/overhead.ts';
 import { background } from '../../bench/processes.ts';
 import { emptyStore } from '../../bench/sender-store.ts';
-import { type HostOptions, type SenderUnderTest, withSender } from '../../bench/senders.ts';
+import { type HostOptions, withSender } from '../../bench/senders.ts';
 import { percentilesOf, steady } from '../../bench/steady.ts';
-
-/** How many rows of a table of the sender there are. */
-async function countOf({ store }: SenderUnderTest, rows: string): Promise<number> {
-    const client = new pg.Client(store.urls.DATABASE_URL);
-    await client.connect();
-    const { rows: counted } = await client.query<{ count: number }>(`select count(*)::integer as count from ${rows}`);
-    await client.end();
-    return counted[0]?.count ?? 0;
-}
-
-/** Those of tests have the priority 0. */
-const DELIVERED = `scanwire.deliveries where stage = 'delivered' and priority > 0`;
+import { countOf, DELIVERED } from '../support/sender-rows.ts';
 
 t.test('the floor stores, sends and finishes what is published', async (t) => {
     await withSender({ checkout: await ownCheckout(), kind: 'floor' }, async (sender) => {

@@ -7,7 +7,8 @@ import { percentilesOf } from './steady.ts';
 
 const CLIENTS = 8;
 
-const FIGURES: Readonly<Record<string, Figure>> = {
+/** The figures of `asked`. */
+export const FIGURES: Readonly<Record<string, Figure>> = {
     perSecond: { label: 'requests/s', moreIsBetter: true },
     p50: { label: 'p50, ms', digits: 2 },
     p99: { label: 'p99, ms', digits: 2 },
@@ -17,19 +18,26 @@ const FIGURES: Readonly<Record<string, Figure>> = {
 };
 
 /** Requests of clients who each wait for the answer to the one before. */
-interface Requests {
+export interface Requests {
+    /** How many requests are counted. */
+    readonly count: number;
+    /** How many clients there are; 8 unless it is given. */
+    readonly clients?: number;
+    /** What stands behind the path of the server, of each request. */
+    path(index: number): string;
+    /** What is posted, as JSON; without it the requests get. */
+    body?(): string;
+}
+
+interface HostRequests extends Requests {
     readonly title: string;
     /** How many hosts there are. */
     readonly hosts: number;
-    /** How many requests are counted. */
-    readonly count: number;
-    /** What stands behind the path of the index, of each request. */
-    path(index: number): string;
 }
 
 const ONE_OF_MANY = (index: number): string => `/${1 + (index % 500)}`;
 
-const KINDS: readonly (Requests & { readonly bar: string })[] = [
+const KINDS: readonly (HostRequests & { readonly bar: string })[] = [
     { title: 'one host', hosts: 500, count: 20_000, path: ONE_OF_MANY, bar: '≥ 0.95 ×' },
     { title: 'index of 20 hosts', hosts: 20, count: 10_000, path: () => '', bar: '≥ 0.95 ×' },
     { title: 'index of 500 hosts', hosts: 500, count: 2_000, path: () => '', bar: '≥ 2 ×' },
@@ -87,7 +95,7 @@ export const show: Section = {
 
     async open({ own, scale }): Promise<OpenSection> {
         const { serving, close } = servers();
-        const one: Requests = { title: 'one host from memory', hosts: 500, count: 8_000, path: ONE_OF_MANY };
+        const one: HostRequests = { title: 'one host from memory', hosts: 500, count: 8_000, path: ONE_OF_MANY };
         const started = async (checkout: Checkout, contender: string, ...args: string[]): Promise<Run> =>
             asked(await serving(checkout, contender, args, true), one, scale);
         const beside = (name: string, way: string, bar: string): Measurement => ({
@@ -107,7 +115,14 @@ export const show: Section = {
 };
 
 /** Servers that go on through all rounds, so that they are warm. */
-function servers() {
+export interface Servers {
+    /** Starts one that prints the address of what is asked for and a key. */
+    serving(checkout: Checkout, contender: string, args: readonly string[], oneCore?: boolean): Promise<IndexServer>;
+    /** Ends all. */
+    close(): Promise<void>;
+}
+
+export function servers(): Servers {
     const started: IndexServer[] = [];
     return {
         async serving(checkout: Checkout, contender: string, args: readonly string[], oneCore = false): Promise<IndexServer> {
@@ -122,10 +137,14 @@ function servers() {
     };
 }
 
-function asked({ process: server, url, token }: IndexServer, { count, path }: Requests, scale: number): Run {
+/** Each client has a connection of its own. The run throws Error for an answer that is no success. */
+export function asked({ process: server, url, token }: IndexServer, requests: Requests, scale: number): Run {
+    const { count, clients = CLIENTS, path, body: posted } = requests;
     const { origin, pathname } = new URL(url);
+    const method = posted === undefined ? 'GET' : 'POST';
+    const headers = { token, ...(posted !== undefined && { 'content-type': 'application/json' }) };
     return async () => {
-        const pool = new Pool(origin, { connections: CLIENTS });
+        const pool = new Pool(origin, { connections: clients });
         const processes = { server: server.pid, ...(await serverProcesses(process.env)) };
         const latencies: number[] = [];
         let bytes = 0;
@@ -134,18 +153,19 @@ function asked({ process: server, url, token }: IndexServer, { count, path }: Re
             while (left > 0) {
                 left -= 1;
                 const begun = performance.now();
-                const { statusCode, body } = await pool.request({ method: 'GET', path: pathname + path(left), headers: { token } });
+                const given = posted === undefined ? {} : { body: posted() };
+                const { statusCode, body } = await pool.request({ method, path: pathname + path(left), headers, ...given });
                 const answer = await body.bytes();
                 latencies.push(performance.now() - begun);
                 bytes += answer.length;
-                if (statusCode !== 200) {
+                if (statusCode >= 300) {
                     throw new Error(`${pathname}${path(left)} was answered ${statusCode}: ${Buffer.from(answer)}`);
                 }
             }
         };
 
         const { result: seconds, cpu } = await withCpu(processes, left, () =>
-            timed(() => Promise.all(Array.from({ length: CLIENTS }, client))),
+            timed(() => Promise.all(Array.from({ length: clients }, client))),
         );
         await pool.close();
         const made = latencies.length;

@@ -29,6 +29,7 @@ import { order } from './order.ts';
 import { overhead } from './overhead.ts';
 import { pace } from './pace.ts';
 import { PROFILE_SETTINGS, writeProfile } from './profile.ts';
+import { publishRoute } from './publish-route.ts';
 import { memory, records } from './records.ts';
 import { backlog, recovery } from './recovery.ts';
 import { replay } from './replay.ts';
@@ -46,6 +47,7 @@ const SECTIONS: readonly Section[] = [
     committed,
     distant,
     bulk,
+    publishRoute,
     formats,
     subscriptions,
     fanOut,

@@ -1,9 +1,9 @@
-import { createHash, randomBytes } from 'node:crypto';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import Boom from '@hapi/boom';
 import { server as hapiServer } from '@hapi/hapi';
 import { network } from '../network.ts';
+import { addKeyStrategy, key, ownerOf } from './bare-key.ts';
 
 /**
  * The peers: one host out of a map, with a check of the key and nothing else, by `http`, node:http as it comes, or by `hapi`. Prints the
@@ -11,9 +11,6 @@ import { network } from '../network.ts';
  */
 const [way = '', count = '0'] = process.argv.slice(2);
 const PATH = '/rest_api/v2/workspaces/1/hosts';
-const digestOf = (token: unknown): string => createHash('sha256').update(String(token)).digest('base64');
-const key = randomBytes(32).toString('hex');
-const keys = new Map([[digestOf(key), { id: 1 }]]);
 const hosts = new Map<number, object>();
 for await (const { name, state, ...host } of network(Number(count))) {
     const id = hosts.size + 1;
@@ -35,7 +32,7 @@ const starts: Readonly<Record<string, () => Promise<string>>> = {
     async http() {
         const route = /^\/rest_api\/v2\/workspaces\/(\d+)\/hosts\/(\d+)$/;
         const server = createServer((request, response) => {
-            if (!keys.has(digestOf(request.headers.token))) {
+            if (ownerOf(request.headers.token) === undefined) {
                 response.writeHead(403).end();
                 return;
             }
@@ -57,13 +54,7 @@ const starts: Readonly<Record<string, () => Promise<string>>> = {
 
     async hapi() {
         const server = hapiServer({ host: '127.0.0.1', port: 0 });
-        server.auth.scheme('key', () => ({
-            authenticate(request, h) {
-                const credentials = keys.get(digestOf(request.headers.token));
-                return credentials === undefined ? h.unauthenticated(Boom.forbidden()) : h.authenticated({ credentials });
-            },
-        }));
-        server.auth.strategy('key', 'key');
+        addKeyStrategy(server);
         server.route({
             method: 'GET',
             path: '/rest_api/v2/workspaces/{workspace}/hosts/{host}',

@@ -159,7 +159,7 @@ async function imported(checkout: Checkout, file: string, hosts: number, content
 }
 
 /** A copy of a file with a blank more at its end, which no reader minds. */
-async function withBlank(file: string, folder: string): Promise<string> {
+export async function withBlank(file: string, folder: string): Promise<string> {
     const copy = join(folder, 'blank');
     await copyFile(file, copy);
     await appendFile(copy, '\n');

@@ -18,6 +18,7 @@ import { formats } from './formats.ts';
 import { embeddedImport, imports, millionImport } from './host-import.ts';
 import { hostIndex } from './host-index.ts';
 import { million } from './host-million.ts';
+import { importPages } from './host-pages.ts';
 import { requests, show } from './host-requests.ts';
 import { idle } from './idle.ts';
 import { kept, keptMillion } from './kept.ts';
@@ -67,6 +68,7 @@ const SECTIONS: readonly Section[] = [
     show,
     imports,
     embeddedImport,
+    importPages,
     millionImport,
     records,
     memory,

@@ -5,6 +5,8 @@ import { Agent, request } from 'undici';
 export interface Shown {
     readonly url: string;
     readonly key: string;
+    /** The header `Prefer`; none when absent. */
+    readonly prefer?: string;
 }
 
 export interface Shows {
@@ -35,14 +37,15 @@ export async function showsDuring<Result>(
     return { ...made, result };
 }
 
-async function showing({ url, key }: Shown, rate: number, isWanted: (index: number) => boolean): Promise<Shows> {
+async function showing({ url, key, prefer }: Shown, rate: number, isWanted: (index: number) => boolean): Promise<Shows> {
     const dispatcher = new Agent(CONNECTIONS);
+    const headers = { token: key, ...(prefer !== undefined && { prefer }) };
     const latencies: number[] = [];
     let failed = 0;
     const show = async (): Promise<void> => {
         const started = performance.now();
         try {
-            const { statusCode, body } = await request(url, { dispatcher, headers: { token: key } });
+            const { statusCode, body } = await request(url, { dispatcher, headers });
             await body.dump();
             failed += statusCode === 200 ? 0 : 1;
         } catch {

@@ -28,7 +28,7 @@ import { type StoredLicense, storedLicense } from './stored-license.ts';
 import { openRedisQueue, openStores, queueBeside, type Stores } from './stores.ts';
 
 /** The parts of a deployment, chosen by its environment and opened. */
-export interface Parts extends Required<WebhooksParts> {
+export interface Parts extends Required<Omit<WebhooksParts, 'manages'>> {
     readonly folder: DataFolder;
     readonly stores: Stores;
     /** One that is installed takes effect within a second. */
@@ -115,7 +115,7 @@ export async function withOwnSystem<T>(options: SystemOptions, delivers: boolean
         // What nobody else can have open is this process's to settle, unless a host has; elsewhere it starts nothing.
         const role = config === null ? 'host' : 'worker';
         const whole = config && { ...ofManagement(settings), ...config };
-        own = await webhooksOver({ ...parts, config: whole, stores: stores.webhooks }, settings, { role, onError });
+        own = await webhooksOver({ ...parts, config: whole, manages: true, stores: stores.webhooks }, settings, { role, onError });
         if (delivers && stores.embedded) {
             await own.start();
             await own.work([DEFAULT_COLLECTOR], { concurrency: 10 });
@@ -181,6 +181,8 @@ export interface WebhooksParts {
     readonly receivers: Receivers;
     /** The host's own options, where they were given. */
     readonly config?: HostOptions | null;
+    /** Whether exporters are managed with it, or events published: then kinds and what owners may have are those of the host too. */
+    readonly manages?: boolean;
 }
 
 /**
@@ -201,7 +203,7 @@ type OverStores = Omit<WebhooksParts, 'config'> & { readonly stores: WebhookStor
 type More = Parameters<typeof webhooksOver>[2];
 
 async function webhooksAsGiven(
-    { stores, keyRing, queue, receivers }: OverStores,
+    { stores, keyRing, queue, receivers, manages = false }: OverStores,
     { kept, config }: { readonly kept: DeploymentSettings | null; readonly config: HostOptions },
     { processName, ...more }: More,
 ): Promise<Webhooks> {
@@ -210,7 +212,7 @@ async function webhooksAsGiven(
     const named = processName === undefined ? {} : { processName };
     const options = { ...receivers, ...config, ...named, stores, keyRing, queue };
     const { webhooks: own, assertOfHost } = webhooksOf(options, more);
-    assertOfHost(kept);
+    assertOfHost(kept, manages ? 'host' : 'worker');
     return own;
 }
 

@@ -37,10 +37,10 @@ export interface SteadyClock {
 /** By how many milliseconds a clock may jump before it is looked at whether the machine was suspended. */
 const JUMP = 100;
 
-/** A machine sleeps for more milliseconds than this; and the time since its start may be told in whole seconds. */
+/** A machine sleeps for more milliseconds than this. */
 const SHORTEST_SLEEP = 1_000;
 
-/** Milliseconds by which the time since the start may be told too low. A sleep is rather taken for longer than it was: what has to begin in time begins no later. */
+/** Milliseconds by which the time since the start may be told too low: Linux, where the running clock stands still, tells it in hundredths of a second. A sleep is rather taken for longer than it was: what has to begin in time begins no later. */
 const TOLD_IN = 20;
 
 /** @param clocks Those of the machine by default. */

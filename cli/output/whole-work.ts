@@ -99,8 +99,12 @@ function partsOf(behind: readonly Phase[]) {
 
             hosts ??= total;
             sizes.set(phase, total / hosts);
-            for (const later of ahead === undefined ? [] : PHASES.slice(PHASES.indexOf(phase) + 1)) {
-                sizes.set(later, (ahead?.[later as keyof typeof ahead] ?? 0) / hosts);
+            if (ahead === undefined) {
+                return;
+            }
+
+            for (const later of PHASES.slice(PHASES.indexOf(phase) + 1)) {
+                sizes.set(later, (ahead[later as keyof typeof ahead] ?? 0) / hosts);
             }
         },
 

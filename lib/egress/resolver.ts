@@ -3,6 +3,7 @@ import { open } from 'node:fs/promises';
 import { devNull } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import Joi from 'joi';
+import { machineClock } from '../clock.ts';
 import { errorCode } from '../errors.ts';
 import { afterWait, within } from '../within.ts';
 import { type ConnectionCode, ConnectionFailure, connectionCode, lateBy } from './connection-code.ts';
@@ -107,7 +108,7 @@ const SYSTEM_PLACES = Math.ceil((Number(process.env.UV_THREADPOOL_SIZE) || 4) / 
  * thread of this process came to it: that says nothing of whoever knows the name.
  */
 export function nameResolver(options: ResolverOptions): Resolve {
-    const { resolver = 'dns', lookup, timeout, maxPending, maxKept = 4096, monotonic = () => performance.now() } = options;
+    const { resolver = 'dns', lookup, timeout, maxPending, maxKept = 4096, monotonic = machineClock.now } = options;
     const lookUp = lookup
         ? byLookup(lookup, 0)
         : resolver === 'system'

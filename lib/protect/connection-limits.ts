@@ -4,7 +4,7 @@ import { count, inMilliseconds } from '../schema-validation.ts';
 
 /** What a connection may take. All times are in milliseconds, a second at least. */
 export interface ConnectionLimits {
-    /** Connections at once. At the limit a new one takes the place of the one that has waited longest without a request. 8192 by default. */
+    /** Connections at once. At the limit a new one takes the place of the one that has waited longest without a request, else of one whose body hardly comes. 8192 by default. */
     readonly maxConnections?: number | undefined;
     /** Connections at once of one address, IPv6 by the first 64 bits; for servers that clients reach without a proxy. No limit by default. */
     readonly maxPerAddress?: number | undefined;

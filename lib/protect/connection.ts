@@ -20,6 +20,8 @@ export interface Connection {
     /** The last request, while its body comes. */
     receiving: IncomingMessage | null;
     receivingSince: number;
+    /** Bytes that had come by then. */
+    receivedFrom: number;
     windowSince: number;
     reader: ReaderWatch;
 }
@@ -79,30 +81,37 @@ export function hasBody({ headers }: IncomingMessage): boolean {
     return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
 }
 
-/** Bytes a second of late. Those of the first second count as if it was over: nothing has come yet of what has just begun. */
-function rateOf({ socket, bytesRead, windowSince }: Connection, now: number): number {
-    return (socket.bytesRead - bytesRead) / Math.max(1, (now - windowSince) / 1_000);
-}
-
+/** Milliseconds of a body before which nothing is said of its pace. */
+const JUDGED_AFTER = 1_000;
+/** What comes at this many times the least rate is sent by somebody who means it. */
+const QUICK = 16;
 /** How many are compared. */
 const COMPARED = 16;
 
 /**
- * Of those whose body has been coming for the longest the one of which the least comes. What has come and is not read yet is not its fault.
+ * Of those whose body has been coming for the longest the one of which the least has come in a second; none of which much comes. What has come and is not
+ * read yet is not its fault.
  *
  * @param receiving In the order in which their bodies began. Those whose body is there are taken out.
  */
-export function slowestOf(receiving: Set<Connection>, now: number): Connection | undefined {
-    const compared: Connection[] = [];
+export function slowestOf(receiving: Set<Connection>, { minRate }: Limits, now: number): Connection | undefined {
+    let slowest: Connection | undefined;
+    let least = QUICK * minRate;
+    let compared = 0;
     for (const connection of receiving) {
-        const { receiving: request } = connection;
+        const { receiving: request, receivingSince, receivedFrom, socket } = connection;
+        const passed = now - receivingSince;
         if (request === null || request.complete) {
             receiving.delete(connection);
-        } else if (request.readableLength === 0 && compared.push(connection) === COMPARED) {
+        } else if (passed < JUDGED_AFTER || compared === COMPARED) {
             break;
+        } else if (request.readableLength === 0) {
+            compared += 1;
+            const rate = ((socket.bytesRead - receivedFrom) * 1_000) / passed;
+            [slowest, least] = rate < least ? [connection, rate] : [slowest, least];
         }
     }
-    return compared.sort((one, other) => rateOf(one, now) - rateOf(other, now))[0];
+    return slowest;
 }
 
 function answerIsOver({ reader }: Connection, { answerTimeout }: Limits, now: number): boolean {

@@ -133,7 +133,7 @@ class Connections {
         }
 
         const now = this.#limits.now();
-        const at = { since: now, receivingSince: now, windowSince: now, reader: new ReaderWatch(socket, now) };
+        const at = { since: now, receivingSince: now, receivedFrom: 0, windowSince: now, reader: new ReaderWatch(socket, now) };
         const stage = isTls ? 'handshake' : 'head';
         const connection: Connection = { socket, address, stage, ...at, bytesRead: 0, unanswered: 0, begin: [], receiving: null };
         this.#all.add(connection);
@@ -194,7 +194,8 @@ class Connections {
         }
 
         const now = this.#limits.now();
-        Object.assign(connection, { receiving: request, receivingSince: now, windowSince: now });
+        const receivedFrom = connection.socket.bytesRead;
+        Object.assign(connection, { receiving: request, receivingSince: now, receivedFrom, windowSince: now });
         this.#receiving.delete(connection);
         if (hasBody(request)) {
             this.#receiving.add(connection);
@@ -310,7 +311,7 @@ class Connections {
 
     /** The one that has waited longest without a request; where all have one, one whose body hardly comes. Such a one costs a stranger no more. */
     get #dispensable(): Connection | undefined {
-        return this.#waiting.values().next().value ?? slowestOf(this.#receiving, this.#limits.now());
+        return this.#waiting.values().next().value ?? slowestOf(this.#receiving, this.#limits, this.#limits.now());
     }
 
     #answered(connection: Connection): void {

@@ -36,7 +36,7 @@ export interface DeploymentSettings extends Partial<SharedLimits>, Partial<Queue
 export interface Deployment {
     /** UUID, made once; it keeps the deployment's jobs apart from those of others on the same queue server. */
     readonly id: string;
-    /** How often the settings of the deployment have changed. */
+    /** How often the settings of the deployment have changed, other than in what owners may have. */
     readonly generation: number;
     /** Null until a host has started. */
     readonly settings: DeploymentSettings | null;
@@ -51,7 +51,10 @@ export interface SettingsStore {
     readonly database?: object;
     /** The deployment, which begins when it is first asked for. */
     read(): Promise<Deployment>;
-    /** Stores settings in place of those that were there; the generation rises by one if they differ. Resolves with the deployment as it is after that. */
+    /**
+     * Stores settings in place of those that were there; the generation rises by one if they differ in anything but `maxExportersPerOwner` and `owners`.
+     * Resolves with the deployment as it is after that.
+     */
     declare(settings: DeploymentSettings): Promise<Deployment>;
 }
 
@@ -112,10 +115,6 @@ export function membership(parts: Parts, outdated: () => void): Membership {
     async function compare(): Promise<void> {
         const now = joined === null ? null : await settings.read();
         if (joined !== null && now !== null && now.generation !== generation) {
-            if (now.settings !== null && changesOwnersOnly(joined, now.settings)) {
-                ({ generation, settings: joined } = now);
-                return;
-            }
             const how = howChanged(joined, now.settings ?? {});
             leave();
             onError(new ScanwireError('CONFLICT', `Cannot go on sending here: another process has changed the settings${how}`));
@@ -161,7 +160,7 @@ export function membership(parts: Parts, outdated: () => void): Membership {
             const found = await settings.read();
             const own = settingsOf(parts, queue.address?.(found.id));
             if (role === 'worker') {
-                assertAgrees(own, found.settings);
+                assertAgrees(ofSending(own), found.settings);
             }
             const deployment = role === 'host' ? await settings.declare(own) : found;
             generation = deployment.generation;
@@ -176,13 +175,23 @@ export function membership(parts: Parts, outdated: () => void): Membership {
 }
 
 /**
- * Makes sure, as a worker does when it joins, that the settings of a process are those that a host has stored. Where the queue is makes no difference
- * to a process that puts nothing into it.
+ * Makes sure, as a worker does when it joins, that the settings of a process are those that a host has stored; of one that manages exporters, or publishes, also
+ * the kinds and what owners may have. Where the queue is makes no difference to a process that puts nothing into it.
  *
  * @throws ScanwireError `MISCONFIGURED`.
  */
-export function assertSettingsOfHost(parts: Declared, stored: DeploymentSettings | null): void {
-    assertAgrees(settingsOf(parts), stored);
+export function assertSettingsOfHost(parts: Declared, stored: DeploymentSettings | null, role: Role): void {
+    const own = settingsOf(parts);
+    role === 'worker' ? assertAgrees(ofSending(own), stored) : assertAgrees(own, stored, [...SAID_BY_ABSENCE, 'kinds', ...OWNER_SETTINGS]);
+}
+
+/** All but what owners may have, which decides nothing of what is sent. */
+export function ofSending<Settings extends object>(settings: Settings): Omit<Settings, keyof KeptOwnerSettings> {
+    const names: readonly string[] = OWNER_SETTINGS;
+    return Object.fromEntries(Object.entries(settings).filter(([name]) => !names.includes(name))) as Omit<
+        Settings,
+        keyof KeptOwnerSettings
+    >;
 }
 
 function settingsOf(
@@ -219,7 +228,7 @@ function policyOf(allow: readonly string[], owners?: EgressGuard['owners']): Egr
 /** What a host has stored. @throws ScanwireError `MISCONFIGURED` before that. */
 export function storedSettings({ settings }: Pick<Deployment, 'settings'>): DeploymentSettings {
     if (settings === null) {
-        throw new ScanwireError('MISCONFIGURED', 'Cannot send before a host has stored its settings: start the host first');
+        throw new ScanwireError('MISCONFIGURED', 'No host has stored its settings yet: start the host first');
     }
 
     return settings;
@@ -231,13 +240,14 @@ type Name = keyof DeploymentSettings;
 /** Settings whose absence has a meaning: without a rate there is no limit, and without `keepResponses` answers of receivers are kept. */
 const SAID_BY_ABSENCE: readonly Name[] = ['rate', 'keepResponses'];
 
-function assertAgrees(own: DeploymentSettings, stored: DeploymentSettings | null): void {
+/** @param saidByAbsence In these both must agree, also where one of them has none. */
+function assertAgrees(own: Known, stored: DeploymentSettings | null, saidByAbsence = SAID_BY_ABSENCE): void {
     const settings = storedSettings({ settings: stored });
     // Without tracing no `traceparent` goes out; which process sends is to make no difference.
-    const names = new Set([...SAID_BY_ABSENCE, 'tracing', ...Object.keys(own)] as Name[]);
-    // A worker may choose what its host has not set. Settings whose absence has a meaning are different: in these both must agree.
+    const names = new Set([...saidByAbsence, 'tracing', ...Object.keys(own)] as Name[]);
+    // A worker may choose what its host has not set.
     const different = [...names].filter(
-        (name) => (settings[name] !== undefined || SAID_BY_ABSENCE.includes(name)) && differs(own, settings, name),
+        (name) => (settings[name] !== undefined || saidByAbsence.includes(name)) && differs(own, settings, name),
     );
     const [field] = different;
     if (field !== undefined) {
@@ -246,18 +256,9 @@ function assertAgrees(own: DeploymentSettings, stored: DeploymentSettings | null
     }
 }
 
-function changesOwnersOnly(joined: Known, now: Known): boolean {
-    const different = differences(joined, now);
-    return different.length > 0 && different.every((name) => OWNER_SETTINGS.some((one) => one === name));
-}
-
-function differences(joined: Known, now: Known): readonly Name[] {
-    const names = [...new Set([...Object.keys(joined), ...Object.keys(now)])] as Name[];
-    return names.filter((name) => differs(joined, now, name));
-}
-
 function howChanged(joined: Known, now: Known): string {
-    const different = differences(joined, now);
+    const names = [...new Set([...Object.keys(joined), ...Object.keys(now)])] as Name[];
+    const different = names.filter((name) => differs(joined, now, name));
     return different.length === 0 ? ', and changed them back' : ` (${shown(joined, now, different)})`;
 }
 

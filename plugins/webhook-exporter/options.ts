@@ -4,7 +4,7 @@ import { type Resolver, resolverSchema } from '../../lib/egress/resolver.ts';
 import { ScanwireError } from '../../lib/errors.ts';
 import type { LicenseSource } from '../../lib/license/license-source.ts';
 import { checked, inMilliseconds, objectWith, ROUTE_PATH } from '../../lib/schema-validation.ts';
-import { assertSettingsOfHost, type DeploymentSettings } from '../../lib/webhooks/deployment-settings.ts';
+import { assertSettingsOfHost, type DeploymentSettings, type Role } from '../../lib/webhooks/deployment-settings.ts';
 import { ownerSchema } from '../../lib/webhooks/exporters/exporter.ts';
 import {
     drainTimeoutFor,
@@ -99,7 +99,7 @@ interface DescribedWebhooks extends Pick<Settings, 'collectors' | 'concurrency' 
     readonly attemptTimeout: number;
     readonly webhooks: Webhooks;
     /** Makes sure that the options are those of the host that has stored these settings. @throws ScanwireError `MISCONFIGURED`. */
-    assertOfHost(stored: DeploymentSettings | null): void;
+    assertOfHost(stored: DeploymentSettings | null, role: Role): void;
 }
 
 /**
@@ -132,7 +132,8 @@ export function webhooksOf(
     const drainTimeout = given ?? drainTimeoutFor(attemptTimeout);
     const stop = { drainTimeout, attemptTimeout };
     const driven = { collectors, concurrency, ...stop, mapErrors, maxBodyBytes, ...(routes && { routes }), ...(health && { health }) };
-    const assertOfHost: DescribedWebhooks['assertOfHost'] = (stored) => assertSettingsOfHost({ ...settings, guard, sender }, stored);
+    const assertOfHost: DescribedWebhooks['assertOfHost'] = (stored, role) =>
+        assertSettingsOfHost({ ...settings, guard, sender }, stored, role);
     return { webhooks: webhooks({ ...settings, ...stores, guard, sender, ...more }), assertOfHost, ...driven };
 }
 

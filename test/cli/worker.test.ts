@@ -55,7 +55,7 @@ t.test('sends for its collector, with the key ring of the data folder, and ends 
     t.notOk(existsSync(join(folder, 'elsewhere')), 'no ring is left that would be taken for that of the database');
 
     const early = await scanwire(['worker', '--collector', 'edge', '--data', data], { env });
-    t.match(early, { code: 1, stderr: /^scanwire: Cannot send before a host has stored its settings.*\n$/ });
+    t.match(early, { code: 1, stderr: /^scanwire: No host has stored its settings yet.*\n$/ });
     const host = await serveIn(t, env, data, '--max-requests', '1');
     const { key } = JSON.parse((await scanwire(['keys', 'create', 'ci', '--data', data, '--json'], { env })).stdout) as { key: string };
     const [first, second] = [await get(host.served, '/rest_api/v2/base', key), await get(host.served, '/rest_api/v2/base', key)];

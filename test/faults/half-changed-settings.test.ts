@@ -1,5 +1,6 @@
 import Joi from 'joi';
 import t from 'tap';
+import { memoryQueue } from '../../adapters/memory/index.ts';
 import type { SettingsStore } from '../../lib/webhooks/deployment-settings.ts';
 import { type SimulatedProcess, simulatedDeployment } from '../support/simulated-deployment.ts';
 
@@ -63,15 +64,14 @@ t.test('a change of what owners may have keeps nobody from sending', async (t) =
     const deployment = simulatedDeployment(t);
     const older = await deployment.start('older');
     await deployment.exporter(older);
-    deployment.receive = ({ by }) => ({ result: 204, after: by === 'older' ? 100 : 50 });
-    const newer = await deployment.start('newer', { maxExportersPerOwner: 3 });
     await deployment.advance(5_000);
-    await deployment.finish(newer.close());
-
+    const newer = await deployment.start('newer', { maxExportersPerOwner: 3, queue: memoryQueue() });
+    await deployment.publish(newer, 1);
     await deployment.publish(older, 80);
-    await deployment.advance(2_000);
-    t.strictSame(await deployment.states(), { delivered: 80 });
-    t.same(new Set(deployment.posts.map(({ by }) => by)), new Set(['older']));
+    await deployment.advance(500);
+    t.strictSame(await deployment.states(), { delivered: 81 });
+    t.same(new Set(deployment.posts.map(({ by }) => by)), new Set(['older', 'newer']));
+    await deployment.finish(newer.close());
     t.strictSame([...conflicts(older), ...conflicts(newer)], []);
     await deployment.finish(older.close());
 });

@@ -38,7 +38,7 @@ t.test('a worker before its host is told to wait for it, whatever it knows of a 
     const { REDIS_URL: _, ...env } = application.env;
     const early = {
         code: 'MISCONFIGURED',
-        message: /^Cannot send before a host has stored its settings: start the host first$/,
+        message: /^No host has stored its settings yet: start the host first$/,
     };
     t.match(JSON.parse((await scanwire(ARGS, { env })).stderr).error, early);
     t.match(JSON.parse((await scanwire(ARGS, { env: application.env })).stderr).error, early);

@@ -35,6 +35,15 @@ export const settingsLaws: Laws<WebhookBench> = {
         assert.equal((await settings.declare(SETTINGS)).generation, 3);
     },
 
+    async 'keeps what owners may have, of which no process that sends has to hear'({ settings }) {
+        await settings.declare(SETTINGS);
+        const limited = { ...SETTINGS, maxExportersPerOwner: 3, owners: { ann: { maxExporters: 5 } } };
+        const { generation, settings: kept } = await settings.declare(limited);
+        assert.deepEqual([generation, kept], [1, limited]);
+        assert.equal((await settings.declare({ ...limited, vendor: 'Other' })).generation, 2);
+        assert.deepEqual(await settings.declare(SETTINGS), { ...(await settings.read()), generation: 3, settings: SETTINGS });
+    },
+
     async 'loses no change when several declare at once'({ settings }) {
         const changed = await inParallel(5, (window) => settings.declare({ ...SETTINGS, window: window + 1 }));
         assert.deepEqual(changed.map(({ generation }) => generation).sort(), [1, 2, 3, 4, 5]);

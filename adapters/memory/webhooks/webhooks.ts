@@ -3,7 +3,7 @@ import { isDeepStrictEqual } from 'node:util';
 import Joi from 'joi';
 import type { Clock } from '../../../lib/clock.ts';
 import { checked, clockSchema } from '../../../lib/schema-validation.ts';
-import type { SettingsStore } from '../../../lib/webhooks/deployment-settings.ts';
+import { ofSending, type SettingsStore } from '../../../lib/webhooks/deployment-settings.ts';
 import type { WebhookStores } from '../../../lib/webhooks/options.ts';
 import { deliveryStore } from './deliveries.ts';
 import { exporterStore } from './exporters.ts';
@@ -60,9 +60,8 @@ function settingsStore(state: WebhookState): SettingsStore {
 
         async declare(declared) {
             const { id, generation, settings } = state.deployment;
-            if (!isDeepStrictEqual(settings, declared)) {
-                state.deployment = { id, generation: generation + 1, settings: structuredClone(declared) };
-            }
+            const isSame = settings !== null && isDeepStrictEqual(ofSending(settings), ofSending(declared));
+            state.deployment = { id, generation: isSame ? generation : generation + 1, settings: structuredClone(declared) };
             return structuredClone(state.deployment);
         },
     };

@@ -3,8 +3,8 @@ import { rewritten } from './0078-looked-up-by-key.ts';
 
 /*
  * Beside an old snapshot, as that of a dump, the index of what waits keeps all that has waited since. Every five seconds a hand-out passes it all, to find what
- * marks do not tell of, and the others wait for it: after an hour it takes a second. Now that takes a twentieth of the time at most. One that was cut off at the
- * time limit of a statement was begun again by the next hand-out, and so on: nothing was handed out any more.
+ * marks do not tell of, and the others wait for it: after an hour it takes a second. Now one that comes to its end takes a twentieth of the time at most. One that was cut off at the
+ * time limit of a statement was begun again by the next hand-out, and so on: nothing was handed out any more. Now it rests for a minute.
  */
 
 const sequence = `

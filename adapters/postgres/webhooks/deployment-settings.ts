@@ -1,5 +1,6 @@
 import type { Executor } from '../../../lib/transaction.ts';
 import type { Deployment, SettingsStore } from '../../../lib/webhooks/deployment-settings.ts';
+import { OWNER_SETTINGS } from '../../../lib/webhooks/exporters/owner-limits.ts';
 import { prepared } from '../prepared.ts';
 
 const COLUMNS = 'id, generation, settings';
@@ -9,9 +10,14 @@ const READ = prepared(`select ${COLUMNS} from scanwire.deployment`);
 /** Of several processes that begin at once, only the first changes anything. */
 const BEGIN = 'insert into scanwire.deployment default values on conflict do nothing';
 
+/** What decides nothing of what is sent. */
+const OF_OWNERS = `array[${OWNER_SETTINGS.map((name) => `'${name}'`).join(', ')}]`;
+
 const DECLARE = `
 update scanwire.deployment
-set generation = generation + (settings is distinct from $1::text::jsonb)::integer, settings = $1::text::jsonb
+set
+    generation = generation + ((settings - ${OF_OWNERS}) is distinct from ($1::text::jsonb - ${OF_OWNERS}))::integer,
+    settings = $1::text::jsonb
 returning ${COLUMNS}`;
 
 /** The row of `scanwire.deployment`. */

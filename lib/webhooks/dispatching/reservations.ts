@@ -107,11 +107,11 @@ interface Begun {
 export function reservationsOf({
     monotonic,
     claimDuration,
-    slept = machineClock.slept,
+    slept = monotonic === machineClock.now ? machineClock.slept : () => 0,
 }: {
     readonly monotonic: () => number;
     readonly claimDuration: number;
-    /** Milliseconds for which the machine has been suspended; `monotonic` has gone on meanwhile. */
+    /** Milliseconds for which the machine has been suspended, as far as is known, and `monotonic` has gone on. */
     readonly slept?: () => number;
 }): Reservations {
     const begun = new Map<string, Begun>();

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { machineClock } from '../../clock.ts';
 import { ConnectionFailure, lateBy } from '../../egress/connection-code.ts';
 import { ProxyFailure } from '../../egress/proxy.ts';
 import { type CodedError, codeNote } from '../../errors.ts';
@@ -76,12 +77,7 @@ const RENEW_AGAIN = 10_000;
 const REPLACED_AFTER = 60_000;
 
 /** The tokens of a process. */
-export function accessTokens({
-    connect,
-    timeout,
-    maxCached = 1_000,
-    monotonic = () => performance.now(),
-}: AccessTokensOptions): AccessTokens {
+export function accessTokens({ connect, timeout, maxCached = 1_000, monotonic = machineClock.now }: AccessTokensOptions): AccessTokens {
     const cached = new Map<string, CachedToken>();
     const asked = new Map<string, Promise<CachedToken>>();
 

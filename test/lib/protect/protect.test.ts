@@ -462,10 +462,42 @@ t.test('at the limit a new one takes the place of the one whose body hardly come
     await until(() => received === 51_100);
 
     const ended = once(trickling.resume(), 'close');
-    await post('next');
+    const next = await post('next');
     await ended;
+    next.write('x'.repeat(100_000));
+    await once(next, 'data');
     quick.write('x'.repeat(50_000));
     await once(quick, 'data');
     t.notOk(slow.destroyed);
     t.notOk(answering.destroyed, 'whose request is there waits for nobody but us');
+});
+
+t.test('at the limit a body that comes takes no harm from a new one, nor does one that has just begun', async (t) => {
+    const requests: string[] = [];
+    let received = 0;
+    const { connect, pass } = await protectedServer(t, { maxConnections: 2 }, (request, response) => {
+        requests.push(request.url ?? '');
+        request.on('data', ({ length }: Buffer) => {
+            received += length;
+        });
+        request.on('end', () => response.end('ok'));
+    });
+    const post = async (name: string): Promise<Socket> => {
+        const socket = await connect();
+        socket.write(`POST /${name} HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\n`);
+        await until(() => requests.includes(`/${name}`));
+        return socket;
+    };
+    const coming = await post('coming');
+    coming.write('x'.repeat(50_000));
+    await until(() => received === 50_000);
+    pass(5_000);
+    const begun = await post('begun');
+    const turnedAway = await connect();
+    await once(turnedAway.resume(), 'close');
+    begun.write('x'.repeat(100_000));
+    await once(begun, 'data');
+    coming.write('x'.repeat(50_000));
+    await once(coming, 'data');
+    t.notOk(coming.destroyed || begun.destroyed);
 });

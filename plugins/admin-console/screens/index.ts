@@ -175,7 +175,8 @@ class Screens {
             Object.assign(request.auth, await request.server.auth.test(auth as string, request));
             return (await authorize(request)) === true && ((await callerIn(request, this.#settings)).owner ?? null) === owner;
         } catch (error) {
-            if (!isBoom(error)) {
+            // What is no error is the answer that leads to the sign-in, which holds the cookies of the request.
+            if (error instanceof Error && !isBoom(error)) {
                 logFailure(request, 'admin-console', error);
             }
             return false;

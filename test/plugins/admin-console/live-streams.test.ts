@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { get, type IncomingMessage } from 'node:http';
 import type { Readable } from 'node:stream';
 import { mock } from 'node:test';
+import cookie from '@hapi/cookie';
 import t from 'tap';
 import { until } from '../../../adapters/contract/assertions.ts';
 import { LiveStreams, type StreamOptions, type Topic } from '../../../plugins/admin-console/screens/live-streams.ts';
@@ -252,6 +253,45 @@ t.test('goes on to look an hour after it was opened: what is due in time is the 
     await exporters.start(exporter.id, { wait: false });
     await until(() => all.ended || all.text.includes('1 delivery'));
     t.equal(all.ended, false);
+});
+
+t.test('writes nothing to the log of a session that has ended and is sent to sign in', async (t) => {
+    const server = await host({ host: '127.0.0.1' });
+    let isValid = true;
+    await server.register(cookie);
+    server.auth.strategy('kept', 'cookie', {
+        cookie: { name: 'kept', password: 'p'.repeat(32), isSecure: false, path: '/' },
+        redirectTo: '/sign-in',
+        validate: async () => ({ isValid }),
+    });
+    server.route({
+        method: 'GET',
+        path: '/sign-in',
+        handler: (request, h) => {
+            request.cookieAuth.set({ id: 'ada' });
+            return h.response();
+        },
+    });
+    await register(server, { system: systemOf(server), auth: 'kept', authorize: () => true, actor: () => 'ada', screens: {} });
+    await server.start();
+    t.teardown(() => server.stop({ timeout: 100 }));
+    const logged: unknown[] = [];
+    server.events.on({ name: 'request', channels: ['app', 'error'] }, (_, event) => logged.push(event));
+
+    const { headers } = await server.inject('/sign-in');
+    const kept = String([headers['set-cookie']].flat()[0]).split(';')[0];
+    const [response] = (await once(get(`${server.info.uri}/admin/deliveries/live`, { headers: { cookie: kept } }), 'response')) as [
+        IncomingMessage,
+    ];
+    const all = heard(response);
+    await until(() => all.text.includes('0 deliveries'));
+    isValid = false;
+    const { exporters } = server.plugins['webhook-exporter'];
+    const { exporter } = await exporters.create({ url: await receiver(t) });
+    await exporters.start(exporter.id);
+    await until(() => all.ended);
+    t.notMatch(all.text, '1 delivery');
+    t.equal(logged.length, 0, 'neither the cookie of the browser nor anything else');
 });
 
 t.test('streams the list of deliveries to who is signed in, until the session or the server ends', async (t) => {

@@ -1,6 +1,7 @@
 import type { AuditTrail } from '../../lib/audit/audit-trail.ts';
 import { ScanwireError } from '../../lib/errors.ts';
 import type { Input, OperationName, Output } from './operations.ts';
+import { LedFromElsewhere } from './request-site.ts';
 
 /** Who asks for operations. */
 export interface Caller {
@@ -10,6 +11,8 @@ export interface Caller {
     readonly owner?: string;
     /** Whether a person asks, by a page. */
     readonly byHand?: true;
+    /** Whether another site has led the browser of the caller here: nothing comes into the trail by it. */
+    readonly isLedHere?: boolean;
 }
 
 /** Whoever runs commands on the data folder: it is theirs. */
@@ -95,7 +98,11 @@ const RULES: { readonly [Name in OperationName]: Rule<Name> | null } = {
 
 type Handler<Name extends OperationName> = (input: Input<Name>) => Promise<Output<Name>>;
 
-/** An operation of a caller, of whom the trail tells where there is one. */
+/**
+ * An operation of a caller, of whom the trail tells where there is one.
+ *
+ * @throws LedFromElsewhere for what would be in the trail, where another site has led there.
+ */
 export function audited<Name extends OperationName>(
     operation: Name,
     handler: Handler<Name>,
@@ -103,7 +110,8 @@ export function audited<Name extends OperationName>(
     caller: Caller,
 ): Handler<Name> {
     const rule: Rule<Name> | null = RULES[operation];
-    if (rule === null || trail === undefined) {
+    const { isLedHere = false } = caller;
+    if (rule === null || (trail === undefined && !isLedHere)) {
         return handler;
     }
 
@@ -111,6 +119,9 @@ export function audited<Name extends OperationName>(
     return async (input) => {
         if (!when(input, caller)) {
             return await handler(input);
+        }
+        if (trail === undefined || isLedHere) {
+            throw new LedFromElsewhere();
         }
         const deed = { actor: caller.actor, operation, subject: subject(input), made };
         if (afterwards === true) {

@@ -7,6 +7,7 @@ import { logFailure } from '../log-and-events.ts';
 import { type Caller, named, OPERATOR } from './audit.ts';
 import { handlersOf } from './handlers.ts';
 import type { OperationName } from './operations.ts';
+import { isLedFromElsewhere } from './request-site.ts';
 import type { Texts } from './screens/languages.ts';
 import type { HostSystem, InstalledLicense, System } from './system.ts';
 
@@ -153,6 +154,7 @@ export async function callerIn(request: Request, { actor, owner }: Pick<Settings
     return {
         ...(actor === undefined ? OPERATOR : { actor: named(await actor(request), 'actor') }),
         ...(owner !== undefined && { owner: named(await owner(request), 'owner') }),
+        isLedHere: isLedFromElsewhere(request),
     };
 }
 

@@ -28,6 +28,7 @@ import { type Endpoint, endpoints, type OperationName, PROGRESS_TYPE } from './o
 import { callerIn, isAuthorized, operationsOf, type Settings } from './options.ts';
 import { sendsOwnFiles } from './own-files.ts';
 import { readingInTime } from './reading.ts';
+import { LedFromElsewhere } from './request-site.ts';
 
 type Handler = (input: object) => Promise<unknown>;
 
@@ -244,6 +245,10 @@ const REFUSALS: Readonly<Record<number, Joi.ObjectSchema>> = Object.fromEntries(
 async function failure(error: unknown, request: Request, streamed = false): Promise<ResponseObject> {
     if (streamed) {
         await drained(request.payload as Readable);
+    }
+
+    if (error instanceof LedFromElsewhere) {
+        return refused(request, 403, { code: 'FORBIDDEN', message: error.message });
     }
 
     return refused(request, error instanceof ScanwireError ? STATUS[error.code] : 500, refusalOf(error, request));

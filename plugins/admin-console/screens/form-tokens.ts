@@ -45,17 +45,3 @@ export function isFormToken(token: string, secret: string, action: string): bool
     const [, salt] = TOKEN.exec(token) ?? [];
     return salt !== undefined && timingSafeEqual(Buffer.from(formToken(secret, action, salt)), Buffer.from(token));
 }
-
-/**
- * Whether the browser says that a page of this server sends the request. What it says itself counts first: behind a proxy the server may
- * be called otherwise than in the address. Over plain http it says no more than the origin; one that says neither is not let in.
- */
-export function isFromHere({ headers }: Pick<Request, 'headers'>): boolean {
-    const site = headers['sec-fetch-site'];
-    if (site !== undefined) {
-        return site === 'same-origin';
-    }
-
-    const origin = String(headers.origin);
-    return URL.canParse(origin) && new URL(origin).host === headers.host;
-}

@@ -11,12 +11,13 @@ import { performerOf } from '../handlers.ts';
 import type { OperationName } from '../operations.ts';
 import { callerIn, isAuthorized, operationsOf, type ScreenSettings, type Settings } from '../options.ts';
 import { readingInTime } from '../reading.ts';
+import { isFromHere, LedFromElsewhere } from '../request-site.ts';
 import { auditScreen } from './audit.ts';
 import { screenAssets } from './browser-files.ts';
 import { deliveriesScreen } from './deliveries.ts';
 import { exportersScreen } from './exporters.ts';
 import { type FirstStep, nextStep, OVERVIEW_PATH } from './first-steps.ts';
-import { FORM_COOKIE, formCookie, formSecret, isFormToken, isFromHere, newFormSecret, TOKEN_FIELD } from './form-tokens.ts';
+import { FORM_COOKIE, formCookie, formSecret, isFormToken, newFormSecret, TOKEN_FIELD } from './form-tokens.ts';
 import { keysScreen } from './keys.ts';
 import { errorText, languageFor, languagesOf, type Texts } from './languages.ts';
 import { type LivePart, LiveStreams } from './live-streams.ts';
@@ -184,12 +185,17 @@ class Screens {
     }
 
     #frame(request: Request, now: Date): Omit<Frame, 'secret' | 'nextStep'> {
-        const at = request.path.slice(this.#base.length);
-        const path = this.screens.find((screen) => at === screen.path || at.startsWith(`${screen.path}/`))?.path ?? '';
+        const path = this.#shownIn(request);
         const { signOut = null } = this.#settings.screens;
         const texts = this.#textsFor(request);
         const screens = this.screens.map((screen) => ({ path: screen.path, title: screen.title(texts) }));
         return { base: this.#base, screens, path, signOut, now, texts };
+    }
+
+    /** Path of the screen that the page is of, below the base; empty for one of none. */
+    #shownIn(request: Request): string {
+        const at = request.path.slice(this.#base.length);
+        return this.screens.find((screen) => at === screen.path || at.startsWith(`${screen.path}/`))?.path ?? '';
     }
 
     #textsFor({ headers }: Request): Texts {
@@ -249,6 +255,10 @@ class Screens {
         const [error, back] = failure instanceof FailedOnTheWay ? [failure.cause, this.#base + failure.to] : [failure, backOf(request)];
         if (error instanceof ScanwireError && STATUS[error.code] < 500) {
             return await this.#refusal(request, h, STATUS[error.code], error, back);
+        }
+
+        if (error instanceof LedFromElsewhere) {
+            return await this.#refusal(request, h, 403, ({ foreignLink }) => foreignLink, this.#base + this.#shownIn(request));
         }
 
         logFailure(request, 'admin-console', error);

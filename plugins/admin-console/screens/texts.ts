@@ -40,6 +40,7 @@ export const texts = {
         forbidden: 'Access needs the rights of an administrator.',
         failed: 'The server failed; its log says why.',
         foreignForm: 'This form does not come from this page, or is out of date. Open the page again and repeat what you wanted.',
+        foreignLink: 'Another site has led here. What is secret is shown to whoever comes from one of these pages.',
         unreadable: 'What was sent is no form, or is too long.',
         tooMany: 'Too many people look at lists that change. Load the page again to see what is new.',
         unknownPage: 'There is no such page.',

@@ -38,7 +38,7 @@ const PACKAGES = ['@picocss/pico', 'htmx.org'];
 const [LINK_TIME, SIGN_IN_TIME] = [5 * 60_000, 12 * 3_600_000];
 /** Sign-ins that there may be at once: the oldest ends for a new one. */
 const MAX_SIGN_INS = 100;
-/** Links that lead nowhere, of one address in a minute, after which none of its links is looked at for the rest of it. */
+/** Links that lead nowhere, of one address in a minute, after which it is told to wait. One that is good is taken all the same: behind a proxy all have one address. */
 const MAX_WRONG = 10;
 const MINUTE = 60_000;
 /** Addresses that are remembered for that. */
@@ -127,17 +127,15 @@ class SignIns {
         return taken(this.#links, token, now) ? added(this.#ids, now + SIGN_IN_TIME) : null;
     }
 
-    /** Whether an address has tried so often in vain that it is not to be listened to. */
-    isTiresome(address: string): boolean {
-        return this.#now() < this.#wrong.until && (this.#wrong.byAddress.get(address) ?? 0) >= MAX_WRONG;
-    }
-
-    triedInVain(address: string): void {
+    /** Counts a link that leads nowhere. @returns Whether there were more of the address in this minute than it may try. */
+    triedTooOften(address: string): boolean {
         const now = this.#now();
         if (now >= this.#wrong.until || this.#wrong.byAddress.size >= MAX_ADDRESSES) {
             this.#wrong = { until: now + MINUTE, byAddress: new Map() };
         }
-        this.#wrong.byAddress.set(address, (this.#wrong.byAddress.get(address) ?? 0) + 1);
+        const tries = (this.#wrong.byAddress.get(address) ?? 0) + 1;
+        this.#wrong.byAddress.set(address, tries);
+        return tries > MAX_WRONG;
     }
 
     has(id: unknown): boolean {
@@ -200,16 +198,12 @@ function addSignIn(server: Server, signIns: SignIns, audit: AuditTrail): void {
 }
 
 async function enter(request: Request, h: ResponseToolkit, signIns: SignIns, audit: AuditTrail) {
-    const address = addressBlock(request.info.remoteAddress);
-    if (signIns.isTiresome(address)) {
-        return page(h, words.title, `<p role="alert">${words.tooMany}</p>`).code(429);
-    }
-
     const { link } = (request.payload ?? {}) as { readonly link?: unknown };
     const id = signIns.take(typeof link === 'string' ? link : '');
     if (id === null) {
-        signIns.triedInVain(address);
-        return page(h, words.title, `<p role="alert">${words.used} ${HOW}</p>`).code(403);
+        return signIns.triedTooOften(addressBlock(request.info.remoteAddress))
+            ? page(h, words.title, `<p role="alert">${words.tooMany}</p>`).code(429)
+            : page(h, words.title, `<p role="alert">${words.used} ${HOW}</p>`).code(403);
     }
 
     request.cookieAuth.set({ id });

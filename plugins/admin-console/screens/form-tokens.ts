@@ -18,10 +18,16 @@ const SECRET = /^[A-Za-z0-9_-]{43}$/;
 const SALT_BYTES = 16;
 const TOKEN = /^([A-Za-z0-9_-]{22})\.([A-Za-z0-9_-]{43})$/;
 
-/** The secret of the browser that asks, null when it has none. */
-export function formSecret({ state }: Pick<Request, 'state'>): string | null {
-    const kept: unknown = state[FORM_COOKIE];
-    return typeof kept === 'string' && SECRET.test(kept) ? kept : null;
+/** Secrets of a browser that are looked at. */
+const MAX_SECRETS = 16;
+
+/**
+ * The secrets of the browser that asks, none when it has none. It has several where the paths of pages are below those of others, and where a
+ * name beside the server's has set one: whoever can do that must not keep people from their forms.
+ */
+export function formSecrets({ state }: Pick<Request, 'state'>): readonly string[] {
+    const kept: readonly unknown[] = [state[FORM_COOKIE]].flat();
+    return kept.filter((value): value is string => typeof value === 'string' && SECRET.test(value)).slice(0, MAX_SECRETS);
 }
 
 /** A new random secret, which tokens of forms are made with. */

@@ -17,7 +17,7 @@ import { screenAssets } from './browser-files.ts';
 import { deliveriesScreen } from './deliveries.ts';
 import { exportersScreen } from './exporters.ts';
 import { type FirstStep, nextStep, OVERVIEW_PATH } from './first-steps.ts';
-import { FORM_COOKIE, formCookie, formSecret, isFormToken, newFormSecret, TOKEN_FIELD } from './form-tokens.ts';
+import { FORM_COOKIE, formCookie, formSecrets, isFormToken, newFormSecret, TOKEN_FIELD } from './form-tokens.ts';
 import { keysScreen } from './keys.ts';
 import { errorText, languageFor, languagesOf, type Texts } from './languages.ts';
 import { type LivePart, LiveStreams } from './live-streams.ts';
@@ -219,9 +219,9 @@ class Screens {
     }
 
     #isOwn(request: Request, form: URLSearchParams): boolean {
-        const secret = formSecret(request);
+        const token = form.get(TOKEN_FIELD) ?? '';
         const action = request.path.slice(this.#base.length);
-        return isFromHere(request) && secret !== null && isFormToken(form.get(TOKEN_FIELD) ?? '', secret, action);
+        return isFromHere(request) && formSecrets(request).some((secret) => isFormToken(token, secret, action));
     }
 
     /** What its own page and the overview say need not be said there again, nor lead away from a form that is refused. */
@@ -241,14 +241,14 @@ class Screens {
     }
 
     async #page(page: Page, request: Request, h: ResponseToolkit, nextStep: FirstStep | null = null): Promise<ResponseObject> {
-        const kept = formSecret(request);
+        const [kept] = formSecrets(request);
         const secret = kept ?? newFormSecret();
         const frame = { ...this.#frame(request, systemClock()), secret, nextStep };
         const response = h
             .response(await this.#renderer.render(page, frame))
             .type('text/html; charset=utf-8')
             .code(page.status ?? 200);
-        return kept === null ? response.state(FORM_COOKIE, secret, formCookie(this.#base || '/', this.#isSecure)) : response;
+        return kept === undefined ? response.state(FORM_COOKIE, secret, formCookie(this.#base || '/', this.#isSecure)) : response;
     }
 
     async #failure(failure: unknown, request: Request, h: ResponseToolkit): Promise<ResponseObject> {

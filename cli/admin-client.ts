@@ -87,13 +87,20 @@ function refusal(status: number, answer: unknown): ScanwireError {
 
 type Body = AsyncIterable<Uint8Array> | string | null;
 
+const DOTS = /^\.\.?$/;
+
+/** A segment of dots is taken out of a path, however it is encoded; names are taken without the blanks around them. */
+function segmentOf(value: string): string {
+    return DOTS.test(value) ? `%20${value}` : encodeURIComponent(value);
+}
+
 /** Fields named in the path go there, a stream becomes the body, the others go where the method has them. */
 function split({ method, path, streamed }: Endpoint, input: object): { readonly path: string; readonly body: Body } {
     const { source, onProgress: _, sha256: _digest, ...fields } = input as Record<string, unknown> & Partial<Pick<ImportedScan, 'source'>>;
     const filled = path.replace(/\{(\w+)\}/g, (_, name: string) => {
         const value = fields[name];
         delete fields[name];
-        return encodeURIComponent(String(value));
+        return segmentOf(String(value));
     });
     if (streamed !== true && method !== 'GET' && method !== 'DELETE') {
         return { path: filled, body: JSON.stringify(fields) };

@@ -6,7 +6,7 @@ import { HOST_STATES, type Host, type HostState } from './host.ts';
 import type { Note, Service, Workspace, WorkspaceVuln } from './resources.ts';
 import { assertFilters, type Filters } from './selection.ts';
 import type { Collection, InventoryStore, ReadOptions } from './store.ts';
-import { unknownWorkspace } from './workspace-names.ts';
+import { isNameable, unknownWorkspace, unnameableWorkspace } from './workspace-names.ts';
 
 /** What is below hosts. What is left out is shown as empty. */
 type InventoryBelowHosts = Pick<InventoryStore, 'services' | 'notes' | 'vulns' | 'hostVulns'>;
@@ -73,6 +73,13 @@ export async function workspaceNamed(
         }
     }
     throw unknownWorkspace(name);
+}
+
+/** @throws ScanwireError `INVALID_INPUT`, field `workspace`, for a name that no new workspace gets; one that has it already is as any other. */
+export async function refuseUnnameable({ workspaces }: Pick<InventoryStore, 'workspaces'>, name: string): Promise<void> {
+    if (!isNameable(name) && !(await rowsOf(workspaces.list([]))).some((workspace) => workspace.name === name)) {
+        throw unnameableWorkspace();
+    }
 }
 
 /** How many rows a workspace holds, by their kinds. */

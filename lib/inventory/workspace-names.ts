@@ -7,14 +7,30 @@ export interface NewWorkspaceName {
     readonly to: string;
 }
 
+/** No `.` and no `..`: as a segment of a path they are taken out of it before anybody sees them. */
+const NAMEABLE = /[^.]|\.{3}/;
+
+/** What a new name must be. */
+const OTHER_THAN_DOTS = 'a name other than . and .., which a path cannot have';
+
 /** The rule of a {@link NewWorkspaceName}. */
 export const newWorkspaceNameSchema: Joi.ObjectSchema<NewWorkspaceName> = Joi.object<NewWorkspaceName, true>({
-    to: nameSchema.trim().required().description('Its new name, which no other workspace has'),
+    to: nameSchema.trim().pattern(NAMEABLE, OTHER_THAN_DOTS).required().description('Its new name, which no other workspace has'),
 });
 
 /** The name, trimmed. @throws ScanwireError `INVALID_INPUT`, field `to`. */
 export function newWorkspaceName(to: string): string {
     return checked(newWorkspaceNameSchema, { to }).to;
+}
+
+/** Whether a new workspace may be called so. */
+export function isNameable(name: string): boolean {
+    return NAMEABLE.test(name);
+}
+
+/** What everything rejects with for a new workspace that is not {@link isNameable}. */
+export function unnameableWorkspace(): ScanwireError {
+    return new ScanwireError('INVALID_INPUT', `Workspace must be ${OTHER_THAN_DOTS}`, { field: 'workspace' });
 }
 
 /** What every store rejects with for a name that a workspace has already. */

@@ -3,7 +3,7 @@ import { digested } from '../../lib/content-digest.ts';
 import { ScanwireError } from '../../lib/errors.ts';
 import { exportWorkspace } from '../../lib/inventory/export.ts';
 import type { HostInput } from '../../lib/inventory/host.ts';
-import { hostAt, hostsPage, type NamedInventory, rowsOf, shownWorkspace } from '../../lib/inventory/host-pages.ts';
+import { hostAt, hostsPage, type NamedInventory, refuseUnnameable, rowsOf, shownWorkspace } from '../../lib/inventory/host-pages.ts';
 import { DEFAULT_WORKSPACE, workspaceName } from '../../lib/inventory/resources.ts';
 import type { ImportOrigin, InventoryStore } from '../../lib/inventory/store.ts';
 import type { ListedAttempt } from '../../lib/webhooks/deliveries/attempt-lists.ts';
@@ -189,6 +189,10 @@ function inventoryHandlers(inventory: System['inventory']): Partial<Handlers> {
         async importScan({ workspace, replace = false, dryRun = false, ...scan }) {
             const { onProgress, onWarning } = scan;
             const name = workspaceName(workspace);
+            if (isExported(inventory)) {
+                await refuseUnnameable(inventory, name);
+            }
+
             // A store that does not know it would take what is meant to go for what may stay.
             if (replace && inventory.replaces !== true) {
                 throw new ScanwireError('INVALID_INPUT', 'This store cannot replace a workspace', { field: 'replace' });

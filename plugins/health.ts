@@ -3,6 +3,7 @@ import type { Lifecycle, ServerRoute } from '@hapi/hapi';
 import Joi from 'joi';
 import { ROUTE_PATH } from '../lib/schema-validation.ts';
 import type { Readiness } from '../lib/webhooks/observing/readiness.ts';
+import { READABLE_COOKIES } from './route-parts.ts';
 
 /** The option `health`. */
 export interface HealthRoutes {
@@ -23,7 +24,7 @@ export function healthRoutes(readiness: () => Promise<Readiness>, { prefix = '' 
     const route = (name: string, isWell: () => Promise<boolean>): ServerRoute => ({
         method: 'GET',
         path: `${prefix}/health/${name}`,
-        options: { auth: false, cache: { otherwise: 'no-store' }, state: { parse: false, failAction: 'ignore' } },
+        options: { auth: false, cache: { otherwise: 'no-store' }, state: READABLE_COOKIES },
         handler: told(isWell),
     });
     return [route('live', async () => true), route('ready', async () => (await readiness()).ready)];

@@ -5,6 +5,7 @@ import type {
     Request,
     ResponseObject,
     ResponseValue,
+    RouteOptions,
     RouteOptionsPayload,
     RouteOptionsSecure,
     RouteOptionsSecureObject,
@@ -49,6 +50,12 @@ export const UNREAD_BODY: RouteOptionsPayload = {
     maxBytes: Number.MAX_SAFE_INTEGER,
     override: 'application/octet-stream',
 };
+
+/**
+ * Cookies are the application's: its strategies and extensions look for theirs on every route, and fail where there is no state at all. They get what
+ * can be read; what a browser has of others of the same host, and cannot be, is no reason to refuse.
+ */
+export const READABLE_COOKIES: NonNullable<RouteOptions['state']> = { parse: true, failAction: 'ignore' };
 
 /** Lets no browser guess what an answer is, whether it comes from a handler or is a refusal; for `onPreResponse` of a route. */
 export const unsniffed: { readonly method: Lifecycle.Method } = {

@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import type { Server } from '@hapi/hapi';
 import { assertNewEnough, withoutPackage } from '../lib/optional-packages.ts';
-import { unsniffed } from './route-parts.ts';
+import { READABLE_COOKIES, unsniffed } from './route-parts.ts';
 
 /** What a page may do beyond loading, and calling, what is this server's own. */
 export interface PageRights {
@@ -66,7 +66,7 @@ export function addAssets(server: Server, assets: readonly Asset[]): void {
                 cors: false,
                 cache: { otherwise: 'no-cache' },
                 ext: { onPreResponse: unsniffed },
-                state: { parse: false, failAction: 'ignore' },
+                state: READABLE_COOKIES,
             },
             handler: (_, h) => h.response(text).type(`${type}; charset=utf-8`).etag(tag),
         });

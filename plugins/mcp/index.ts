@@ -14,7 +14,7 @@ import { inTime, noteArrival } from '../in-time.ts';
 import { authSchema, claimInstance, type InstanceOptions, instanceSchema } from '../instance.ts';
 import { logFailure } from '../log-and-events.ts';
 import { bearerKey, hasScope, licensed, needsScope, withStrategy, workspacesSeen } from '../route-authorization.ts';
-import { unsniffed } from '../route-parts.ts';
+import { READABLE_COOKIES, unsniffed } from '../route-parts.ts';
 import { untilClosed } from '../streamed-answers.ts';
 import { callTool, type ReadDeliveries, type Sight, type Sources, toolsOf } from './tools.ts';
 
@@ -107,7 +107,7 @@ function addRoute(server: Server, settings: McpOptions): void {
             onPostAuth: { method: licensed(license, UNREADABLE) },
             onPreResponse: unsniffed,
         },
-        state: { parse: false, failAction: 'ignore' },
+        state: READABLE_COOKIES,
     };
     const payload = { maxBytes: MAX_BYTES, allow: 'application/json', protoAction: 'error' } as const;
     server.route([

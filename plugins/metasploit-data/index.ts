@@ -16,7 +16,7 @@ import { authSchema, claimInstance, type InstanceOptions, instanceSchema } from 
 import { leadPathsBelow } from '../leading-paths.ts';
 import { MAX_STREAMS, maxStreamsSchema, type Streams, streamsOf } from '../open-streams.ts';
 import { bearerKey, hasScope, licensed, needsScope, withStrategy, workspacesSeen } from '../route-authorization.ts';
-import { pathId, UNREAD_BODY, unsniffed } from '../route-parts.ts';
+import { pathId, READABLE_COOKIES, UNREAD_BODY, unsniffed } from '../route-parts.ts';
 import { streamCut, untilClosed, withFirst } from '../streamed-answers.ts';
 import { askedAddresses } from './asked-addresses.ts';
 import { called } from './json-rpc.ts';
@@ -141,7 +141,7 @@ function optionsOfEveryRoute({ auth = 'token', license, queryToken = false }: Me
             onPreResponse: [{ method: asTheFramework }, unsniffed],
         },
         response: { ranges: false },
-        state: { parse: false, failAction: 'ignore' },
+        state: READABLE_COOKIES,
     };
 }
 

@@ -10,7 +10,7 @@ import { inTime, noteArrival } from '../in-time.ts';
 import { authSchema, claimInstance, type InstanceOptions, instanceSchema } from '../instance.ts';
 import { EVENT, logFailure, logTags, type ScanwireEvent } from '../log-and-events.ts';
 import { needsAllWorkspaces, needsScope, withStrategy } from '../route-authorization.ts';
-import { unsniffed } from '../route-parts.ts';
+import { READABLE_COOKIES, unsniffed } from '../route-parts.ts';
 
 export { ScanwireError, type ScanwireErrorCode } from '../../lib/errors.ts';
 export type { MetricsRegistry } from '../../lib/webhooks/observing/metrics.ts';
@@ -96,7 +96,7 @@ export function metricsRoute(metrics: WebhookMetrics, path: string, auth: false 
             auth,
             description: 'Metrics in the form of Prometheus',
             cache: { otherwise: 'no-store' },
-            state: { parse: false, failAction: 'ignore' },
+            state: READABLE_COOKIES,
             ext: {
                 onPreAuth: { method: noteArrival },
                 onCredentials: [

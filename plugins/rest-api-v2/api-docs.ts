@@ -1,7 +1,7 @@
 /** A page for people that shows the document of the API and tries its requests. It holds no data, and calls nobody but this server. */
 import { readFile } from 'node:fs/promises';
 import type { Lifecycle, Server } from '@hapi/hapi';
-import { unsniffed } from '../route-parts.ts';
+import { READABLE_COOKIES, unsniffed } from '../route-parts.ts';
 import { contentPolicy, packagedFile } from '../web-page.ts';
 
 const PACKAGE = 'swagger-ui-dist';
@@ -31,7 +31,7 @@ export function addDocsPage(server: Server, path: string, document: string): voi
                 auth: false,
                 cache: { otherwise: 'no-cache' },
                 ext: { onPreResponse: unsniffed },
-                state: { parse: false, failAction: 'ignore' },
+                state: READABLE_COOKIES,
             },
         });
     };

@@ -19,7 +19,7 @@ import {
     withEntry,
     withStrategy,
 } from '../route-authorization.ts';
-import { UNREAD_BODY, unsniffedBy } from '../route-parts.ts';
+import { READABLE_COOKIES, UNREAD_BODY, unsniffedBy } from '../route-parts.ts';
 import { base as basePage, type Resource, read, UNREADABLE, unknownRoute } from './handlers.ts';
 import { optionsSchema, type RestApiV2Options } from './options.ts';
 import { type RequestLimiting, requestLimiting } from './request-limits.ts';
@@ -109,7 +109,7 @@ async function describeApi(
     }
 }
 
-/** A valid key that may read the inventory first, then a valid licence, then anything else. Cookies are nobody's business here, broken ones included. */
+/** A valid key that may read the inventory first, then a valid licence, then anything else. */
 function optionsOfEveryRoute(
     server: Server,
     settings: Pick<RestApiV2Options, 'auth' | 'license'>,
@@ -123,7 +123,7 @@ function optionsOfEveryRoute(
         // A range of an answer whose bytes may have changed since the last one is worth nothing.
         response: { ranges: false },
         security: unsniffedBy(server),
-        state: { parse: false, failAction: 'ignore' },
+        state: READABLE_COOKIES,
     };
 }
 

@@ -17,7 +17,7 @@ import { type StoreFailure, toBoom } from '../errors.ts';
 import { inTime, noteArrival } from '../in-time.ts';
 import { logFailure } from '../log-and-events.ts';
 import { licensed, needsAllWorkspaces, needsScope } from '../route-authorization.ts';
-import { isPacked, messagesFirst, UNPACKED_ONLY, unsniffed } from '../route-parts.ts';
+import { isPacked, messagesFirst, READABLE_COOKIES, UNPACKED_ONLY, unsniffed } from '../route-parts.ts';
 import type { CheckedRoutes } from './options.ts';
 
 /** What hapi is told when the strategy is missing. */
@@ -70,7 +70,7 @@ function optionsOf(
     return {
         auth: { strategies: [auth], mode: 'required' },
         cache: { otherwise: 'no-store' },
-        state: { parse: false, failAction: 'ignore' },
+        state: READABLE_COOKIES,
         ext: {
             onPreAuth: [...arriving, { method: asItIs }],
             onCredentials: [{ method: needsScope(scope, `The API key needs the scope ${scope}`) }, { method: needsAllWorkspaces }],

@@ -6,6 +6,7 @@ import { ScanwireError } from '../../../lib/errors.ts';
 import { STATUS } from '../../errors.ts';
 import { noteArrival } from '../../in-time.ts';
 import { logFailure, logTags } from '../../log-and-events.ts';
+import { READABLE_COOKIES } from '../../route-parts.ts';
 import { addAssets, contentPolicy } from '../../web-page.ts';
 import { performerOf } from '../handlers.ts';
 import type { OperationName } from '../operations.ts';
@@ -110,7 +111,7 @@ class Screens {
             auth: { strategies: [auth], mode: 'required' },
             cors: false,
             cache: { otherwise: 'no-store' },
-            state: { parse: true, failAction: 'ignore' },
+            state: READABLE_COOKIES,
             ext: {
                 ...(!goesOn && { onPreAuth: { method: noteArrival } }),
                 onPostAuth: { method: this.#authorized },

@@ -1,6 +1,7 @@
 import Joi from 'joi';
 import { ScanwireError } from '../errors.ts';
 import { checked, inMilliseconds, objectWith, storableText } from '../schema-validation.ts';
+import { storableTime } from '../timestamp.ts';
 import { KEEP_FOR } from '../webhooks/deliveries/retention.ts';
 
 /** Something that somebody has done. No secrets and no bodies are in it. */
@@ -86,8 +87,8 @@ const optionsSchema: Joi.ObjectSchema<AuditTrailOptions & { readonly keepFor: nu
 
 /** The rules of {@link AuditQuery}, with their defaults. */
 export const auditQuerySchema: Joi.ObjectSchema<AuditQuery> = Joi.object<AuditQuery, true>({
-    since: Joi.date().iso().description('Those from this time on'),
-    until: Joi.date().iso().description('Those from before this time'),
+    since: storableTime().description('Those from this time on'),
+    until: storableTime().description('Those from before this time'),
     actor: storableText().description('Those of this user'),
     operation: storableText().description('Those of this operation'),
     after: storableText().description('Id of an entry: only older ones'),

@@ -1,6 +1,7 @@
 import Joi from 'joi';
 import { ScanwireError } from '../errors.ts';
 import { isStorable, UNSTORABLE } from '../schema-validation.ts';
+import { storableTime } from '../timestamp.ts';
 import { FIELD_SCHEMAS, MAX_ID, PROTOCOLS } from './fields.ts';
 import type { Note, Service, Vuln } from './resources.ts';
 
@@ -69,7 +70,7 @@ export function findingSchemas(
                 name: text().disallow('').max(MAX_NAME).required(),
                 info: text().allow(null).default(null),
                 refs: Joi.array().items(text().disallow('')),
-                exploited_at: Joi.date().iso().allow(null),
+                exploited_at: storableTime().allow(null),
                 vuln_detail_count: number(),
                 vuln_attempt_count: number(),
                 nexpose_data_vuln_def_id: number().allow(null),

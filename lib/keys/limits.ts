@@ -2,6 +2,7 @@ import Joi from 'joi';
 import { ScanwireError } from '../errors.ts';
 import { MAX_ID } from '../inventory/fields.ts';
 import { nameSchema } from '../schema-validation.ts';
+import { storableTime } from '../timestamp.ts';
 import { type ApiKeyScope, SCOPES } from './scopes.ts';
 import type { ApiKeyStore, StoredApiKey } from './store.ts';
 
@@ -42,7 +43,7 @@ export const newKeySchema: Joi.ObjectSchema<{ name: string } & NewKeyOptions> = 
     name: nameSchema.trim().required(),
     scopes: scopesSchema.min(1),
     workspaces: workspacesSchema.min(1).max(1000),
-    expiresAt: Joi.date().iso(),
+    expiresAt: storableTime(),
 });
 
 /** @throws ScanwireError `INVALID_INPUT` for options that are none, such as a scope by itself. */

@@ -9,6 +9,7 @@ import { VERDICTS } from '../../lib/inventory/import-counts.ts';
 import { noteSchema, serviceSchema, workspaceSchema, workspaceVulnSchema } from '../../lib/inventory/resources.ts';
 import { newWorkspaceNameSchema } from '../../lib/inventory/workspace-names.ts';
 import { nameSchema } from '../../lib/schema-validation.ts';
+import { storableTime } from '../../lib/timestamp.ts';
 import type { OperationSchemas } from './operation-schemas.ts';
 import type { OperationName } from './operations.ts';
 
@@ -115,7 +116,7 @@ export const inventorySchemas: Readonly<Record<InventoryOperation, OperationSche
         description: 'Removes the hosts of a workspace that no import has seen for a while',
         payload: Joi.object({
             workspace: inWorkspace,
-            notSeenSince: Joi.date().iso().required().description('Those that no import has seen since'),
+            notSeenSince: storableTime().required().description('Those that no import has seen since'),
             dryRun: dryRunSchema,
         }).required(),
         response: removedHostsSchema,

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import t from 'tap';
-import { timestampFormat } from '../../lib/timestamp.ts';
+import { isStorableTime, timestampFormat } from '../../lib/timestamp.ts';
 
 t.test('writes whole seconds and a numeric offset', async (t) => {
     const instant = new Date('2026-11-21T09:30:00.999Z');
@@ -25,6 +25,19 @@ t.test('follows daylight saving time to the second', async (t) => {
 t.test('writes the first and the last instant of all', async (t) => {
     t.equal(timestampFormat()(new Date(8.64e15)), '+275760-09-13T00:00:00+00:00');
     t.equal(timestampFormat()(new Date(-8.64e15)), '-271821-04-20T00:00:00+00:00');
+});
+
+t.test('knows which instants every database keeps', async (t) => {
+    for (const [time, isStorable] of [
+        ['0001-01-01T00:00:00.000Z', true],
+        ['9999-12-31T23:59:59.999Z', true],
+        ['0000-12-31T23:59:59.999Z', false],
+        ['+010000-01-01T00:00:00.000Z', false],
+        ['-005000-01-01T00:00:00.000Z', false],
+        ['', false],
+    ] as const) {
+        t.equal(isStorableTime(new Date(time)), isStorable, time);
+    }
 });
 
 t.test('names the same instant in every time zone', async () => {

@@ -1,6 +1,7 @@
 import Joi from 'joi';
 import { ScanwireError } from '../../errors.ts';
 import { storableText } from '../../schema-validation.ts';
+import { storableTime } from '../../timestamp.ts';
 import { OUTCOME_CODES } from '../outcomes/outcome.ts';
 import type { AttemptFilter, AttemptQuery } from './attempt-lists.ts';
 import type { AskedFilter, AskedQuery, DeliveryFilter, DeliveryQuery } from './deliveries.ts';
@@ -13,8 +14,8 @@ const FIELDS = {
     exporterId: storableText(),
     kind: storableText(),
     eventId: storableText(),
-    since: Joi.date().iso(),
-    until: Joi.date().iso(),
+    since: storableTime(),
+    until: storableTime(),
     outcome: Joi.string().valid(...OUTCOME_CODES),
     after: storableText(),
 };

@@ -1,6 +1,7 @@
 import Joi from 'joi';
 import { ScanwireError } from '../../errors.ts';
 import { checked, storableText } from '../../schema-validation.ts';
+import { storableTime } from '../../timestamp.ts';
 import type { WebhooksContext } from '../webhooks-context.ts';
 
 /**
@@ -69,7 +70,7 @@ export interface ReplayOptions {
 /** The rules of {@link ReplayOptions}, with their defaults. */
 export const replaySchema: Joi.ObjectSchema<CheckedReplay> = Joi.object<CheckedReplay>({
     exporterId: storableText().required().description('Whose deliveries are sent once more'),
-    failedSince: Joi.date().iso().description('Those that were sent in vain at this time or later'),
+    failedSince: storableTime().description('Those that were sent in vain at this time or later'),
     held: Joi.boolean()
         .valid(true)
         .description('In place of `failedSince`: those that are held, since an outcome had stopped the exporter'),

@@ -45,6 +45,7 @@ t.test('refuses what cannot be stored or is about nothing, and names it', async 
         [{ vulns: [{ name: '' }] }, 'vulns[0].name'],
         [{ vulns: [{ name: 'x'.repeat(256) }] }, 'vulns[0].name'],
         [{ vulns: [{ name: 'x', vuln_detail_count: 2 ** 31 }] }, 'vulns[0].vuln_detail_count'],
+        [{ vulns: [{ name: 'x', exploited_at: '-005000-01-01T00:00:00Z' }] }, 'vulns[0].exploited_at'],
         [{ vulns: [{ name: 'x', refs: [''] }] }, 'vulns[0].refs[0]'],
         [{ notes: Array.from({ length: 1001 }, () => ({ data: {} })) }, 'notes[1000]'],
         [{ vulns: Array.from({ length: 16_385 }, (_, index) => ({ name: `${index}` })) }, 'vulns'],

@@ -127,7 +127,16 @@ export function greediestOf(connections: Iterable<Connection>): Connection | und
     return greediest;
 }
 
-/** What the sockets of a TLS connection have in common. With our own address: a client may connect to two of them from the same port. */
-export function portsOf({ remoteAddress, remotePort, localAddress, localPort }: Socket): string {
-    return `${remoteAddress} ${remotePort} ${localAddress} ${localPort}`;
+/** Under TLS Node keeps here the socket that was accepted, whose timers run with those of the other. */
+type Wrapping = Socket & { readonly _parent?: Socket | null };
+
+/**
+ * What the sockets of a TLS connection have in common. With our own address: a client may connect to two of them from the same port. Over a Unix
+ * socket there are no addresses: the socket that was accepted.
+ */
+export function portsOf(socket: Socket): string | Socket {
+    const { remoteAddress, remotePort, localAddress, localPort } = socket;
+    return remotePort === undefined
+        ? ((socket as Wrapping)._parent ?? socket)
+        : `${remoteAddress} ${remotePort} ${localAddress} ${localPort}`;
 }

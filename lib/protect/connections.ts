@@ -99,7 +99,7 @@ class Connections {
     readonly #all = new Set<Connection>();
     readonly #ofSocket = new WeakMap<Socket, Connection>();
     /** Under TLS, by what the socket that was accepted has in common with the one that requests come from. */
-    readonly #accepted = new Map<string, Connection>();
+    readonly #accepted = new Map<string | Socket, Connection>();
     /** Those without a request, the one that has waited longest first. */
     readonly #waiting = new Set<Connection>();
     /** Those whose body comes, or came when they were looked at last, in the order in which it began. */

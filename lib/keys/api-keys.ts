@@ -7,9 +7,9 @@ import { type Eventual, whenThere } from '../eventual.ts';
 import { checked, objectWith } from '../schema-validation.ts';
 import { apiKeyDigest, apiKeyStart, looksLikeApiKey, looksLikeForeignKey, newApiKey } from './key-form.ts';
 import { assertOpens, type KeyRing, type Resealed } from './key-ring.ts';
-import { touching, warned } from './key-uses.ts';
-import { assertKept, assertOptions, isOver, type NewKeyOptions, newKeySchema, workspacesOf } from './limits.ts';
-import { type ApiKeyScope, DEFAULT_SCOPES, scopesOf } from './scopes.ts';
+import { reporting, touching, warned } from './key-uses.ts';
+import { assertKept, assertOptions, isOver, lostOf, mayOf, type NewKeyOptions, newKeySchema } from './limits.ts';
+import { type ApiKeyScope, DEFAULT_SCOPES } from './scopes.ts';
 import { resealKeys, sealedKeys, sealingContext } from './sealed-keys.ts';
 import { type ApiKeyStore, apiKeyStoreSchema, type StoredApiKey } from './store.ts';
 
@@ -35,7 +35,7 @@ export interface ApiKeysOptions extends ApiKeysSettings {
     readonly newId?: (() => string) | undefined;
     /** Told when a key was made, used for the first time, or revoked. Nothing waits for it; what it throws goes to `onError`. */
     readonly onEvent?: ((event: KeyEvent) => void | Promise<void>) | undefined;
-    /** Receives what `onEvent` throws and, once a minute at most, why uses cannot be noted. A warning of the process by default. */
+    /** Receives what `onEvent` throws and, once a minute at most, why uses cannot be noted, and what the store has lost of a key. A warning of the process by default. */
     readonly onError?: ((error: Error) => void) | undefined;
     /** Returns this many random bytes, for a new key. */
     readonly random?: ((size: number) => Uint8Array) | undefined;
@@ -168,8 +168,9 @@ export function apiKeys(options: ApiKeysOptions): ApiKeys {
     const tell = telling(settings);
     const looksRight = acceptForeignKeys ? looksLikeForeignKey : looksLikeApiKey;
     const time = timeOf(settings);
-    const touch = settings.lastUse ? touching(settings, time, (id) => tell({ type: 'key.used', id })) : () => {};
+    const touch = settings.lastUse ? touching(settings, time, reporting(settings), (id) => tell({ type: 'key.used', id })) : () => {};
     const find = finding(store);
+    const reportLoss = reporting(settings);
 
     function check(key: string): Eventual<VerifiedApiKey | null> {
         if (!looksRight(key)) {
@@ -184,7 +185,12 @@ export function apiKeys(options: ApiKeysOptions): ApiKeys {
             }
 
             touch(stored);
-            return { id: stored.id, name: stored.name, scopes: scopesOf(stored), workspaces: workspacesOf(stored) };
+            const lost = lostOf(store, stored);
+            if (lost !== null) {
+                const message = `The store of API keys keeps ${lost}, and tells none of a key: that may do nothing`;
+                reportLoss(new ScanwireError('MISCONFIGURED', message, { field: lost }));
+            }
+            return { id: stored.id, name: stored.name, ...mayOf(store, stored) };
         });
     }
 
@@ -213,7 +219,7 @@ export function apiKeys(options: ApiKeysOptions): ApiKeys {
         },
 
         async list() {
-            return (await store.list()).map(summary);
+            return (await store.list()).map((stored) => summary(store, stored));
         },
 
         async reveal(id) {
@@ -280,11 +286,10 @@ function finding(store: ApiKeyStore): (digest: string) => Eventual<StoredApiKey 
         : (digest) => store.findByDigest(digest);
 }
 
-function summary(stored: StoredApiKey): ApiKeySummary {
+function summary(store: ApiKeyStore, stored: StoredApiKey): ApiKeySummary {
     const { id, name, start, sealed, createdAt, expiresAt = null, lastUsedAt, revokedAt } = stored;
-    const may = { scopes: scopesOf(stored), workspaces: workspacesOf(stored) };
     const expired = expiresAt !== null && stored.expired !== false;
-    return { id, name, start, revealable: sealed !== null, ...may, createdAt, expiresAt, expired, lastUsedAt, revokedAt };
+    return { id, name, start, revealable: sealed !== null, ...mayOf(store, stored), createdAt, expiresAt, expired, lastUsedAt, revokedAt };
 }
 
 /**

@@ -1,3 +1,4 @@
+import type { Clock } from '../clock.ts';
 import { ScanwireError } from '../errors.ts';
 import { processWarning } from '../process-warning.ts';
 import type { ApiKeysOptions } from './api-keys.ts';
@@ -5,28 +6,39 @@ import type { StoredApiKey } from './store.ts';
 
 const TOUCH_INTERVAL_MS = 60_000;
 
-/** Records the use of a key at most once a minute, in the background: a request neither waits for it nor fails with it. */
-export function touching(
-    { store, clock, onError = ({ message }) => processWarning(message) }: ApiKeysOptions,
-    time: () => Promise<Date>,
-    firstUsed: (id: string) => void,
-): (key: StoredApiKey) => void {
-    // Of this process, for what it measures itself: to ask the store at each request would cost a query.
-    const elapsed = clock === undefined ? () => performance.now() : () => clock().getTime();
-    const nextAt = new Map<string, number>();
-    let toldAt = Number.NEGATIVE_INFINITY;
+/** Of this process, for what it measures itself: to ask the store at each request would cost a query. */
+function elapsedBy(clock: Clock | undefined): () => number {
+    return clock === undefined ? () => performance.now() : () => clock().getTime();
+}
 
-    /** Each key is tried again a minute later: what fails for one fails for all, and is told once. */
-    function report(cause: unknown, at: number): void {
+/** Reports once a minute at most: what fails for one key fails for all. */
+export function reporting({
+    clock,
+    onError = ({ message }) => processWarning(message),
+}: Pick<ApiKeysOptions, 'clock' | 'onError'>): (error: ScanwireError, at?: number) => void {
+    const elapsed = elapsedBy(clock);
+    let toldAt = Number.NEGATIVE_INFINITY;
+    return (error, at = elapsed()) => {
         if (at - toldAt >= TOUCH_INTERVAL_MS) {
             toldAt = at;
             try {
-                onError(unnoted(cause));
-            } catch (error) {
-                warned(error);
+                onError(error);
+            } catch (thrown) {
+                warned(thrown);
             }
         }
-    }
+    };
+}
+
+/** Records the use of a key at most once a minute, in the background: a request neither waits for it nor fails with it. */
+export function touching(
+    { store, clock }: ApiKeysOptions,
+    time: () => Promise<Date>,
+    report: (error: ScanwireError, at: number) => void,
+    firstUsed: (id: string) => void,
+): (key: StoredApiKey) => void {
+    const elapsed = elapsedBy(clock);
+    const nextAt = new Map<string, number>();
 
     async function note({ id, lastUsedAt }: StoredApiKey, at: number): Promise<void> {
         try {
@@ -39,7 +51,7 @@ export function touching(
                 await store.touch(id, now);
             }
         } catch (error) {
-            report(error, at);
+            report(unnoted(error), at);
         }
     }
 

@@ -3,7 +3,7 @@ import { ScanwireError } from '../errors.ts';
 import { MAX_ID } from '../inventory/fields.ts';
 import { nameSchema } from '../schema-validation.ts';
 import { storableTime } from '../timestamp.ts';
-import { type ApiKeyScope, SCOPES } from './scopes.ts';
+import { type ApiKeyScope, SCOPES, scopesOf } from './scopes.ts';
 import type { ApiKeyStore, StoredApiKey } from './store.ts';
 
 /** The workspaces that a key sees; null for all. Like {@link scopesOf}, a row that a store got wrong sees none. */
@@ -13,6 +13,26 @@ export function workspacesOf({ workspaces }: Pick<StoredApiKey, 'workspaces'>): 
     }
 
     return Array.isArray(workspaces) ? workspaces.filter((id) => Number.isInteger(id)) : [];
+}
+
+/** What the store says that it keeps of each key, and does not tell of this one; null where it tells all. */
+export function lostOf({ keepsScopes, keepsLimits }: ApiKeyStore, stored: StoredApiKey): 'scopes' | 'workspaces' | 'expiresAt' | null {
+    if (keepsScopes === true && stored.scopes === undefined) {
+        return 'scopes';
+    }
+    if (keepsLimits !== true) {
+        return null;
+    }
+
+    return stored.workspaces === undefined ? 'workspaces' : stored.expiresAt === undefined ? 'expiresAt' : null;
+}
+
+/** What a key may do, and where: nothing and nowhere for a store that has lost some of it. */
+export function mayOf(
+    store: ApiKeyStore,
+    stored: StoredApiKey,
+): { readonly scopes: readonly ApiKeyScope[]; readonly workspaces: readonly number[] | null } {
+    return lostOf(store, stored) === null ? { scopes: scopesOf(stored), workspaces: workspacesOf(stored) } : { scopes: [], workspaces: [] };
 }
 
 /** Whether a key is refused by now: revoked, or at its end by the store's time. One with an end that the store tells nothing of is. */

@@ -50,7 +50,7 @@ async function answer(server: Server, url: string, token: string): Promise<{ sta
 /** Puts a key into the store as its row says, whatever that is. */
 async function planted(store: ApiKeyStore, row: object): Promise<string> {
     const key = newApiKey();
-    const times = { createdAt: new Date(0), lastUsedAt: null, revokedAt: null };
+    const times = { createdAt: new Date(0), lastUsedAt: null, revokedAt: null, workspaces: null, expiresAt: null };
     const stored = { id: randomUUID(), name: 'planted', digest: apiKeyDigest(key), start: 'scw_', sealed: null, ...times, ...row };
     await store.insert(stored as StoredApiKey);
     return key;

@@ -155,7 +155,7 @@ t.test('shows nothing for workspaces that a store made up', async (t) => {
         const key = newApiKey();
         const times = { createdAt: new Date(0), lastUsedAt: null, revokedAt: null };
         const row = { id: randomUUID(), name: 'planted', digest: apiKeyDigest(key), start: 'scw_', sealed: null, ...times, workspaces };
-        await store.insert({ ...row, scopes: ['inventory:read'] } as unknown as StoredApiKey);
+        await store.insert({ expiresAt: null, ...row, scopes: ['inventory:read'] } as unknown as StoredApiKey);
         t.equal((await answer(server, '/workspaces', key)).body, '[]', JSON.stringify(workspaces));
         t.equal((await answer(server, '/workspaces/1/hosts', key)).status, 404, JSON.stringify(workspaces));
     }

@@ -6,6 +6,8 @@ import { ScanwireError } from '../../../lib/errors.ts';
 import { type ApiKeysOptions, apiKeys, type KeyEvent } from '../../../lib/keys/api-keys.ts';
 import { apiKeyDigest, apiKeyStart, looksLikeApiKey, looksLikeForeignKey, newApiKey } from '../../../lib/keys/key-form.ts';
 import { keyRing } from '../../../lib/keys/key-ring.ts';
+import { UNSCOPED } from '../../../lib/keys/scopes.ts';
+import type { StoredApiKey } from '../../../lib/keys/store.ts';
 
 const START = Date.parse('2026-11-21T09:30:00Z');
 
@@ -50,6 +52,39 @@ t.test('tells garbage from keys before it asks the store', async (t) => {
     t.equal(asked, 0);
     await keys.verify(newApiKey());
     t.equal(asked, 1);
+});
+
+t.test('lets a key do and see nothing for a store that loses what it keeps of it, and says so once a minute', async (t) => {
+    for (const field of ['scopes', 'workspaces', 'expiresAt'] as const) {
+        const store = memoryApiKeys();
+        const errors: Error[] = [];
+        const without = (row: StoredApiKey | null): StoredApiKey | null => {
+            const { [field]: _lost, ...rest } = row as StoredApiKey;
+            return row === null ? null : rest;
+        };
+        const { keys, time } = setUp({
+            store: {
+                ...store,
+                findByDigest: async (digest) => without(await store.findByDigest(digest)),
+                list: async () => (await store.list()).map((row) => without(row) as StoredApiKey),
+            },
+            onError: (error) => void errors.push(error),
+        });
+        const { key } = await keys.create('narrow', { scopes: ['deliveries:read'], workspaces: [7], expiresAt: new Date('2099-01-01') });
+        for (let times = 0; times < 3; times += 1) {
+            t.match(await keys.verify(key), { scopes: [], workspaces: [] }, field);
+        }
+        t.match(await keys.list(), [{ scopes: [], workspaces: [] }], field);
+        t.match(errors, [{ code: 'MISCONFIGURED', field, message: `The store of API keys keeps ${field}, and tells none of a key` }]);
+        t.equal(errors.length, 1);
+        time.now += 60_000;
+        await keys.verify(key);
+        t.equal(errors.length, 2);
+
+        const { keepsScopes: _scopes, keepsLimits: _limits, ...keepingNone } = store;
+        const unknowing = setUp({ store: { ...keepingNone, findByDigest: async (digest) => without(await store.findByDigest(digest)) } });
+        t.match(await unknowing.keys.verify(key), field === 'scopes' ? { scopes: UNSCOPED } : { scopes: ['deliveries:read'] });
+    }
 });
 
 t.test('verifies no key for a store that answers with another one', async (t) => {
@@ -308,7 +343,9 @@ t.test('finds foreign keys only where they are accepted', async (t) => {
     const store = memoryApiKeys();
     const owner = { id: randomUUID(), name: 'old system' };
     const digest = createHash('sha256').update('0123-foreign').digest('hex');
-    await store.insert({ ...owner, digest, start: '0123', sealed: null, createdAt: new Date(START), lastUsedAt: null, revokedAt: null });
+    const may = { scopes: UNSCOPED, workspaces: null, expiresAt: null };
+    const times = { createdAt: new Date(START), lastUsedAt: null, revokedAt: null };
+    await store.insert({ ...owner, digest, start: '0123', sealed: null, ...times, ...may });
 
     t.strictSame(await setUp({ store, acceptForeignKeys: true }).keys.verify('0123-foreign'), {
         ...owner,

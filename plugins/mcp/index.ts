@@ -61,7 +61,9 @@ const MAX_BYTES = 65_536;
 /** Calls that come in one request. The package limits them too, but not in each of the versions that a host may have. */
 const MAX_CALLS = 100;
 /** Of JSON-RPC. */
-const INVALID_REQUEST = -32_600;
+const [INVALID_REQUEST, INTERNAL_ERROR] = [-32_600, -32_603];
+/** Milliseconds for which an answer waits for tools that are late, which say so themselves. */
+const GRACE = 500;
 
 /** Lets assistants read the data by the Model Context Protocol: streamable HTTP without sessions, tools that only read. */
 export const plugin: NamedPlugin<McpOptions> = {
@@ -120,8 +122,7 @@ function addRoute(server: Server, settings: McpOptions): void {
 /** Each request stands for itself: nothing of one is kept for the next, so that any process may answer it. */
 async function answer(request: Request, h: ResponseToolkit, sources: Sources): Promise<ResponseObject> {
     if (Array.isArray(request.payload) && request.payload.length > MAX_CALLS) {
-        const error = { code: INVALID_REQUEST, message: `Invalid Request: at most ${MAX_CALLS} messages in one` };
-        return h.response({ jsonrpc: '2.0', error, id: null }).code(400);
+        return refused(h, 400, { code: INVALID_REQUEST, message: `Invalid Request: at most ${MAX_CALLS} messages in one` });
     }
 
     const protocol = await optionalPackage(PACKAGE, USE, loadProtocol);
@@ -134,20 +135,30 @@ async function answer(request: Request, h: ResponseToolkit, sources: Sources): P
             method: 'POST',
             headers: { 'content-type': 'application/json', accept: String(request.headers.accept ?? '') },
         });
-        const said = await transport.handleRequest(asked, { parsedBody: request.payload });
+        const said = await inTime(request, () => transport.handleRequest(asked, { parsedBody: request.payload }), GRACE);
         const text = await said.text();
         return h.response(printableJson(text)).code(said.status).type('application/json; charset=utf-8');
+    } catch (error) {
+        logFailure(request, PLUGIN, error);
+        return refused(h, 503, { code: INTERNAL_ERROR, message: UNREADABLE.message });
     } finally {
         await server.close();
     }
 }
 
+/** The answer to a request of which nothing is answered by itself. */
+function refused(h: ResponseToolkit, status: number, error: { readonly code: number; readonly message: string }): ResponseObject {
+    return h.response({ jsonrpc: '2.0', error, id: null }).code(status);
+}
+
 function serverFor(request: Request, sources: Sources, protocol: Protocol): InstanceType<Protocol['McpServer']> {
-    const { McpServer, ListToolsRequestSchema, CallToolRequestSchema } = protocol;
+    const { McpServer, ListToolsRequestSchema, CallToolRequestSchema, CancelledNotificationSchema } = protocol;
     // One for all tools of a batch: each would listen for the end of the same answer.
     const signal = untilClosed(request);
     const sight: Sight = { has: (scope) => hasScope(request, scope), workspaces: workspacesSeen(request) };
     const server = new McpServer({ name: 'scanwire', version: VERSION }, { capabilities: { tools: {} } });
+    // There is nothing to cancel but calls of the same batch, and the package would wait for ever for the answers to those.
+    server.setNotificationHandler(CancelledNotificationSchema, () => {});
     server.setRequestHandler(ListToolsRequestSchema, async () => ({ tools: [...toolsOf(sources, sight)] as never }));
     server.setRequestHandler(CallToolRequestSchema, async ({ params: { name, arguments: input } }) => {
         try {

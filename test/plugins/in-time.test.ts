@@ -1,6 +1,7 @@
 import { mock } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
 import Hapi from '@hapi/hapi';
+import { WebStandardStreamableHTTPServerTransport as Transport } from '@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js';
 import t from 'tap';
 import { memoryInventory } from '../../adapters/memory/inventory/inventory.ts';
 import type { HostInput } from '../../lib/inventory/host.ts';
@@ -210,6 +211,26 @@ t.test('answers in time', async (t) => {
             t.match(answer, { status: 200, result: { isError: true, content: [{ text: UNREADABLE }] } }, name);
             t.ok(took >= 9_000 && took < 10_000, `${name}: after ${took} ms`);
         }
+    });
+
+    t.test('a request that is never answered by what speaks the protocol is a 503 in less than 10 s', async (t) => {
+        const server = Hapi.server({ debug: false });
+        await server.register({ plugin: mcp, options: { store: memoryInventory(), license: alwaysLicensed(), auth: false } });
+        const lost: unknown[] = [];
+        server.events.on({ name: 'request', channels: 'app' }, (_, { error }) => lost.push((error as { code?: unknown }).code));
+        const post = async () => {
+            const headers = { accept: 'application/json, text/event-stream' };
+            const payload = { jsonrpc: '2.0', id: 1, method: 'ping' };
+            const { statusCode: status, payload: text } = await server.inject({ method: 'POST', url: '/mcp', headers, payload });
+            return { status, body: JSON.parse(text) };
+        };
+        t.match(await post(), { status: 200 });
+        const silent = mock.method(Transport.prototype, 'send', async () => {});
+        t.teardown(() => silent.mock.restore());
+        const { answer, took } = await timed(post());
+        t.match(answer, { status: 503, body: { jsonrpc: '2.0', error: { code: -32_603, message: UNREADABLE }, id: null } });
+        t.ok(took >= 9_000 && took < 10_000, `after ${took} ms`);
+        t.same(lost, ['UNAVAILABLE']);
     });
 
     t.test('what requests ask for shares one timer', async (t) => {

@@ -209,9 +209,8 @@ type Reading<A = Asked> = (asked: A, reader: Reader) => AsyncIterable<readonly o
 
 function index({ streams }: Source, rows: Reading): Lifecycle.Method {
     return (request, h) => {
-        if (request.method !== 'head') {
-            streams.begin(request);
-        }
+        // For HEAD too: rows are read before it is known that there is an answer.
+        streams.begin(request);
         return streamed(request, h, rows(askedOf(request), readerOf(request)), ['{"data":[', ']}']);
     };
 }

@@ -119,6 +119,29 @@ t.test('counts the lists for clients of the framework with them', async (t) => {
     await until(async () => JSON.parse((await server.inject(few)).payload).result?.hosts.length === 3);
 });
 
+t.test('counts who asks for the head of such a list, of which rows are read, and nobody longer than that takes', async (t) => {
+    const store = await endless();
+    const running = await served({ store, maxStreams: 1 });
+    const { server, headers } = running;
+    await server.register({
+        plugin: metasploitData,
+        options: { store: store as WholeInventory, license: alwaysLicensed(), maxStreams: 1 },
+    });
+    await server.start();
+    t.teardown(() => server.stop({ timeout: 100 }));
+    const head = async () => {
+        const { status, headers: answered } = await fetch(`${server.info.uri}/api/v1/hosts?address=192.0.2.1`, { method: 'HEAD', headers });
+        return [status, answered.get('retry-after')];
+    };
+    for (let times = 0; times < 3; times += 1) {
+        t.same(await head(), [200, null]);
+    }
+    const reader = await reading(t, running);
+    t.same(await head(), [503, '5']);
+    reader.destroy();
+    await until(async () => (await head())[0] === 200);
+});
+
 /** The same of records over that inventory. */
 async function endlessRecords(inventory: InventoryStore): Promise<RecordStore> {
     const store = memoryRecords({ inventory: inventory as ReturnType<typeof memoryInventory> });

@@ -13,6 +13,7 @@ import { jsonText } from '../../lib/printable.ts';
 import type { JsonSchema } from '../../lib/records/record-schema.ts';
 import type { RecordStore } from '../../lib/records/store.ts';
 import { checked, STORABLE, UNSTORABLE } from '../../lib/schema-validation.ts';
+import { isStorableTime } from '../../lib/timestamp.ts';
 import type { Deliveries } from '../../lib/webhooks/deliveries/deliveries.ts';
 import { deliveryQuerySchema } from '../../lib/webhooks/deliveries/delivery-filter.ts';
 import { jsonSchemaOf } from '../json-schema.ts';
@@ -185,8 +186,17 @@ function filtersOf({ address, updated_since, ...others }: Input): Filters {
     return {
         ...others,
         ...(address !== undefined && { address: addressRange(address) }),
-        ...(updated_since !== undefined && { updated_since: new Date(updated_since) }),
+        ...(updated_since !== undefined && { updated_since: timeOf(updated_since) }),
     };
+}
+
+/** Not a rule of the schemas either: the form of a time is, which clients know. */
+function timeOf(text: string): Date {
+    const time = new Date(text);
+    if (!isStorableTime(time)) {
+        throw new ScanwireError('INVALID_INPUT', 'updated_since must be a time of the years 1 to 9999', { field: 'updated_since' });
+    }
+    return time;
 }
 
 interface AskedPage {
@@ -218,7 +228,7 @@ const CURSOR = /^(?:(-?\d{1,16})-)?(\d{1,16})$/;
 function positionOf(text: string, byChange: boolean, max: number = MAX_ID): { readonly id: number; readonly updated_at?: Date } {
     const [, time, digits = ''] = CURSOR.exec(text) ?? [];
     const [id, updated_at] = [pathId(digits, max), new Date(Number(time ?? 0))];
-    if (id === null || (time !== undefined) !== byChange || Number.isNaN(updated_at.getTime())) {
+    if (id === null || (time !== undefined) !== byChange || !isStorableTime(updated_at)) {
         throw new ScanwireError('INVALID_INPUT', 'cursor must be that of the page before, with the same input', { field: 'cursor' });
     }
     return { id, ...(byChange && { updated_at }) };

@@ -251,6 +251,34 @@ t.test('says what is wrong with the input', async (t) => {
     }
 });
 
+t.test('says of times that no database keeps that they are wrong, as no reason to try again', async (t) => {
+    const { connected } = await served(t);
+    const { call } = await connected();
+    const refused = async (name: string, args: Record<string, unknown>) => ((await call(name, args)) as { error: string }).error;
+    for (const name of ['hosts', 'services', 'vulns', 'notes']) {
+        for (const updated_since of [
+            '-100000-01-01T00:00:00Z',
+            '0000-12-31T23:59:59Z',
+            '+010000-01-01T00:00:00Z',
+            '+275760-09-13T00:00:00Z',
+        ]) {
+            t.equal(
+                await refused(name, { updated_since }),
+                'updated_since must be a time of the years 1 to 9999',
+                `${name} ${updated_since}`,
+            );
+        }
+        for (const time of ['-8640000000000000', '8640000000000000', `${Date.parse('0000-12-31T23:59:59.999Z')}`, `${Date.UTC(10_000)}`]) {
+            const after = { updated_since: '2026-11-21T10:00:00Z', cursor: `${time}-1` };
+            t.equal(await refused(name, after), 'cursor must be that of the page before, with the same input', `${name} ${time}`);
+        }
+        t.match(await call(name, { updated_since: '0001-01-01T00:00:00Z' }), { rows: [] });
+        t.match(await call(name, { updated_since: '9999-12-31T23:59:59Z', cursor: `${Date.parse('0001-01-01T00:00:00Z')}-1` }), {
+            rows: [],
+        });
+    }
+});
+
 t.test('holds to keys, workspaces and licence', async (t) => {
     let valid = true;
     const { server, create, connected } = await served(t, { license: { valid: async () => valid } });

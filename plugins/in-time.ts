@@ -29,12 +29,12 @@ export function arrived(request: Request): void {
 /**
  * What `ask` resolves to. The time counts from the arrival of the request, with the checks of key and licence and all that was asked before.
  *
- * @param grace Milliseconds more than others have, for who waits for those.
+ * @param grace Milliseconds more than others have, and from now on at least, for who waits for those.
  * @throws ScanwireError `UNAVAILABLE` when it has not resolved by the time that the answer is due.
  */
 export function inTime<T>(request: Request, ask: () => Eventual<T>, grace = 0): Eventual<T> {
     const now = performance.now();
-    const due = ((request.plugins as Noted).scanwireArrival ?? now) + DUE + grace;
+    const due = Math.max(((request.plugins as Noted).scanwireArrival ?? now) + DUE, now) + grace;
     if (due <= now) {
         throw late();
     }

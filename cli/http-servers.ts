@@ -100,7 +100,7 @@ export async function restServer(
             },
         },
     ]);
-    await addMcp(server, readable(parts, server.plugins['webhook-exporter'], inventory));
+    await addMcp(server, { ...readable(parts, server.plugins['webhook-exporter'], inventory), ...streams });
     protect(server.listener, { maxConnections, maxPerAddress, maxWithoutRequest, isLong: isBatch });
     addReadiness(server);
     return server;
@@ -160,7 +160,8 @@ async function requestLimit(requests: number, undo: Undo[]): Promise<RequestLimi
     return { requests, redis };
 }
 
-function streamsAsked({ maxStreams }: ServersOptions): { readonly maxStreams?: number } {
+/** The option `maxStreams` of plugins, where it is asked for. */
+export function streamsAsked({ maxStreams }: ServersOptions): { readonly maxStreams?: number } {
     return maxStreams === undefined ? {} : { maxStreams };
 }
 

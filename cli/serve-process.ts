@@ -11,7 +11,17 @@ import { addConsole, type SignIn } from './console-sign-in.ts';
 import type { DataFolder } from './data-folder.ts';
 import { type DemoShown, startDemo } from './demo.ts';
 import { openParts, type Parts, systemOf } from './deployment.ts';
-import { adminServer, assertCanListen, listen, PATIENCE, readable, reportErrors, restServer, startDataService } from './http-servers.ts';
+import {
+    adminServer,
+    assertCanListen,
+    listen,
+    PATIENCE,
+    readable,
+    reportErrors,
+    restServer,
+    startDataService,
+    streamsAsked,
+} from './http-servers.ts';
 import { type MetricsAddress, startMetrics } from './metrics-server.ts';
 import { errorLog } from './output/errors.ts';
 import { type Serving, serving } from './output/serving.ts';
@@ -83,7 +93,7 @@ async function start(
     undo.push(() => server.stop({ timeout: PATIENCE }));
     await startDataService(options, tls, { parts, undo, onError, inventory });
 
-    const read = readable(parts, system.webhooks, scan?.inventory);
+    const read = { ...readable(parts, system.webhooks, scan?.inventory), ...streamsAsked(options) };
     const backUpTo = (file: string): Promise<BackedUp> => backUp(folder, parts.stores.dump, file);
     const admin = await adminServer({ socket, system, read, signIn, backUpTo, onError });
     undo.push(() => admin.stop({ timeout: COMMAND_PATIENCE }));

@@ -1,3 +1,4 @@
+import { isBoom } from '@hapi/boom';
 import type { NamedPlugin, Request, ResponseObject, ResponseToolkit, RouteOptions, Server } from '@hapi/hapi';
 import Joi from 'joi';
 import { ScanwireError } from '../../lib/errors.ts';
@@ -13,9 +14,11 @@ import type { StoreFailure } from '../errors.ts';
 import { inTime, noteArrival } from '../in-time.ts';
 import { authSchema, claimInstance, type InstanceOptions, instanceSchema } from '../instance.ts';
 import { logFailure } from '../log-and-events.ts';
+import { MAX_STREAMS, maxStreamsSchema, type Streams, streamsOf } from '../open-streams.ts';
 import { bearerKey, hasScope, licensed, needsScope, withStrategy, workspacesSeen } from '../route-authorization.ts';
 import { READABLE_COOKIES, unsniffed } from '../route-parts.ts';
 import { untilClosed } from '../streamed-answers.ts';
+import { answerRoom } from './answer-room.ts';
 import { callTool, type ReadDeliveries, type Sight, type Sources, toolsOf } from './tools.ts';
 
 export { ScanwireError, type ScanwireErrorCode } from '../../lib/errors.ts';
@@ -36,6 +39,8 @@ export interface McpOptions extends InstanceOptions, Sources {
     readonly auth?: string | false | undefined;
     /** Default `/mcp`. */
     readonly path?: string | undefined;
+    /** Requests that read rows at once, the indexes and lists of other plugins counted. Default 32. */
+    readonly maxStreams?: number | undefined;
 }
 
 /** Checks the options and fills in their defaults. */
@@ -49,6 +54,7 @@ export const optionsSchema: Joi.ObjectSchema<McpOptions> = Joi.object<McpOptions
         .pattern(/^(?:\/[\w.-]+)+$/)
         .message('{{#label}} must look like /mcp')
         .default('/mcp'),
+    maxStreams: maxStreamsSchema,
     instance: instanceSchema,
 }).required();
 
@@ -97,7 +103,8 @@ async function loadProtocol() {
 type Protocol = Awaited<ReturnType<typeof loadProtocol>>;
 
 function addRoute(server: Server, settings: McpOptions): void {
-    const { auth = 'token', license, path = '/mcp' } = settings;
+    const { auth = 'token', license, path = '/mcp', maxStreams = MAX_STREAMS } = settings;
+    const source: Source = { ...settings, streams: streamsOf(settings.store, maxStreams) };
     const options: RouteOptions = {
         auth: auth === false ? false : { strategies: [auth], mode: 'required' },
         cache: { otherwise: 'no-store' },
@@ -113,21 +120,26 @@ function addRoute(server: Server, settings: McpOptions): void {
     };
     const payload = { maxBytes: MAX_BYTES, allow: 'application/json', protoAction: 'error' } as const;
     server.route([
-        { method: 'POST', path, options: { ...options, payload }, handler: (request, h) => answer(request, h, settings) },
+        { method: 'POST', path, options: { ...options, payload }, handler: (request, h) => answer(request, h, source) },
         // There is no session to listen to or to end, as the transport says itself.
         { method: ['GET', 'DELETE'], path, options, handler: (_, h) => h.response().code(405).header('allow', 'POST') },
     ]);
 }
 
+/** What tools read, and who reads it. */
+interface Source extends Sources {
+    readonly streams: Streams;
+}
+
 /** Each request stands for itself: nothing of one is kept for the next, so that any process may answer it. */
-async function answer(request: Request, h: ResponseToolkit, sources: Sources): Promise<ResponseObject> {
+async function answer(request: Request, h: ResponseToolkit, source: Source): Promise<ResponseObject> {
     if (Array.isArray(request.payload) && request.payload.length > MAX_CALLS) {
         return refused(h, 400, { code: INVALID_REQUEST, message: `Invalid Request: at most ${MAX_CALLS} messages in one` });
     }
 
     const protocol = await optionalPackage(PACKAGE, USE, loadProtocol);
     const { Transport } = protocol;
-    const server = serverFor(request, sources, protocol);
+    const server = serverFor(request, source, protocol);
     const transport = new Transport({ enableJsonResponse: true });
     await server.connect(transport as Parameters<typeof server.connect>[0]);
     try {
@@ -151,25 +163,43 @@ function refused(h: ResponseToolkit, status: number, error: { readonly code: num
     return h.response({ jsonrpc: '2.0', error, id: null }).code(status);
 }
 
-function serverFor(request: Request, sources: Sources, protocol: Protocol): InstanceType<Protocol['McpServer']> {
+function serverFor(request: Request, source: Source, protocol: Protocol): InstanceType<Protocol['McpServer']> {
     const { McpServer, ListToolsRequestSchema, CallToolRequestSchema, CancelledNotificationSchema } = protocol;
-    // One for all tools of a batch: each would listen for the end of the same answer.
-    const signal = untilClosed(request);
     const sight: Sight = { has: (scope) => hasScope(request, scope), workspaces: workspacesSeen(request) };
+    const call = callsOf(request, source, sight);
     const server = new McpServer({ name: 'scanwire', version: VERSION }, { capabilities: { tools: {} } });
     // There is nothing to cancel but calls of the same batch, and the package would wait for ever for the answers to those.
     server.setNotificationHandler(CancelledNotificationSchema, () => {});
-    server.setRequestHandler(ListToolsRequestSchema, async () => ({ tools: [...toolsOf(sources, sight)] as never }));
-    server.setRequestHandler(CallToolRequestSchema, async ({ params: { name, arguments: input } }) => {
+    server.setRequestHandler(ListToolsRequestSchema, async () => ({ tools: [...toolsOf(source, sight)] as never }));
+    server.setRequestHandler(CallToolRequestSchema, ({ params: { name, arguments: input } }) => call(name, input));
+    return server;
+}
+
+/** The calls of one request, one after the other: at once each of a batch would hold its rows beside those of all others. */
+function callsOf(request: Request, { streams, ...sources }: Source, sight: Sight) {
+    // One of each for all calls: each would listen for the end of the same answer, and its room is shared.
+    const [signal, room] = [untilClosed(request), answerRoom()];
+    let hasPlace = false;
+    const answerOf = async (name: string, input: unknown) => {
         try {
-            const found = await inTime(request, () => callTool(sources, name, input, sight, { signal }));
+            signal.throwIfAborted();
+            if (!hasPlace) {
+                streams.begin(request);
+                hasPlace = true;
+            }
+            const found = await inTime(request, () => callTool(sources, name, input, sight, { signal, room }));
             const page = JSON.parse(JSON.stringify(found));
             return { content: [{ type: 'text' as const, text: jsonText(page) }], structuredContent: page };
         } catch (error) {
             return { content: [{ type: 'text' as const, text: reasonOf(request, error) }], isError: true };
         }
-    });
-    return server;
+    };
+    let before: Promise<unknown> = Promise.resolve();
+    return (name: string, input: unknown): ReturnType<typeof answerOf> => {
+        const answering = before.then(() => answerOf(name, input));
+        before = answering;
+        return answering;
+    };
 }
 
 /** What went wrong, for who can do something about it. */
@@ -177,6 +207,9 @@ function reasonOf(request: Request, error: unknown): string {
     if (error instanceof ScanwireError && (error.code === 'INVALID_INPUT' || error.code === 'NOT_FOUND')) {
         // It may name what the client made up.
         return printable(error.message);
+    }
+    if (isBoom(error)) {
+        return error.message;
     }
 
     logFailure(request, PLUGIN, error);

@@ -4,20 +4,21 @@ import { addressRange } from '../../lib/address-range.ts';
 import { ScanwireError } from '../../lib/errors.ts';
 import { MAX_ID } from '../../lib/inventory/fields.ts';
 import { HOST_STATES } from '../../lib/inventory/host.ts';
-import { rowsOf, workspaceNamed } from '../../lib/inventory/host-pages.ts';
+import { workspaceNamed } from '../../lib/inventory/host-pages.ts';
 import { DEFAULT_WORKSPACE } from '../../lib/inventory/resources.ts';
 import { assertFilters, type Filters } from '../../lib/inventory/selection.ts';
 import type { Collection, InventoryStore, ReadOptions } from '../../lib/inventory/store.ts';
 import type { ApiKeyScope } from '../../lib/keys/scopes.ts';
 import { jsonText } from '../../lib/printable.ts';
 import type { JsonSchema } from '../../lib/records/record-schema.ts';
-import type { RecordStore } from '../../lib/records/store.ts';
+import { listRecords, type RecordQuery, type RecordStore } from '../../lib/records/store.ts';
 import { checked, STORABLE, UNSTORABLE } from '../../lib/schema-validation.ts';
 import { isStorableTime } from '../../lib/timestamp.ts';
 import type { Deliveries } from '../../lib/webhooks/deliveries/deliveries.ts';
 import { deliveryQuerySchema } from '../../lib/webhooks/deliveries/delivery-filter.ts';
 import { jsonSchemaOf } from '../json-schema.ts';
 import { pathId } from '../route-parts.ts';
+import { type AnswerRoom, answerRoom } from './answer-room.ts';
 
 /** What the tools read. A tool for what is left out is not there. */
 export interface Sources {
@@ -35,6 +36,12 @@ export interface Sight {
     has(scope: ApiKeyScope): boolean;
     /** The only workspaces; null for all. */
     readonly workspaces: ReadonlySet<number> | null;
+}
+
+/** How a tool is called. */
+export interface CallOptions extends ReadOptions {
+    /** What other calls of the same request have left; all by default. */
+    readonly room?: AnswerRoom;
 }
 
 /** A page of rows. */
@@ -58,6 +65,7 @@ export interface Tool {
 
 const PAGE = 100;
 
+type Reading = ReadOptions & { readonly room: AnswerRoom };
 type Input = Readonly<Record<string, string | undefined>>;
 type AnyRow = Readonly<Record<string, unknown>> & { readonly id: number };
 type AnyRows = Collection<AnyRow>;
@@ -68,7 +76,7 @@ interface Definition {
     readonly input: Joi.ObjectSchema;
     /** Undefined where the sources lack it. */
     source(sources: Sources): unknown;
-    page(sources: Sources, input: Input, sight: Sight, options: ReadOptions): Promise<PageOfRows>;
+    page(sources: Sources, input: Input, sight: Sight, reading: Reading): Promise<PageOfRows>;
 }
 
 const cursor = Joi.string().max(64).description('The cursor of the page before');
@@ -84,7 +92,7 @@ const TOOLS: Readonly<Record<string, Definition>> = {
         scope: 'inventory:read',
         input: Joi.object({ name: whole('Exactly this name'), search, cursor }),
         source: ({ store }) => store.workspaces,
-        page: ({ store }, input, sight, options) => workspacePage(store.workspaces as unknown as AnyRows, input, sight, options),
+        page: ({ store }, input, sight, reading) => workspacePage(store.workspaces as unknown as AnyRows, input, sight, reading),
     },
     hosts: inventoryTool('hosts', 'Hosts of a workspace', {
         address,
@@ -114,7 +122,7 @@ const TOOLS: Readonly<Record<string, Definition>> = {
         scope: 'records:read',
         input: Joi.object({ host: whole('Name or address of the endpoint'), ip: whole('Address of the endpoint'), cursor }),
         source: ({ records }) => records,
-        page: ({ records }, input, sight) => recordPage(records as RecordStore, input, sight),
+        page: ({ records }, input, sight, { room }) => recordPage(records as RecordStore, input, sight, room),
     },
     deliveries: {
         description: 'Deliveries of events to receivers, newest first',
@@ -126,7 +134,7 @@ const TOOLS: Readonly<Record<string, Definition>> = {
             cursor,
         }),
         source: ({ deliveries }) => deliveries,
-        page: ({ deliveries }, input, sight) => deliveryPage(deliveries as ReadDeliveries, input, sight),
+        page: ({ deliveries }, input, sight, { room }) => deliveryPage(deliveries as ReadDeliveries, input, sight, room),
     },
 };
 
@@ -136,9 +144,10 @@ function inventoryTool(name: keyof InventoryStore, description: string, filters:
         scope: 'inventory:read',
         input: Joi.object({ workspace, ...filters, cursor }),
         source: ({ store }) => store[name],
-        async page({ store }, { workspace: called, cursor: after, ...filters }, sight, options) {
-            const { id } = await workspaceNamed(store, called ?? DEFAULT_WORKSPACE, { ...options, isSeen: (seen) => sees(sight, seen) });
-            return await rowPage(store[name] as unknown as AnyRows, [id], { where: filtersOf(filters), after }, options);
+        async page({ store }, { workspace: called, cursor: after, ...filters }, sight, reading) {
+            const isSeen = (seen: number): boolean => sees(sight, seen);
+            const { id } = await workspaceNamed(store, called ?? DEFAULT_WORKSPACE, { signal: reading.signal, isSeen });
+            return await rowPage(store[name] as unknown as AnyRows, [id], { where: filtersOf(filters), after }, reading);
         },
     };
 }
@@ -156,21 +165,22 @@ export function toolsOf(sources: Sources, sight: Sight): readonly Tool[] {
 /**
  * What a tool answers.
  *
- * @throws ScanwireError `NOT_FOUND` for a tool that there is not, or a workspace; `INVALID_INPUT` with the field; `UNAVAILABLE`.
+ * @throws ScanwireError `NOT_FOUND` for a tool that there is not, or a workspace; `INVALID_INPUT` with the field, or without room; `UNAVAILABLE`.
  */
 export async function callTool(
     sources: Sources,
     name: string,
     input: unknown,
     sight: Sight,
-    options: ReadOptions = {},
+    { room = answerRoom(), ...options }: CallOptions = {},
 ): Promise<PageOfRows> {
     const definition = Object.hasOwn(TOOLS, name) ? TOOLS[name] : undefined;
     if (definition === undefined || definition.source(sources) === undefined || !sight.has(definition.scope)) {
         throw new ScanwireError('NOT_FOUND', `There is no tool ${jsonText(name)} for this key`, { field: 'name' });
     }
 
-    return await definition.page(sources, storable(checked(definition.input, input ?? {})), sight, options);
+    room.assertLeft();
+    return await definition.page(sources, storable(checked(definition.input, input ?? {})), sight, { ...options, room });
 }
 
 /** Not a rule of the schemas: patterns of which a client knows only a part would keep it from the tool. */
@@ -204,7 +214,12 @@ interface AskedPage {
     readonly after: string | undefined;
 }
 
-async function rowPage(rows: AnyRows, path: readonly number[], { where, after }: AskedPage, options: ReadOptions): Promise<PageOfRows> {
+async function rowPage(
+    rows: AnyRows,
+    path: readonly number[],
+    { where, after }: AskedPage,
+    { room, ...options }: Reading,
+): Promise<PageOfRows> {
     const { select, filters } = rows;
     assertFilters(where, filters);
     if (select === undefined) {
@@ -213,12 +228,33 @@ async function rowPage(rows: AnyRows, path: readonly number[], { where, after }:
 
     const byChange = where.updated_since !== undefined;
     const behind = after === undefined ? {} : { after: positionOf(after, byChange) };
-    const found = await rowsOf(select(path, { where, limit: PAGE + 1, ...behind }, options));
-    const page = found.slice(0, PAGE);
-    const last = page.at(-1);
-    const next = last === undefined || found.length <= PAGE ? null : byChange ? `${Number(last.updated_at)}-${last.id}` : `${last.id}`;
+    const { page, last } = await pageOf(select(path, { where, limit: PAGE + 1, ...behind }, options), room);
+    const next = last === null ? null : byChange ? `${Number(last.updated_at)}-${last.id}` : `${last.id}`;
     const total = (await rows.count?.(path, where, options)) ?? (await lengthOf(select(path, { where }, options)));
     return { rows: page, total, cursor: next };
+}
+
+/** The first rows, as many as a page has and the answer has room for, and the last of them where there are more. */
+async function pageOf<Row extends object>(
+    batches: AsyncIterable<readonly Row[]> | readonly (readonly Row[])[],
+    room: AnswerRoom,
+): Promise<{ readonly page: readonly Row[]; readonly last: Row | null }> {
+    const page: Row[] = [];
+    for await (const batch of batches) {
+        for (const row of batch) {
+            if (page.length < PAGE && room.takes(row)) {
+                page.push(row);
+                continue;
+            }
+
+            const last = page.at(-1);
+            if (last === undefined) {
+                room.assertLeft();
+            }
+            return { page, last: last ?? null };
+        }
+    }
+    return { page, last: null };
 }
 
 /** An id, with the time of a change before it where rows are in the order of those. */
@@ -247,7 +283,7 @@ async function workspacePage(
     workspaces: AnyRows,
     { name, search: part, cursor: after }: Input,
     sight: Sight,
-    options: ReadOptions,
+    { room, ...options }: Reading,
 ): Promise<PageOfRows> {
     const behind = after === undefined ? 0 : positionOf(after, false).id;
     const found: AnyRow[] = [];
@@ -259,32 +295,43 @@ async function workspacePage(
         );
         found.push(...wanted.filter((row) => sees(sight, row.id) && (name === undefined || row.name === name)));
     }
-    const rows = found.filter(({ id }) => id > behind);
-    return { rows: rows.slice(0, PAGE), total: found.length, cursor: rows.length > PAGE ? `${rows[PAGE - 1]?.id}` : null };
+    const { page, last } = await pageOf([found.filter(({ id }) => id > behind)], room);
+    return { rows: page, total: found.length, cursor: last && `${last.id}` };
 }
 
 function sees({ workspaces }: Sight, id: number): boolean {
     return workspaces === null || workspaces.has(id);
 }
 
-async function recordPage(records: RecordStore, { cursor: after, ...where }: Input, sight: Sight): Promise<PageOfRows> {
+async function recordPage(records: RecordStore, { cursor: after, ...where }: Input, sight: Sight, room: AnswerRoom): Promise<PageOfRows> {
     assertSeesAll(sight);
     const position = after === undefined ? {} : { after: positionOf(after, false, Number.MAX_SAFE_INTEGER).id };
-    const found = await records.list({ ...where, ...position, limit: PAGE + 1 });
-    const rows = found.slice(0, PAGE).map(({ id, importedAt, record: { data, ...record } }) => {
-        return { id, importedAt, ...record, bytes: Buffer.byteLength(data, 'base64') };
-    });
+    const { page, last } = await pageOf(shownRecords(records, { ...where, ...position, limit: PAGE + 1 }), room);
     const total = (await records.count?.(where)) ?? null;
-    return { rows, total, cursor: found.length > PAGE ? `${rows.at(-1)?.id}` : null };
+    return { rows: page, total, cursor: last && `${last.id}` };
 }
 
-async function deliveryPage(deliveries: ReadDeliveries, { cursor: after, ...where }: Input, sight: Sight): Promise<PageOfRows> {
+/** Without the bytes of their responses, of which a few are held at a time. */
+async function* shownRecords(records: RecordStore, query: RecordQuery) {
+    for await (const batch of listRecords(records, query)) {
+        yield batch.map(({ id, importedAt, record: { data, ...record } }) => {
+            return { id, importedAt, ...record, bytes: Buffer.byteLength(data, 'base64') };
+        });
+    }
+}
+
+async function deliveryPage(
+    deliveries: ReadDeliveries,
+    { cursor: after, ...where }: Input,
+    sight: Sight,
+    room: AnswerRoom,
+): Promise<PageOfRows> {
     assertSeesAll(sight);
     const found = await deliveries.list({ ...where, ...(after !== undefined && { after }), limit: PAGE + 1 } as object);
-    const rows = found.slice(0, PAGE);
+    const { page, last } = await pageOf([found], room);
     const { count = null, more = false } = (await deliveries.count?.(where as object)) ?? {};
     const total = more && count !== null ? { total: null, atLeast: count } : { total: count };
-    return { rows, ...total, cursor: found.length > PAGE ? (rows.at(-1)?.id ?? null) : null };
+    return { rows: page, ...total, cursor: last?.id ?? null };
 }
 
 /** Records and deliveries are in no workspace. */

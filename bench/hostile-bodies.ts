@@ -21,6 +21,9 @@ export function plainRecords(bytes: number): Buffer {
 
 const keys = Array.from({ length: 60_000 }, (_, index) => `"k${index}":1`).join(',');
 
+/** A key is long for V8, which then hashes by its length alone, from 16,384 characters on. */
+const repeated = Array.from({ length: 1_600 }, (_, index) => `"${1_000 + index}":1,"${1_000 + index}":1`).join(',');
+
 /** Batches of records by what they are. */
 export const HOSTILE: Readonly<Record<string, Buffer>> = {
     '2 kB of gzip with a million bad lines': gzipSync(filled('{}\n', 2 * MIB)),
@@ -30,6 +33,7 @@ export const HOSTILE: Readonly<Record<string, Buffer>> = {
     'gzip with objects of many keys': gzipSync(Buffer.from(`{${keys}}\n`.repeat(20))),
     'a MiB of lines of one character': filled('x\n', MIB),
     'a MiB of empty objects': filled('{}\n', MIB),
+    'a line of keys that are repeated below a long one': Buffer.from(`{"${'p'.repeat(16_384)}":{${repeated}}}`),
 };
 
 const event = (body: string): Buffer => Buffer.from(`{"kind":"idr_investigation_created","body":${body}}`);

@@ -18,8 +18,10 @@ export type CheckedRecord =
     | { readonly ok: true; readonly record: HttpsRecord }
     | { readonly ok: false; readonly problems: readonly RecordProblem[] };
 
-const MAX_FIELD_LENGTH = 64;
-const MAX_PROBLEMS = 20;
+/** In characters: more of a field is not shown. */
+export const MAX_FIELD_LENGTH = 64;
+/** So many are told of one record. */
+export const MAX_PROBLEMS = 20;
 /** Far more than a record has. */
 const MAX_KEYS = 64;
 

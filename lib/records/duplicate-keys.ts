@@ -1,3 +1,5 @@
+import { MAX_FIELD_LENGTH, MAX_PROBLEMS } from './check-record.ts';
+
 /** Deeper objects are not part of a record, so nobody needs to know about their keys. */
 const MAX_DEPTH = 2;
 const QUOTE = 0x22;
@@ -5,8 +7,11 @@ const BACKSLASH = 0x5c;
 const COLON = /[ \t\n\r]*:/y;
 
 /**
- * Paths of the keys that an object of the JSON text holds more than once, down to the objects inside the outermost one.
- * `JSON.parse` keeps the last of them without a word.
+ * Paths of the keys that an object of the JSON text holds more than once, down to the objects inside the outermost one: as many as
+ * are reported. `JSON.parse` keeps the last of them without a word.
+ *
+ * What is before the dot is cut where a field is cut that is shown. V8 tells long texts apart by their length alone before it
+ * compares them, so a set of paths below one long key took time by the square of their number.
  *
  * @param json Valid JSON.
  */
@@ -16,7 +21,7 @@ export function duplicateKeys(json: string): string[] {
     let depth = 0;
     let parent = '';
 
-    for (let at = 0; at < json.length; at += 1) {
+    for (let at = 0; at < json.length && found.size < MAX_PROBLEMS; at += 1) {
         const character = json[at];
         if (character === '"') {
             const end = closingQuote(json, at);
@@ -27,7 +32,7 @@ export function duplicateKeys(json: string): string[] {
                 }
 
                 seen[depth]?.add(key);
-                parent = depth === 1 ? key : parent;
+                parent = depth === 1 ? key.slice(0, MAX_FIELD_LENGTH + 1) : parent;
             }
 
             at = end;

@@ -39,8 +39,9 @@ export function readLine<Data>(
         return null;
     }
 
+    const described = describes();
     if (bytes === null) {
-        return refusedLine(`is longer than ${maxLineBytes} bytes`);
+        return refusedLine(`is longer than ${maxLineBytes} bytes`, described);
     }
 
     const usual = usualRecord(bytes, dataOf);
@@ -51,7 +52,7 @@ export function readLine<Data>(
     }
 
     if (!isUtf8(bytes)) {
-        return refusedLine('is not valid UTF-8');
+        return refusedLine('is not valid UTF-8', described);
     }
 
     const text = bytes.toString();
@@ -60,7 +61,6 @@ export function readLine<Data>(
         return null;
     }
 
-    const described = describes();
     return !described && bytes.length < SHORTEST_RECORD ? refusedRecord([]) : withData(readRecord(json, mend, described), dataOf);
 }
 
@@ -71,7 +71,7 @@ export function readRecord(json: string, mend?: MendProfile, described = true): 
         parsed = JSON.parse(json);
     } catch {
         // The message of JSON.parse quotes the text.
-        return refusedLine('is not valid JSON');
+        return refusedLine('is not valid JSON', described);
     }
 
     const { value, mends } = mended(parsed, mend);
@@ -85,12 +85,12 @@ export function readRecord(json: string, mend?: MendProfile, described = true): 
         return { ok: true, record: checked.record, mends };
     }
 
-    return refusedRecord([...repeated, ...(checked.ok ? [] : checked.problems)]);
+    return refusedRecord(described ? [...repeated, ...(checked.ok ? [] : checked.problems)] : []);
 }
 
-/** A line that holds no record, with what is wrong with it as a whole. */
-export function refusedLine(reason: string): ReadRecord<never> {
-    return refusedRecord([{ field: '', reason }]);
+/** A line that holds no record, with what is wrong with it as a whole, unless that is left out. */
+export function refusedLine(reason: string, described = true): ReadRecord<never> {
+    return refusedRecord(described ? [{ field: '', reason }] : []);
 }
 
 function mended(value: unknown, profile: MendProfile | undefined): MendedRecord {

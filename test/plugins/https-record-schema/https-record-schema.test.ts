@@ -115,6 +115,27 @@ t.test('describes so many bad lines and counts the others', async (t) => {
     t.equal((result as { lines: unknown[] }).lines.length, 2);
 });
 
+t.test('describes so many bad lines of any kind, and where reading ends besides', async (t) => {
+    const server = await served({ maxReported: 2, maxLineBytes: 1000 });
+    const kinds: Readonly<Record<string, string | Buffer>> = {
+        'too long': 'x'.repeat(1001),
+        'not UTF-8': Buffer.alloc(50, 0xff),
+        'not JSON': 'x'.repeat(50),
+        'no object': `"${'x'.repeat(50)}"`,
+        'a repeated key': `${good.trim().slice(0, -1)},"port":443}`,
+    };
+    for (const [kind, line] of Object.entries(kinds)) {
+        const lines = Buffer.concat(Array.from({ length: 5 }, () => [Buffer.from(line as string), Buffer.from('\n')]).flat());
+        const { result } = await post(server, lines);
+        t.match(result, { bad: 5, unreported: 3, lines: [{ line: 1 }, { line: 2 }] }, kind);
+        t.equal((result as { lines: unknown[] }).lines.length, 2, kind);
+
+        const cut = await post(server, gzipSync(lines).subarray(0, -4));
+        const ends = [{ field: '', reason: /^is where reading ends/ }];
+        t.match(cut.result, { bad: 6, unreported: 3, lines: [{ line: 1 }, { line: 2 }, { line: 6, problems: ends }] }, kind);
+    }
+});
+
 t.test('skips a line that is too long', async (t) => {
     const server = await served({ maxLineBytes: 1000 });
     const { result } = await post(server, `${'x'.repeat(1001)}\n${good}`);

@@ -2,7 +2,7 @@ import { timeSlice } from '../clock.ts';
 import { base64Bytes } from './base64.ts';
 import { oneByOne, type ReadRecordsOptions, type RecordLine, type RecordLines, readLines } from './read-records.ts';
 import type { HttpsRecord, RecordOf } from './record.ts';
-import { type ParsedResponse, parseResponse, type ResponseLimits } from './response/parse-response.ts';
+import { bodyLimit, type ParsedResponse, parseResponse, type ResponseLimits } from './response/parse-response.ts';
 
 /** A record with its response read. What the record leaves out is null. */
 export interface DecodedRecord {
@@ -15,7 +15,11 @@ export interface DecodedRecord {
     readonly response: ParsedResponse;
 }
 
-/** Reads the response in a record that passes the strict profile. Never throws. */
+/**
+ * Reads the response in a record that passes the strict profile.
+ *
+ * @throws ScanwireError `MISCONFIGURED` for a limit that cannot be kept, and for nothing in the record.
+ */
 export function decodeRecord(record: HttpsRecord, limits: ResponseLimits = {}): DecodedRecord {
     return decoded({ ...record, data: Buffer.from(record.data, 'base64') }, limits);
 }
@@ -35,7 +39,7 @@ const BATCH_BYTES = 1_048_576;
  * Reads a file as {@link readRecords} does, and the response in each record as {@link decodeRecord} does, quicker than one after
  * the other.
  *
- * @throws ScanwireError `MISCONFIGURED` for a mend profile that there is not.
+ * @throws ScanwireError `MISCONFIGURED` for a mend profile that there is not, and for a limit that cannot be kept.
  *
  * @example
  * for await (const line of readDecodedRecords(createReadStream('https.jsonl.gz'))) {
@@ -43,6 +47,7 @@ const BATCH_BYTES = 1_048_576;
  * }
  */
 export function readDecodedRecords(source: AsyncIterable<Uint8Array>, options: ReadDecodedRecordsOptions = {}): RecordLines<DecodedRecord> {
+    bodyLimit(options);
     const lines = readLines(source, options, base64Bytes);
     const yieldIfDue = timeSlice();
 

@@ -7,7 +7,7 @@ import { type Line, lineSplitter, linesOf } from '../line-splitter.ts';
 import { isBase64Latin1 } from './base64.ts';
 import { assertMendProfile, MEND_KINDS, type MendCounts, type MendKind, type MendProfile } from './mend-record.ts';
 import { type LineRules, type ReadRecord, readLine, refusedLine } from './parse-line.ts';
-import { type HttpsRecord, MAX_LINE_BYTES, MAX_LINE_LIMIT, type RecordOf } from './record.ts';
+import { assertByteLimit, type HttpsRecord, MAX_LINE_BYTES, type RecordOf } from './record.ts';
 
 /**
  * Reads a file of records, JSON lines, plain or packed with gzip, from any stream of bytes, and goes on after a bad line. Lines
@@ -94,11 +94,7 @@ export function readLines<Data>(
     if (mend !== undefined) {
         assertMendProfile(mend);
     }
-    if (!(maxLineBytes >= 1 && maxLineBytes <= MAX_LINE_LIMIT)) {
-        throw new ScanwireError('MISCONFIGURED', `readRecords options: maxLineBytes must be a number from 1 to ${MAX_LINE_LIMIT}`, {
-            field: 'maxLineBytes',
-        });
-    }
+    assertByteLimit(maxLineBytes, 'readRecords options', 'maxLineBytes');
 
     let described = 0;
     const rules: LineRules<Data> = { maxLineBytes, mend, dataOf, describes: () => described < maxDescribed };

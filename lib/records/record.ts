@@ -1,3 +1,5 @@
+import { ScanwireError } from '../errors.ts';
+
 /** The result of one HTTPS request to an endpoint. It holds no time: the published schema has no field for one. */
 export interface HttpsRecord {
     /** The response, base64 (standard alphabet, padded, no line breaks). */
@@ -28,3 +30,13 @@ export function stringifyRecord({ data, host, ip, path, port, vhost, subject }: 
 export const MAX_LINE_BYTES = 1_048_576;
 /** What that may be set to: a line is held whole, as text too. */
 export const MAX_LINE_LIMIT: number = 256 * MAX_LINE_BYTES;
+
+/**
+ * @param subject Goes before the field in the message.
+ * @throws ScanwireError `MISCONFIGURED` for a limit of bytes outside of 1 to {@link MAX_LINE_LIMIT}.
+ */
+export function assertByteLimit(limit: number, subject: string, field: string): void {
+    if (!(typeof limit === 'number' && limit >= 1 && limit <= MAX_LINE_LIMIT)) {
+        throw new ScanwireError('MISCONFIGURED', `${subject}: ${field} must be a number from 1 to ${MAX_LINE_LIMIT}`, { field });
+    }
+}

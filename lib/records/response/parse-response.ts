@@ -1,3 +1,4 @@
+import { assertByteLimit } from '../record.ts';
 import { responseBody } from './body.ts';
 import { bodyCharset } from './charset.ts';
 import { headerValue, type ResponseHead, responseHead } from './head.ts';
@@ -9,17 +10,28 @@ const PAGE_START_BYTES = 2048;
 const HTML_TYPE = /^(?:text\/html|application\/xhtml\+xml)[ \t]*(?:;|$)/i;
 const CUTS: readonly ResponseProblem[] = ['head_cut_off', 'body_short', 'chunks_broken', 'coding_broken', 'body_capped'];
 
-/** Reads whatever an endpoint sent as its response. Never throws: what is wrong is in the result. */
+/**
+ * Reads whatever an endpoint sent as its response: what is wrong with it is in the result.
+ *
+ * @throws ScanwireError `MISCONFIGURED` for a limit that cannot be kept, and for nothing in the bytes.
+ */
 export function parseResponse(bytes: Uint8Array, limits: ResponseLimits = {}): ParsedResponse {
+    const maxBodyBytes = bodyLimit(limits);
     const buffer = Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
     const problems = new Set<ResponseProblem>();
     const head = responseHead(buffer, problems);
-    return head === null ? { http: false, bytes: buffer } : httpResponse(head, buffer.subarray(head.end), limits, problems);
+    return head === null ? { http: false, bytes: buffer } : httpResponse(head, buffer.subarray(head.end), maxBodyBytes, problems);
 }
 
-function httpResponse(head: ResponseHead, rawBody: Buffer, limits: ResponseLimits, problems: Set<ResponseProblem>): HttpResponse {
+/** @throws ScanwireError `MISCONFIGURED` for a limit that zlib does not take, or whose body is more than a text can hold. */
+export function bodyLimit({ maxBodyBytes = MAX_BODY_BYTES }: ResponseLimits): number {
+    assertByteLimit(maxBodyBytes, 'Response limits', 'maxBodyBytes');
+    return maxBodyBytes;
+}
+
+function httpResponse(head: ResponseHead, rawBody: Buffer, maxBodyBytes: number, problems: Set<ResponseProblem>): HttpResponse {
     const { version, status, reason, headers } = head;
-    const body = responseBody(head, rawBody, limits.maxBodyBytes ?? MAX_BODY_BYTES, problems);
+    const body = responseBody(head, rawBody, maxBodyBytes, problems);
     const contentType = headerValue(headers, 'content-type') ?? '';
     // Small devices leave the type out.
     const isHtml = contentType === '' || HTML_TYPE.test(contentType);
@@ -52,7 +64,7 @@ export type ResponseProblem = (typeof RESPONSE_PROBLEMS)[number];
 
 /** What a parsed response may hold. */
 export interface ResponseLimits {
-    /** Longest decoded body; more is cut off. 4 MiB by default. */
+    /** Longest decoded body; more is cut off. 4 MiB by default, 256 MiB at most. */
     readonly maxBodyBytes?: number;
 }
 

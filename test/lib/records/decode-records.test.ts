@@ -6,6 +6,7 @@ import {
     type DecodedRecord,
     decodeRecord,
     type HttpsRecord,
+    parseResponse,
     type ReadDecodedRecordsOptions,
     type RecordLine,
     readDecodedRecords,
@@ -63,6 +64,29 @@ t.test('hands its limits on', (t) => {
     const data = Buffer.from('HTTP/1.1 200 OK\r\n\r\nabcdef').toString('base64');
     const { response } = decodeRecord({ ...minimal, data }, { maxBodyBytes: 3 });
     t.equal(response.http && response.body.toString(), 'abc');
+    t.end();
+});
+
+t.test('refuses a limit that no body can keep', (t) => {
+    const data = Buffer.from('HTTP/1.1 200 OK\r\n\r\nabcdef').toString('base64');
+    for (const maxBodyBytes of [Infinity, 2 ** 53, 268_435_457, 0, -1, Number.NaN, '5' as unknown as number]) {
+        const error = {
+            code: 'MISCONFIGURED',
+            field: 'maxBodyBytes',
+            message: 'Response limits: maxBodyBytes must be a number from 1 to 268435456',
+        };
+        t.throws(() => parseResponse(Buffer.from(data, 'base64'), { maxBodyBytes }), error, `${maxBodyBytes}`);
+        t.throws(() => parseResponse(Buffer.from('SSH-2.0-x'), { maxBodyBytes }), error, `${maxBodyBytes}`);
+        t.throws(() => decodeRecord({ ...minimal, data }, { maxBodyBytes }), error, `${maxBodyBytes}`);
+        t.throws(() => readDecodedRecords(source(Buffer.alloc(0)), { maxBodyBytes }), error, `${maxBodyBytes}`);
+    }
+
+    for (const maxBodyBytes of [1, 268_435_456]) {
+        const head = 'HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\n';
+        const response = parseResponse(Buffer.concat([Buffer.from(head), gzipSync('a')]), { maxBodyBytes });
+        t.match(response, { http: true, problems: [] }, `${maxBodyBytes}`);
+        t.equal(response.http && response.body.toString(), 'a');
+    }
     t.end();
 });
 

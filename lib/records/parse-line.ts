@@ -3,7 +3,7 @@ import type { Line } from '../line-splitter.ts';
 import { checkRecord, isRecord, type RecordProblem, refusedRecord } from './check-record.ts';
 import { duplicateKeys, repeatsNoKey } from './duplicate-keys.ts';
 import { type MendedRecord, type MendKind, type MendProfile, mendRecord } from './mend-record.ts';
-import type { HttpsRecord, RecordOf } from './record.ts';
+import { type HttpsRecord, type RecordOf, stringifyRecord } from './record.ts';
 
 /** What was read of a line: the record, or what is wrong with it. */
 export type ReadRecord<R = HttpsRecord> =
@@ -28,6 +28,8 @@ export interface LineRules<Data> {
 const NO_MENDS: readonly MendKind[] = [];
 /** In bytes: `{"data":"","host":"a","ip":"::","port":1}`. A mend makes a record shorter, or adds what need not be there. */
 const SHORTEST_RECORD = 41;
+/** In bytes, of a line that is mended and written: a path is added, and a port like `1e4` is written out. */
+const MOST_GROWTH = ',"path":"/"'.length + 2;
 const BYTE_ORDER_MARK = '\uFEFF';
 
 /** Reads one line of a file; null for one that holds nothing but white space. */
@@ -44,7 +46,8 @@ export function readLine<Data>(
         return refusedLine(`is longer than ${maxLineBytes} bytes`, described);
     }
 
-    const usual = usualRecord(bytes, dataOf);
+    const mayOutgrow = mend !== undefined && bytes.length > maxLineBytes - MOST_GROWTH;
+    const usual = mayOutgrow ? null : usualRecord(bytes, dataOf);
     if (usual !== null) {
         const { value, mends } = mended(usual, mend);
         // A record of the schema still is one when it is mended.
@@ -61,7 +64,14 @@ export function readLine<Data>(
         return null;
     }
 
-    return !described && bytes.length < SHORTEST_RECORD ? refusedRecord([]) : withData(readRecord(json, mend, described), dataOf);
+    if (!described && bytes.length < SHORTEST_RECORD) {
+        return refusedRecord([]);
+    }
+
+    const read = readRecord(json, mend, described);
+    return mayOutgrow && read.ok && Buffer.byteLength(stringifyRecord(read.record)) > maxLineBytes
+        ? refusedLine(`is longer than ${maxLineBytes} bytes once it is mended`, described)
+        : withData(read, dataOf);
 }
 
 /** Reads one record from JSON, mended first where a profile is named. What is wrong with a bad one may be left out, which is quicker. */

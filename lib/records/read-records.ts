@@ -52,7 +52,7 @@ export function recordSource(path: string): Rereadable {
 export interface ReadRecordsOptions {
     /** A longer line is reported and skipped. 1 MiB by default, 256 MiB at most. */
     readonly maxLineBytes?: number;
-    /** Mends each record first, as this profile says. Nothing is mended by default. */
+    /** Mends each record first, as this profile says; one that is longer than `maxLineBytes` then is bad. Nothing is mended by default. */
     readonly mend?: MendProfile;
     /** False for bytes that are unpacked already. True by default. */
     readonly unpack?: boolean;

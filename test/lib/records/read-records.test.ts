@@ -15,7 +15,9 @@ import {
     type RecordTotals,
     readRecords,
     recordSource,
+    writeRecords,
 } from '../../../lib/records/index.ts';
+import { collect } from '../../support/collect.ts';
 import { arbitraryMutant } from './arbitrary-record.ts';
 
 const record = { data: 'SFRUUA==', host: 'www.example.com', ip: '192.0.2.7', port: 443 };
@@ -253,6 +255,30 @@ t.test('mends what was asked for, counts each kind, and leaves the rest bad', as
         [['path_missing'], ['port_string', 'path_missing'], ['vhost_null'], ['subject_parts'], ['port'], ['port'], []],
     );
     t.ok(result.lines.every((line) => !line.ok || checkRecord(line.record).ok));
+});
+
+t.test('takes no record for good that is too long once it is mended', async (t) => {
+    const lines = [
+        [good, ',"path":"/"'.length],
+        [good.replace('443', '"443"'), ',"path":"/"'.length - 2],
+        [good.replace('443', '1e4'), ',"path":"/"'.length + 2],
+        [good.replace('}', ',"vhost":null}'), 0],
+    ] as const;
+    for (const [line, growth] of lines) {
+        for (let room = 0; room <= 14; room += 1) {
+            const maxLineBytes = line.length + room;
+            const result = await read(line, 65_536, { mend: 'import', maxLineBytes });
+            t.same(reasons(result), room < growth ? [`1@0 is longer than ${maxLineBytes} bytes once it is mended`] : [], `${line} ${room}`);
+            t.same(reasons(await read(good, 65_536, { maxLineBytes: good.length })), [], 'nothing to mend');
+
+            const mended = result.lines.flatMap((read) => (read.ok ? [read.record] : []));
+            const written = Buffer.concat(await collect(writeRecords(mended)));
+            t.same(reasons(await read(written, 65_536, { maxLineBytes })), [], 'passes its own check');
+        }
+    }
+
+    const undescribed = await read(good, 65_536, { mend: 'import', maxLineBytes: good.length, maxDescribed: 0 });
+    t.match(undescribed.lines, [{ ok: false, problems: [] }]);
 });
 
 t.test('finds the data wherever it is in the line', async (t) => {

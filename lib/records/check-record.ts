@@ -60,13 +60,13 @@ function withoutExcess(value: unknown): unknown {
 const RECORD_KEYS: readonly string[] = Object.keys(recordSchema.describe().keys);
 const SUBJECT_KEYS: readonly string[] = Object.keys(recordSchema.extract('subject').describe().keys);
 
-/** The object itself while it has no more keys than any record could need, else one with the known keys and some others. */
+/** The object itself while it has no more keys than any record could need and none that is hidden, else one with the known keys and some others. */
 function fewKeys(value: unknown, known: readonly string[]): unknown {
-    if (!isObject(value) || Object.keys(value).length <= MAX_KEYS) {
+    if (!isObject(value) || (Object.keys(value).length <= MAX_KEYS && !Object.hasOwn(value, '__proto__'))) {
         return value;
     }
 
-    const unknown = Object.keys(value).filter((key) => !known.includes(key));
+    const unknown = Object.keys(value).filter((key) => !known.includes(key) && key !== '__proto__');
     const kept = [...known.filter((key) => Object.hasOwn(value, key)), ...unknown.slice(0, MAX_PROBLEMS)];
     return Object.fromEntries(kept.map((key) => [key, value[key]]));
 }
@@ -75,7 +75,7 @@ function problem({ path, message, type }: Joi.ValidationErrorItem): RecordProble
     return { field: fieldPath(path), reason: type === 'object.base' ? 'must be an object' : message.trim() };
 }
 
-/** Joi does not see an own key `__proto__`, which `JSON.parse` makes. */
+/** Joi tells of an own key `__proto__` only where nothing else is wrong, and takes fields from it: it is kept from Joi, and told here. */
 function hiddenKeys(value: unknown): RecordProblem[] {
     const fields = [
         { parent: value, field: '__proto__' },

@@ -7,12 +7,17 @@ import type { HttpsRecord } from './record.ts';
 /** Changes with every change of the fields or their rules; part of the JSON Schema's `$id`. */
 export const RECORD_SCHEMA_VERSION = 1;
 
-/** What {@link isBase64} says, for JSON Schema: a pattern runs out of stack on long text. */
-const BASE64_PATTERN = '^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$';
+/**
+ * What {@link isBase64} says quicker, for JSON Schema. Twice two in place of four: V8 unrolls no count beyond three, and keeps each
+ * round of a loop around a count on its stack, which a few megabytes use up.
+ */
+const BASE64_PATTERN = '^(?:[A-Za-z0-9+/]{2}[A-Za-z0-9+/]{2})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$';
+
+const HIDDEN_KEY = '__proto__';
 
 /**
  * The strict profile: `data`, `host`, `ip` and `port` are required, nothing is converted, nothing else is allowed.
- * The JSON Schema is made from it, so no rule but that of `data` may be one that Joi cannot put into it.
+ * The JSON Schema is made from it, so no rule but that of `data` may be one that Joi cannot put into it; a validator of JSON Schema sees every key.
  */
 export const recordSchema: Joi.ObjectSchema<HttpsRecord> = Joi.object<HttpsRecord, true>({
     data: Joi.string()
@@ -29,10 +34,19 @@ export const recordSchema: Joi.ObjectSchema<HttpsRecord> = Joi.object<HttpsRecor
     subject: Joi.object({
         OU: Joi.string().allow('').description("OrganizationalUnit taken from the endpoint's SSL certificate"),
         CN: Joi.string().allow('').description("CommonName taken from the endpoint's SSL certificate"),
-    }).description('Certificate subject'),
+    })
+        .custom(withoutHiddenKey)
+        .description('Certificate subject'),
 })
+    .custom(withoutHiddenKey)
     .required()
     .prefs({ convert: false });
+
+/** Joi copies an own key `__proto__`, which `JSON.parse` makes, so that its value becomes what the copy inherits from, and no key. */
+function withoutHiddenKey(value: object, { original, state, error }: Joi.CustomHelpers): object {
+    const place = state.localize?.([...(state.path ?? []), HIDDEN_KEY]);
+    return Object.hasOwn(original, HIDDEN_KEY) ? error('object.unknown', { child: HIDDEN_KEY }, place) : value;
+}
 
 /** A string with a rule of its own, whose message says the rule and not the value. */
 function text(pattern: RegExp, rule: string): Joi.StringSchema {

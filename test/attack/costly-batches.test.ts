@@ -74,20 +74,6 @@ t.test('a batch costs at most 50 times what its bytes would cost as plain record
     }
 });
 
-t.test('an answer describes no more bad lines than it may, whatever is wrong with them', { timeout: 60_000 }, async (t) => {
-    const server = await target(t);
-    const kinds: Readonly<Record<string, Buffer>> = {
-        'not JSON': Buffer.from('x'.repeat(41)),
-        'not UTF-8': Buffer.alloc(41, 0xff),
-        'a repeated key': Buffer.from('{"data":"","host":"a","ip":"::","port":1,"port":1}'),
-    };
-    for (const [kind, line] of Object.entries(kinds)) {
-        const [answer] = await once(sending(server, '/check', Buffer.alloc(MIB, Buffer.concat([line, Buffer.from('\n')]))), 'response');
-        const { lines, bad, unreported } = JSON.parse((await answer.toArray()).join(''));
-        t.same([lines.length, unreported], [1000, bad - 1000], kind);
-    }
-});
-
 t.test('work stops when the client has left', { timeout: 60_000 }, async (t) => {
     const server = await target(t);
     for (const path of ['/check', '/records?results=all']) {

@@ -1,6 +1,8 @@
 import { timingSafeEqual } from 'node:crypto';
+import { isDate } from 'node:util/types';
 import { type Clock, systemClock } from '../clock.ts';
 import { ScanwireError } from '../errors.ts';
+import { isComing } from '../eventual.ts';
 import { BODY_FORMS, type BodyForm, bodyDigest, standardSignatures, vendorNamed } from '../webhooks/messages/signature.ts';
 import { MAX_SECRETS, wrongSecret } from '../webhooks/messages/signing-secret.ts';
 import { SIGNATURE_FORMS, type SignatureForm } from '../webhooks/setting-values.ts';
@@ -24,7 +26,8 @@ export interface VerifyOptions {
     readonly tolerance?: number | undefined;
     /**
      * Refuses what has come before: {@link replayCache}. Goes with `forms: ['standard-webhooks']` only: the other forms sign every try of a
-     * message alike, and a sender that gets no answer must be able to try again.
+     * message alike, and a sender that gets no answer must be able to try again. It answers at once, never by a promise: a store that is
+     * shared is asked afterwards, with the `id` and `time` that were verified.
      */
     readonly replays?: ReplayCache | undefined;
     /** The sender's name in its headers, `Acme` for `X-Acme-Signature`, in any case. By default any name. */
@@ -85,14 +88,17 @@ export function verify(raw: Uint8Array, headers: MessageHeaders, options: Verify
     return { forms: isStandard ? [...verified, 'standard-webhooks'] : verified, id, time, kind: kindOf(given, vendor) };
 }
 
+/** {@link VerifyOptions}, where whoever asks `replays` may wait for the answer. */
+type CheckedOptions = Omit<VerifyOptions, 'replays'> & { readonly replays?: { readonly isNew: unknown } | undefined };
+
 /**
  * Refuses options that can never work.
  *
  * @param subject Goes before the option in the message.
  * @throws ScanwireError `MISCONFIGURED`, with the option as `field` and never with a secret.
  */
-export function assertVerifyOptions(options: VerifyOptions, subject: string = SUBJECT): void {
-    const { secrets, forms, tolerance = TOLERANCE, replays, vendor, clock } = options ?? {};
+export function assertVerifyOptions(options: CheckedOptions, subject: string = SUBJECT): void {
+    const { secrets, forms, tolerance = TOLERANCE, replays, vendor, clock = systemClock } = options ?? {};
     const misconfigured = (field: string, rule: string): ScanwireError => refusedOption(subject, field, rule);
     if (!Array.isArray(secrets) || secrets.length === 0) {
         throw misconfigured('secrets', 'must be a list of at least one secret');
@@ -113,12 +119,21 @@ export function assertVerifyOptions(options: VerifyOptions, subject: string = SU
         throw misconfigured('tolerance', `must be ${MIN_TOLERANCE} to ${MAX_TOLERANCE} milliseconds`);
     }
 
+    if (replays !== undefined && typeof replays?.isNew !== 'function') {
+        throw misconfigured('replays', 'must have the function isNew');
+    }
+
     if (replays !== undefined && (forms === undefined || forms.some((form) => form !== 'standard-webhooks'))) {
         throw misconfigured('replays', "needs forms: ['standard-webhooks'], since the other forms sign every try of a message alike");
     }
 
-    if (clock !== undefined && typeof clock !== 'function') {
+    if (typeof clock !== 'function') {
         throw misconfigured('clock', 'must be a function that gives the time');
+    }
+
+    const now: unknown = clock();
+    if (!(isDate(now) && Number.isFinite(now.getTime()))) {
+        throw misconfigured('clock', 'must give the time, as a Date');
     }
 
     if (vendor !== undefined) {
@@ -232,15 +247,39 @@ function verifyStandard(
     }
 
     const [time, now] = [new Date(Number(seconds) * 1000), clock()];
-    if (Math.abs(now.getTime() - time.getTime()) > tolerance) {
+    // What cannot be compared is not within it either.
+    if (!(Math.abs(now.getTime() - time.getTime()) <= tolerance)) {
         throw unverified(`Header webhook-timestamp is more than ${tolerance / 1000} s off`, 'webhook-timestamp');
     }
 
-    if (replays?.isNew(id, time, new Date(now.getTime() - tolerance)) === false) {
-        throw unverified('Header webhook-id is of a message that has come before', 'webhook-id');
+    if (replays !== undefined) {
+        assertNew(replays.isNew(id, time, new Date(now.getTime() - tolerance)));
     }
 
     return { id, time };
+}
+
+/**
+ * Refuses whatever a {@link ReplayCache} does not call new.
+ *
+ * @throws ScanwireError `UNVERIFIED` with the field `webhook-id` when it has come before; `MISCONFIGURED` when the answer says neither.
+ */
+export function assertNew(isNew: unknown): void {
+    if (isNew === true) {
+        return;
+    }
+
+    if (isNew === false) {
+        throw unverified('Header webhook-id is of a message that has come before', 'webhook-id');
+    }
+
+    if (!isComing(isNew)) {
+        throw refusedOption(SUBJECT, 'replays', 'must answer true or false');
+    }
+
+    // Whatever becomes of it, the message is refused.
+    Promise.resolve(isNew).catch(() => {});
+    throw refusedOption(SUBJECT, 'replays', 'must answer at once, not by a promise: a shared store is asked for what verify has answered');
 }
 
 const EVENT_HEADER = /^x-[a-z0-9-]+-event$/;

@@ -1,11 +1,13 @@
 import Boom from '@hapi/boom';
 import type { NamedPlugin, Request, ServerAuthScheme, ServerInjectOptions } from '@hapi/hapi';
 import { ScanwireError } from '../../lib/errors.ts';
+import type { Eventual } from '../../lib/eventual.ts';
 import { checked } from '../../lib/schema-validation.ts';
-import { assertVerifyOptions, hasSignature, type Verified, type VerifyOptions, verify } from '../../lib/verify/verify.ts';
+import type { ReplayCache } from '../../lib/verify/replay-cache.ts';
+import { assertNew, assertVerifyOptions, hasSignature, type Verified, verify } from '../../lib/verify/verify.ts';
 import { VERSION } from '../../lib/version.ts';
 import { orUnavailable } from '../errors.ts';
-import { inTime } from '../in-time.ts';
+import { arrived, inTime } from '../in-time.ts';
 import { claimInstance } from '../instance.ts';
 import { logTags } from '../log-and-events.ts';
 import { withName } from '../route-authorization.ts';
@@ -37,6 +39,7 @@ export const plugin: NamedPlugin<WebhookAuthOptions> = {
 /** What everybody reads whose message is not verified; why is for the log. */
 const DENIAL = 'The message is not verified: a signature is missing or wrong, or too old';
 const UNREACHABLE = { plugin: 'webhook-auth', message: 'The secrets of webhooks cannot be read now' };
+const FORGETFUL = { plugin: 'webhook-auth', message: 'It cannot be told now whether the message has come before' };
 
 /**
  * The scheme. A request without any signature is none of its business, where its route has another strategy to ask or lets anybody in. One
@@ -44,7 +47,7 @@ const UNREACHABLE = { plugin: 'webhook-auth', message: 'The secrets of webhooks 
  */
 function webhookScheme(
     secretsOf: SecretsOf,
-    options: Omit<VerifyOptions, 'secrets'>,
+    options: Omit<WebhookAuthOptions, 'secrets'>,
     { scheme, instance }: { readonly scheme: string; readonly instance: string | undefined },
 ): ServerAuthScheme {
     return () => ({
@@ -61,10 +64,12 @@ function webhookScheme(
         },
 
         async payload(request, h) {
+            // Whatever is asked for one message is due together.
+            arrived(request);
             const raw = (request.auth.artifacts as unknown as WebhookArtifacts).raw();
             const secrets = await orUnavailable(request, { ...UNREACHABLE, instance }, () => inTime(request, () => secretsOf(request)));
             try {
-                Object.assign(request.auth.credentials, verifiedBy(raw, request, { ...options, secrets }));
+                Object.assign(request.auth.credentials, await verifiedBy(raw, request, { ...options, secrets, instance }));
             } catch (error) {
                 if (!(error instanceof ScanwireError && error.code === 'UNVERIFIED')) {
                     throw error;
@@ -79,12 +84,26 @@ function webhookScheme(
     });
 }
 
-function verifiedBy(raw: Uint8Array | null, request: Request, options: VerifyOptions): Verified {
-    if (raw === null || options.secrets.length === 0) {
+async function verifiedBy(
+    raw: Uint8Array | null,
+    request: Request,
+    { replays, instance, secrets, ...options }: WebhookAuthOptions & { readonly secrets: readonly string[] },
+): Promise<Verified> {
+    if (raw === null || secrets.length === 0) {
         throw new ScanwireError('UNVERIFIED', raw === null ? 'The body was not read as a whole' : 'There is no secret for the request');
     }
 
-    return verify(raw, request.raw.req.headers, options);
+    // `verify` asks at the end, when all else is right, and does not wait.
+    let ask = (): Eventual<boolean> => true;
+    const askedAfterwards: ReplayCache | undefined = replays && {
+        isNew(...message) {
+            ask = () => replays.isNew(...message);
+            return true;
+        },
+    };
+    const verified = verify(raw, request.raw.req.headers, { ...options, secrets, replays: askedAfterwards });
+    assertNew(await orUnavailable(request, { ...FORGETFUL, instance }, () => inTime(request, ask)));
+    return verified;
 }
 
 /**

@@ -77,6 +77,8 @@ const KEYS: readonly Wrong[] = [
         ['tolerance', /must be 1000 to 86400000 milliseconds/, { tolerance: 300 }],
         ['vendor', /must be 1 to 40 letters and digits/, { vendor: 'Acme Inc.' }],
         ['clock', /must be a function/, { clock: new Date() }],
+        ['clock', /must give the time, as a Date/, { clock: Date.now }],
+        ['replays', /must have the function isNew/, { replays: {}, forms: ['standard-webhooks'] }],
         ['verify options', /secrets must be a list of at least one secret/, undefined],
     ]),
 ];

@@ -393,6 +393,7 @@ const WEBHOOK_AUTH = tableOf(untyped(webhookAuth), { secrets: ['x'.repeat(32)] }
     ['tolerance', /must be less than or equal to 86400000/, { tolerance: 1e12 }],
     ['replays', /must have the function isNew/, { replays: {} }],
     ['replays', /needs forms: \['standard-webhooks'\]/, { replays: replayCache() }],
+    ['clock', /must give the time, as a Date/, { clock: Date.now }],
     ['vendor', /must be 1 to 40 letters and digits/, { vendor: 'Acme Inc.' }],
 ]);
 

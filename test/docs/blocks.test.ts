@@ -32,6 +32,7 @@ const PRESUMED: Readonly<Record<string, readonly string[]>> = {
     'receivers/any-form.js': ['body', 'request'],
     'receivers/once.js': ['body', 'request'],
     'receivers/hapi.js': ['putAside', 'server'],
+    'receivers/shared.js': ['body', 'redis', 'request'],
     'receivers/standard.js': ['body', 'headers', 'secret'],
     'rest-api-v2/page.js': ['pool'],
     'rest-api-v2/site-inventory.test.js': [

@@ -45,10 +45,37 @@ function printText({ receivedAt, event, verification, body }: Received): void {
     process.stdout.write(`\n${receivedAt.toISOString()}  ${printable(event ?? 'no event kind')}  ${printable(verdict)}\n${pretty(body)}\n`);
 }
 
+const INDENT = 4;
+/** How many times as long as its body a message may be printed. */
+const MOST = 10;
+
 function pretty(body: string): string {
     try {
-        return printableLines(JSON.stringify(JSON.parse(body), null, 4));
+        const document: unknown = JSON.parse(body);
+        const most = MOST * body.length;
+        const isShort = indentedLength(JSON.stringify(document), most) <= most;
+        return isShort ? printableLines(JSON.stringify(document, null, INDENT)) : printable(body);
     } catch {
         return printable(body);
     }
+}
+
+/** How long JSON is at most when it is indented, or something above `most`: strangers may nest a short body so that it becomes thousands of times as long. */
+function indentedLength(json: string, most: number): number {
+    let [length, depth, isText] = [json.length, 0, false];
+    for (let at = 0; at < json.length && length <= most; at += 1) {
+        const sign = json.charAt(at);
+        if (isText) {
+            at += sign === '\\' ? 1 : 0;
+            isText = sign !== '"';
+        } else if (sign === '"') {
+            isText = true;
+        } else if ('[]{},:'.includes(sign)) {
+            depth += '[{'.includes(sign) ? 1 : ']}'.includes(sign) ? -1 : 0;
+            // A new line, or the blank behind a name.
+            length += sign === ':' ? 1 : 1 + INDENT * depth;
+        }
+    }
+
+    return length;
 }

@@ -137,7 +137,7 @@ async function publishSample({ webhooks }: System, arrivals: EventEmitter<Arriva
     const timestamp = new Date().toISOString();
     const arrival = new Promise<Received>((resolve) => {
         arrivals.on('message', (message) => {
-            if (message.event === KIND && message.body.includes(timestamp)) {
+            if (message.event === KIND && message.body?.includes(timestamp) === true) {
                 resolve(message);
             }
         });

@@ -12,8 +12,8 @@ export interface Received {
     /** The event kind, null when no header names it. */
     readonly event: string | null;
     readonly verification: Verification;
-    /** The body as text. */
-    readonly body: string;
+    /** The body as text; null when it is too long to be read. */
+    readonly body: string | null;
 }
 
 /** How a receiver listens and verifies. */
@@ -33,10 +33,11 @@ export interface Receiver {
     close(): Promise<void>;
 }
 
-const MAX_BODY = 4 * 1024 * 1024;
+const MAX_BODY_MIB = 4;
 
 /**
- * The receiver of `scanwire listen` and of the demo: verifies each message and answers 204, or 401 to one that is not verified.
+ * The receiver of `scanwire listen` and of the demo: verifies each message and answers 204, 401 to one that is not verified, or 413 to one
+ * of more than 4 MiB.
  *
  * @throws ScanwireError `CONFLICT` when the port is in use, `MISCONFIGURED` when it cannot be listened on.
  */
@@ -51,16 +52,18 @@ export async function startReceiver({ host, port, secret, onMessage }: ReceiverO
             return;
         }
 
-        const body = await readAll(request, MAX_BODY);
+        const body = await readAll(request, MAX_BODY_MIB * 1024 * 1024);
+        const [receivedAt, event] = [new Date(), messageKind(request.headers)];
         if (body === null) {
             response.writeHead(413, { connection: 'close' }).end();
+            const verification = wrong(`The body is longer than ${MAX_BODY_MIB} MiB, and was not read`);
+            onMessage({ receivedAt, event, verification, body });
             return;
         }
 
-        const receivedAt = new Date();
         const verification = verifyMessage(request.headers, body, secret(), receivedAt);
         response.writeHead(verification.ok ? 204 : 401).end();
-        onMessage({ receivedAt, event: messageKind(request.headers), verification, body: body.toString() });
+        onMessage({ receivedAt, event, verification, body: body.toString() });
     }
 
     server.listen(port, host);

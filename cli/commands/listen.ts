@@ -42,7 +42,9 @@ function printJson({ receivedAt, event, verification, body }: Received): void {
 
 function printText({ receivedAt, event, verification, body }: Received): void {
     const verdict = verification.ok ? `verified (${verification.forms.join(', ')})` : `NOT verified: ${verification.reason}`;
-    process.stdout.write(`\n${receivedAt.toISOString()}  ${printable(event ?? 'no event kind')}  ${printable(verdict)}\n${pretty(body)}\n`);
+    process.stdout.write(
+        `\n${receivedAt.toISOString()}  ${printable(event ?? 'no event kind')}  ${printable(verdict)}\n${body === null ? '' : `${pretty(body)}\n`}`,
+    );
 }
 
 const INDENT = 4;

@@ -16,6 +16,8 @@ async function listener(t: Test, ...more: string[]) {
     return { url: first.replace('Listening on ', ''), lines };
 }
 
+const TOO_LONG = /The body is longer than 4 MiB, and was not read/;
+
 /** Sends a message, whatever becomes of it. */
 async function post(url: string, body: string): Promise<void> {
     const outgoing = request(url, { method: 'POST', agent: false, headers: { 'x-vendor-event': 'test' } });
@@ -54,3 +56,24 @@ t.test('prints a nested body that is not verified, and no more than a few times 
         'what is not nested deeply is indented',
     );
 });
+
+for (const more of [[], ['--json']]) {
+    t.test(`prints a line for a message that is too long, without its body ${more.join('')}`, async (t) => {
+        const { url, lines } = await listener(t, ...more);
+        await post(url, '1'.repeat(4 * 1024 * 1024 + 1));
+        await post(url, '"the end"');
+        let shown = '';
+        while (!shown.includes('the end')) {
+            shown += `${(await lines.next()).value}\n`;
+        }
+
+        t.ok(shown.length < 1_000);
+        const [first = ''] = shown.trim().split('\n');
+        if (more.length > 0) {
+            t.match(JSON.parse(first), { receivedAt: String, event: 'test', verified: false, forms: [], reason: TOO_LONG, body: null });
+        } else {
+            t.match(first, /^2\S+Z {2}test {2}NOT verified: /);
+            t.match(first, TOO_LONG);
+        }
+    });
+}

@@ -1,4 +1,4 @@
-import { createWriteStream, type WriteStream } from 'node:fs';
+import { createWriteStream, fstatSync, type WriteStream } from 'node:fs';
 import { chmod, link, realpath, rename, rm, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
@@ -121,7 +121,7 @@ export function unwritable(file: string, cause: unknown): unknown {
 /**
  * Looks whether the results can go where they shall, before the work that ends in them.
  *
- * @param file Where the records come from.
+ * @param file Where the records come from, `-` for stdin.
  * @param output Where they go; it may be where they come from.
  * @returns Whether the records go to the file that they come from.
  * @throws ScanwireError `INVALID_INPUT` when a path is a folder, its folder is not there, or the report would replace records.
@@ -129,12 +129,24 @@ export function unwritable(file: string, cause: unknown): unknown {
 export async function assertWritable(file: string, output: string | undefined, report: string | undefined): Promise<boolean> {
     const outputAt = output === undefined ? null : await realPathOf(output);
     const reportAt = report === undefined ? null : await realPathOf(report);
-    const fileAt = await realPathOf(file).catch(() => null);
-    if (reportAt !== null && (reportAt === outputAt || reportAt === fileAt)) {
+    const isSource = file === '-' ? isStdin : await isFile(file);
+    if (reportAt !== null && (reportAt === outputAt || (await isSource(reportAt)))) {
         throw new ScanwireError('INVALID_INPUT', `Cannot write the report to ${report}: the records are there`, { field: 'report' });
     }
 
-    return outputAt !== null && outputAt === fileAt;
+    return outputAt !== null && (await isSource(outputAt));
+}
+
+/** Whether a path, without links, leads to what a shell reads from for us: it has opened the file and told no path. */
+async function isStdin(path: string): Promise<boolean> {
+    const [found, stdin] = [await stat(path, { bigint: true }).catch(() => null), fstatSync(0, { bigint: true })];
+    return found?.isFile() === true && found.ino === stdin.ino && found.dev === stdin.dev;
+}
+
+/** The same for a file that has a path. */
+async function isFile(file: string): Promise<(path: string) => boolean> {
+    const at = await realPathOf(file).catch(() => null);
+    return (path) => path === at;
 }
 
 /** The path without links, of what is not there yet as well. */

@@ -71,6 +71,32 @@ t.test('leaves the file that it reads as it is when lines of it are bad', async 
     }
 });
 
+t.test('leaves the file that stdin is read from as it is, too', async (t) => {
+    const bad = `${readFileSync(OLD_STYLE, 'utf8')}hunter2\n`;
+    const folder = t.testdir({ in: bad, link: t.fixture('link', 'in'), good: readFileSync(OLD_STYLE) });
+    const mend = (from: string, ...more: string[]) => {
+        const stdin = openSync(`${folder}/${from}`, 'r');
+        const ran = spawnSync(process.execPath, [ENTRY, 'records', 'mend', '-', ...more], {
+            stdio: [stdin, 'pipe', 'pipe'],
+            encoding: 'utf8',
+        });
+        closeSync(stdin);
+        return ran;
+    };
+    for (const output of ['in', 'link']) {
+        const { status, stdout } = mend('in', '--output', `${folder}/${output}`);
+        t.equal(status, 1);
+        t.match(stdout, `\n${folder}/${output} is left as it was: its bad lines would be lost, choose another file\n`);
+        t.equal(readFileSync(`${folder}/in`, 'utf8'), bad);
+    }
+
+    t.match(mend('in', '--output', `${folder}/new`, '--report', `${folder}/in`), { status: 1, stderr: /Cannot write the report to / });
+    t.equal(readFileSync(`${folder}/in`, 'utf8'), bad);
+    t.equal(mend('in', '--output', `${folder}/good`).status, 1, 'another file is written, bad lines or not');
+    t.match(await scanwire(['records', 'check', `${folder}/good`]), { code: 0, stdout: '12 good, 0 bad\n' });
+    t.same(readdirSync(folder).toSorted(), ['good', 'in', 'link']);
+});
+
 t.test('puts nothing in the place of a file when no line is good', async (t) => {
     const folder = t.testdir({ zip: 'PK\x03\x04 a zip file', kept: 'dear diary' });
     for (const output of ['kept', 'new']) {

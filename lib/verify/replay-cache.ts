@@ -15,7 +15,7 @@ export interface ReplayCache {
 
 /** How much a {@link ReplayCache} remembers. */
 export interface ReplayCacheOptions {
-    /** Messages that are remembered at once, about 100 bytes each; 100,000 by default. */
+    /** Messages that are remembered at once, about 100 bytes each where ten or more come in a second, 265 where one does; 100,000 by default. */
     readonly max?: number | undefined;
 }
 
@@ -41,6 +41,8 @@ class Remembered implements ReplayCache {
     /** Digests of the ids by the second of their messages, of which there are as many at most as the tolerance has on both sides of now. */
     readonly #bySecond = new Map<number, Set<string>>();
     #size = 0;
+    /** None of those seconds is before. It is looked for from here on, second by second, as a look through all of them would take too long for each message. */
+    #oldest = Number.POSITIVE_INFINITY;
     #sweptAt = Number.NEGATIVE_INFINITY;
     /** Of messages up to this second it is no longer known whether they came. */
     #forgotten = Number.NEGATIVE_INFINITY;
@@ -52,7 +54,7 @@ class Remembered implements ReplayCache {
     isNew(id: string, time: Date, oldest: Date): boolean {
         this.#sweep(Math.ceil(oldest.getTime() / 1000));
         const second = Math.floor(time.getTime() / 1000);
-        if (second <= this.#forgotten) {
+        if (!(second > this.#forgotten)) {
             return false;
         }
 
@@ -65,8 +67,9 @@ class Remembered implements ReplayCache {
 
         this.#bySecond.set(second, digests.add(digest));
         this.#size += 1;
+        this.#oldest = Math.min(this.#oldest, second);
         if (this.#size > this.#max) {
-            this.#forget(Math.min(...this.#bySecond.keys()));
+            this.#forgetOldest();
         }
 
         return true;
@@ -84,6 +87,17 @@ class Remembered implements ReplayCache {
                 this.#forget(second);
             }
         }
+
+        if (oldest > this.#oldest) {
+            this.#oldest = oldest;
+        }
+    }
+
+    #forgetOldest(): void {
+        while (!this.#bySecond.has(this.#oldest)) {
+            this.#oldest += 1;
+        }
+        this.#forget(this.#oldest);
     }
 
     #forget(second: number): void {

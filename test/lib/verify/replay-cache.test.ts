@@ -54,6 +54,32 @@ t.test('keeps to its limit within a single second too', async (t) => {
     t.equal(cache.isNew('next', at(6), OLDEST), true);
 });
 
+t.test('forgets the oldest second of very many, whatever their order and their gaps', async (t) => {
+    const max = 130_000;
+    const cache = replayCache({ max });
+    // In pairs, the later one first, and none in every third second.
+    const seconds = Array.from({ length: max + 10_000 }, (_, index) => 3 * (index >> 1) + (1 - (index % 2)));
+    t.strictSame(
+        seconds.filter((second) => !cache.isNew('m', at(second), OLDEST)),
+        [],
+    );
+    t.strictSame(
+        seconds.filter((second) => cache.isNew('m', at(second), OLDEST)),
+        [],
+    );
+    const oldest = 3 * 5_000;
+    t.equal(cache.isNew('another', at(oldest - 2), OLDEST), false, 'is forgotten');
+    t.equal(cache.isNew('another', at(oldest), OLDEST), true, 'is not');
+});
+
+t.test('is at an end where there is no time', async (t) => {
+    const cache = replayCache({ max: 1 });
+    t.equal(cache.isNew('a', at(Number.NaN), OLDEST), false);
+    const news = [1, 2, 3].map((second) => cache.isNew('a', at(second), at(Number.NaN)));
+    t.strictSame(news, [true, true, true]);
+    t.equal(cache.isNew('a', at(1), OLDEST), false);
+});
+
 t.test('refuses a limit that is none', async (t) => {
     for (const max of [0, -1, 1.5, Number.NaN, Number.POSITIVE_INFINITY]) {
         t.throws(() => replayCache({ max }), { code: 'MISCONFIGURED', field: 'max' });

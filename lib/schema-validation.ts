@@ -158,3 +158,16 @@ export function isStorable(json: string): boolean {
 
 /** A path of a route, of plain segments: `/health`, without a slash at its end. */
 export const ROUTE_PATH: RegExp = /^(?:\/[A-Za-z0-9._~-]+)+$/;
+
+/** PostgreSQL has no time before 4713 BC, and a year with a sign is a slip of whoever wrote it. */
+const [FIRST, LAST] = [new Date('0001-01-01T00:00:00Z'), new Date('9999-12-31T23:59:59.999Z')];
+
+/** Whether every database keeps the instant: it is of the years 1 to 9999 in UTC. */
+export function isStorableTime(date: Date): boolean {
+    return date >= FIRST && date <= LAST;
+}
+
+/** Joi type of a time that a store is given: a `Date`, or an ISO 8601 text, of which {@link isStorableTime} holds. It comes out as a `Date`. */
+export function storableTime(): Joi.DateSchema {
+    return Joi.date().iso().min(FIRST).max(LAST);
+}

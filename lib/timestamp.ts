@@ -99,21 +99,6 @@ function parseOffset(text: string): number {
     return (sign === '-' ? -1 : 1) * (Number(hours) * 60 + Number(minutes));
 }
 
-/** PostgreSQL has no time before 4713 BC, and a year with a sign is a slip of whoever wrote it. */
-const [FIRST, LAST] = [new Date('0001-01-01T00:00:00Z'), new Date('9999-12-31T23:59:59.999Z')];
-
-/** Whether every database keeps the instant: it is of the years 1 to 9999 in UTC. */
-export function isStorableTime(date: Date): boolean {
-    return date >= FIRST && date <= LAST;
-}
-
-const UNSTORABLE = '{{#label}} must be in one of the years 1 to 9999';
-
-/** Joi type of a time that a store is given: a `Date`, or an ISO 8601 text, of which {@link isStorableTime} holds. It comes out as a `Date`. */
-export function storableTime(): Joi.DateSchema {
-    return Joi.date().iso().min(FIRST).max(LAST).messages({ 'date.min': UNSTORABLE, 'date.max': UNSTORABLE });
-}
-
 const ISO_WITH_ZONE = /^\d{4}-(\d{2})-(\d{2})T\d{2}:\d{2}(?::\d{2}(?:[.,]\d{1,9})?)?(?:Z|[+-]\d{2}:?\d{2})$/i;
 
 const timestampType = (joi: Joi.Root): Joi.Extension => ({

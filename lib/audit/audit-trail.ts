@@ -1,7 +1,6 @@
 import Joi from 'joi';
 import { ScanwireError } from '../errors.ts';
-import { checked, inMilliseconds, objectWith, storableText } from '../schema-validation.ts';
-import { storableTime } from '../timestamp.ts';
+import { checked, inMilliseconds, objectWith, storableText, storableTime } from '../schema-validation.ts';
 import { KEEP_FOR } from '../webhooks/deliveries/retention.ts';
 
 /** Something that somebody has done. No secrets and no bodies are in it. */

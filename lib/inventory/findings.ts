@@ -1,7 +1,6 @@
 import Joi from 'joi';
 import { ScanwireError } from '../errors.ts';
-import { isStorable, UNSTORABLE } from '../schema-validation.ts';
-import { storableTime } from '../timestamp.ts';
+import { isStorable, storableTime, UNSTORABLE } from '../schema-validation.ts';
 import { FIELD_SCHEMAS, MAX_ID, PROTOCOLS } from './fields.ts';
 import type { Note, Service, Vuln } from './resources.ts';
 

@@ -1,8 +1,7 @@
 import Joi from 'joi';
 import { ScanwireError } from '../errors.ts';
 import { MAX_ID } from '../inventory/fields.ts';
-import { nameSchema } from '../schema-validation.ts';
-import { storableTime } from '../timestamp.ts';
+import { nameSchema, storableTime } from '../schema-validation.ts';
 import { type ApiKeyScope, SCOPES, scopesOf } from './scopes.ts';
 import type { ApiKeyStore, StoredApiKey } from './store.ts';
 

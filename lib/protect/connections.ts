@@ -194,12 +194,9 @@ class Connections {
         }
 
         const now = this.#limits.now();
-        const receivedFrom = connection.socket.bytesRead;
-        Object.assign(connection, { receiving: request, receivingSince: now, receivedFrom, windowSince: now });
+        Object.assign(connection, { receiving: request, receivingSince: now, receivedFrom: connection.socket.bytesRead, windowSince: now });
         this.#receiving.delete(connection);
-        if (hasBody(request)) {
-            this.#receiving.add(connection);
-        }
+        hasBody(request) && this.#receiving.add(connection);
         response.once('close', () => this.#answered(connection));
         // What is traced of a request is not part of the one before.
         if (connection.unanswered === 1) {
@@ -344,12 +341,10 @@ class Connections {
 
     /** Ends it, if there is one. */
     #end(connection: Connection | undefined): boolean {
-        if (connection === undefined) {
-            return false;
+        if (connection !== undefined) {
+            this.#remove(connection);
+            connection.socket.destroy();
         }
-
-        this.#remove(connection);
-        connection.socket.destroy();
-        return true;
+        return connection !== undefined;
     }
 }

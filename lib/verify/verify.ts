@@ -2,7 +2,6 @@ import { timingSafeEqual } from 'node:crypto';
 import { isDate } from 'node:util/types';
 import { type Clock, systemClock } from '../clock.ts';
 import { ScanwireError } from '../errors.ts';
-import { isComing } from '../eventual.ts';
 import { BODY_FORMS, type BodyForm, bodyDigest, standardSignatures, vendorNamed } from '../webhooks/messages/signature.ts';
 import { MAX_SECRETS, wrongSecret } from '../webhooks/messages/signing-secret.ts';
 import { SIGNATURE_FORMS, type SignatureForm } from '../webhooks/setting-values.ts';
@@ -273,13 +272,10 @@ export function assertNew(isNew: unknown): void {
         throw unverified('Header webhook-id is of a message that has come before', 'webhook-id');
     }
 
-    if (!isComing(isNew)) {
-        throw refusedOption(SUBJECT, 'replays', 'must answer true or false');
-    }
-
-    // Whatever becomes of it, the message is refused.
+    // Whatever becomes of a promise, the message is refused.
     Promise.resolve(isNew).catch(() => {});
-    throw refusedOption(SUBJECT, 'replays', 'must answer at once, not by a promise: a shared store is asked for what verify has answered');
+    const reason = 'must answer true or false at once, not by a promise: a shared store is asked for what verify has answered';
+    throw refusedOption(SUBJECT, 'replays', reason);
 }
 
 const EVENT_HEADER = /^x-[a-z0-9-]+-event$/;

@@ -3,9 +3,10 @@ import type { EgressGuard, EgressPolicy } from '../egress/guard.ts';
 import { ScanwireError } from '../errors.ts';
 import type { DeliveryQueue, QueueAddress } from './dispatching/delivery-queue.ts';
 import type { EventKind } from './events/event-kinds.ts';
-import { type KeptOwnerSettings, keptOwnerSettings, OWNER_SETTINGS, type OwnerSettings } from './exporters/owner-limits.ts';
+import { type KeptOwnerSettings, keptOwnerSettings, type OwnerSettings } from './exporters/owner-limits.ts';
 import type { Tracing, TracingOptions } from './observing/tracing.ts';
 import type { Sender, SharedLimits } from './sending/http-sender.ts';
+import { OWNER_SETTINGS, ofSending } from './setting-values.ts';
 
 /**
  * Settings that all processes of a deployment must have in common: they decide what is on the wire and how it is retried. Plain JSON, nothing
@@ -183,15 +184,6 @@ export function membership(parts: Parts, outdated: () => void): Membership {
 export function assertSettingsOfHost(parts: Declared, stored: DeploymentSettings | null, role: Role): void {
     const own = settingsOf(parts);
     role === 'worker' ? assertAgrees(ofSending(own), stored) : assertAgrees(own, stored, [...SAID_BY_ABSENCE, 'kinds', ...OWNER_SETTINGS]);
-}
-
-/** All but what owners may have, which decides nothing of what is sent. */
-export function ofSending<Settings extends object>(settings: Settings): Omit<Settings, keyof KeptOwnerSettings> {
-    const names: readonly string[] = OWNER_SETTINGS;
-    return Object.fromEntries(Object.entries(settings).filter(([name]) => !names.includes(name))) as Omit<
-        Settings,
-        keyof KeptOwnerSettings
-    >;
 }
 
 function settingsOf(

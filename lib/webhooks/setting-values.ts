@@ -58,3 +58,12 @@ export const FORMATS = [
 
 /** One of {@link FORMATS}. */
 export type FormatName = (typeof FORMATS)[number];
+
+/** Settings of a deployment that say what owners may have. They decide nothing of what is sent. */
+export const OWNER_SETTINGS = ['maxExportersPerOwner', 'owners'] as const;
+
+/** All other settings. */
+export function ofSending<Settings extends object>(settings: Settings): Omit<Settings, (typeof OWNER_SETTINGS)[number]> {
+    const { maxExportersPerOwner: _, owners: __, ...others } = settings as Partial<Record<(typeof OWNER_SETTINGS)[number], unknown>>;
+    return others as Omit<Settings, (typeof OWNER_SETTINGS)[number]>;
+}

@@ -8,8 +8,7 @@ import { hostsQuerySchema } from '../../lib/inventory/host-pages.ts';
 import { VERDICTS } from '../../lib/inventory/import-counts.ts';
 import { noteSchema, serviceSchema, workspaceSchema, workspaceVulnSchema } from '../../lib/inventory/resources.ts';
 import { newWorkspaceNameSchema } from '../../lib/inventory/workspace-names.ts';
-import { nameSchema } from '../../lib/schema-validation.ts';
-import { storableTime } from '../../lib/timestamp.ts';
+import { nameSchema, storableTime } from '../../lib/schema-validation.ts';
 import type { OperationSchemas } from './operation-schemas.ts';
 import type { OperationName } from './operations.ts';
 

@@ -12,8 +12,7 @@ import type { ApiKeyScope } from '../../lib/keys/scopes.ts';
 import { jsonText } from '../../lib/printable.ts';
 import type { JsonSchema } from '../../lib/records/record-schema.ts';
 import { listRecords, type RecordQuery, type RecordStore } from '../../lib/records/store.ts';
-import { checked, STORABLE, UNSTORABLE } from '../../lib/schema-validation.ts';
-import { isStorableTime } from '../../lib/timestamp.ts';
+import { checked, isStorableTime, STORABLE, UNSTORABLE } from '../../lib/schema-validation.ts';
 import type { Deliveries } from '../../lib/webhooks/deliveries/deliveries.ts';
 import { deliveryQuerySchema } from '../../lib/webhooks/deliveries/delivery-filter.ts';
 import { jsonSchemaOf } from '../json-schema.ts';
@@ -146,7 +145,7 @@ function inventoryTool(name: keyof InventoryStore, description: string, filters:
         source: ({ store }) => store[name],
         async page({ store }, { workspace: called, cursor: after, ...filters }, sight, reading) {
             const isSeen = (seen: number): boolean => sees(sight, seen);
-            const { id } = await workspaceNamed(store, called ?? DEFAULT_WORKSPACE, { signal: reading.signal, isSeen });
+            const { id } = await workspaceNamed(store, called ?? DEFAULT_WORKSPACE, { ...reading, isSeen });
             return await rowPage(store[name] as unknown as AnyRows, [id], { where: filtersOf(filters), after }, reading);
         },
     };

@@ -28,7 +28,7 @@ function refused(t: Test, more: object, expected: { code: string; field: string;
 const asked = (isNew: () => unknown): { replays: ReplayCache } => ({ replays: { isNew } as ReplayCache });
 
 t.test('lets in nothing of which its memory does not say that it is new', async (t) => {
-    const synchronous = { code: 'MISCONFIGURED', field: 'replays', message: /replays must answer at once, not by a promise/ };
+    const synchronous = { code: 'MISCONFIGURED', field: 'replays', message: /replays must answer true or false at once, not by a promise/ };
     const neither = { code: 'MISCONFIGURED', field: 'replays', message: /replays must answer true or false/ };
     refused(
         t,

@@ -33,7 +33,7 @@ t.test('a time that no database keeps is refused by its field, wherever it comes
         for (const [method, url, payload, field] of asked) {
             const answer = await server.inject({ method, url, headers: { ...admin, token: key }, ...(payload && { payload }) });
             t.equal(answer.statusCode, 400, `${method} ${url} ${time}`);
-            t.match(answer.payload, `${field} must be in one of the years 1 to 9999`);
+            t.match(answer.payload, new RegExp(`${field} must be (greater|less) than or equal to`));
         }
     }
     for (const time of KEPT) {

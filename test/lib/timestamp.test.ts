@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import t from 'tap';
-import { isStorableTime, timestampFormat } from '../../lib/timestamp.ts';
+import { isStorableTime } from '../../lib/schema-validation.ts';
+import { timestampFormat } from '../../lib/timestamp.ts';
 
 t.test('writes whole seconds and a numeric offset', async (t) => {
     const instant = new Date('2026-11-21T09:30:00.999Z');

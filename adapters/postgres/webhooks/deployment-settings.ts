@@ -1,6 +1,6 @@
 import type { Executor } from '../../../lib/transaction.ts';
 import type { Deployment, SettingsStore } from '../../../lib/webhooks/deployment-settings.ts';
-import { OWNER_SETTINGS } from '../../../lib/webhooks/exporters/owner-limits.ts';
+import { OWNER_SETTINGS } from '../../../lib/webhooks/setting-values.ts';
 import { prepared } from '../prepared.ts';
 
 const COLUMNS = 'id, generation, settings';

@@ -1,7 +1,6 @@
 import Joi from 'joi';
 import { ScanwireError } from '../../errors.ts';
-import { storableText } from '../../schema-validation.ts';
-import { storableTime } from '../../timestamp.ts';
+import { storableText, storableTime } from '../../schema-validation.ts';
 import { OUTCOME_CODES } from '../outcomes/outcome.ts';
 import type { AttemptFilter, AttemptQuery } from './attempt-lists.ts';
 import type { AskedFilter, AskedQuery, DeliveryFilter, DeliveryQuery } from './deliveries.ts';

@@ -1,7 +1,6 @@
 import Joi from 'joi';
 import { ScanwireError } from '../../errors.ts';
-import { checked, storableText } from '../../schema-validation.ts';
-import { storableTime } from '../../timestamp.ts';
+import { checked, storableText, storableTime } from '../../schema-validation.ts';
 import type { WebhooksContext } from '../webhooks-context.ts';
 
 /**

@@ -41,9 +41,6 @@ export interface KeptOwnerSettings {
     readonly owners?: Readonly<Record<string, OwnerLimits>>;
 }
 
-/** Names of {@link KeptOwnerSettings}. */
-export const OWNER_SETTINGS: readonly (keyof KeptOwnerSettings)[] = ['maxExportersPerOwner', 'owners'];
-
 /** What is to be kept of the settings. The order in which collectors were given makes no difference. */
 export function keptOwnerSettings({ maxExportersPerOwner: max, owners }: Checked): KeptOwnerSettings {
     const named = Object.entries(owners).map(([owner, { maxExporters, collectors }]): [string, OwnerLimits] => [

@@ -17,6 +17,7 @@ import { type Doctor, diagnosis } from '../lib/webhooks/observing/doctor.ts';
 import { webhookTracing } from '../lib/webhooks/observing/tracing.ts';
 import type { WebhookStores, WebhooksOptions } from '../lib/webhooks/options.ts';
 import { httpSender } from '../lib/webhooks/sending/http-sender.ts';
+import { ofSending } from '../lib/webhooks/setting-values.ts';
 import { type Webhooks, webhooks } from '../lib/webhooks/webhooks.ts';
 import { within } from '../lib/within.ts';
 import type { System } from '../plugins/admin-console/system.ts';
@@ -252,9 +253,8 @@ const NOTHING_KEPT = { egress: { allow: [] }, limits: {}, settings: {} };
  * has made there are none, and this one has those by default.
  */
 function optionsFrom(kept: DeploymentSettings) {
-    const { vendor, window, rate = null, breakerAfter, stopAfter, maxBodyBytes, egress = { allow: [] }, ...others } = kept;
-    const { kinds: _, maxExportersPerOwner: __, owners: ___, ...ofSending } = others;
-    const { queue: ____, prefix: _____, tracing: ______, keepResponses = true, ...limits } = ofSending;
+    const { vendor, window, rate = null, breakerAfter, stopAfter, maxBodyBytes, egress = { allow: [] }, ...others } = ofSending(kept);
+    const { kinds: _, queue: __, prefix: ___, tracing: ____, keepResponses = true, ...limits } = others;
     return {
         egress,
         limits: limits.connectTimeout === undefined ? {} : limits,

@@ -29,7 +29,7 @@ export function arrived(request: Request): void {
 /**
  * What `ask` resolves to. The time counts from the arrival of the request, with the checks of key and licence and all that was asked before.
  *
- * @param grace Milliseconds more than others have, and from now on at least, for who waits for those.
+ * @param grace Milliseconds for who waits for answers that are due themselves: so many more than these have, and so many from now on at least.
  * @throws ScanwireError `UNAVAILABLE` when it has not resolved by the time that the answer is due.
  */
 export function inTime<T>(request: Request, ask: () => Eventual<T>, grace = 0): Eventual<T> {

@@ -139,8 +139,13 @@ export async function assertWritable(file: string, output: string | undefined, r
 
 /** Whether a path, without links, leads to what a shell reads from for us: it has opened the file and told no path. */
 async function isStdin(path: string): Promise<boolean> {
-    const [found, stdin] = [await stat(path, { bigint: true }).catch(() => null), fstatSync(0, { bigint: true })];
-    return found?.isFile() === true && found.ino === stdin.ino && found.dev === stdin.dev;
+    const found = await stat(path, { bigint: true }).catch(() => null);
+    if (found?.isFile() !== true) {
+        return false;
+    }
+
+    const stdin = fstatSync(0, { bigint: true });
+    return found.ino === stdin.ino && found.dev === stdin.dev;
 }
 
 /** The same for a file that has a path. */

@@ -187,7 +187,7 @@ export function apiKeys(options: ApiKeysOptions): ApiKeys {
             touch(stored);
             const lost = lostOf(store, stored);
             if (lost !== null) {
-                const message = `The store of API keys keeps ${lost}, and tells none of a key: that may do nothing`;
+                const message = `The store of API keys says that it keeps ${lost}, and has given a key without: that key may do nothing`;
                 reportLoss(new ScanwireError('MISCONFIGURED', message, { field: lost }));
             }
             return { id: stored.id, name: stored.name, ...mayOf(store, stored) };

@@ -85,30 +85,40 @@ export function hasBody({ headers }: IncomingMessage): boolean {
 const JUDGED_AFTER = 1_000;
 /** What comes at this many times the least rate is sent by somebody who means it. */
 const QUICK = 16;
-/** How many are compared. */
-const COMPARED = 16;
+/** How many are looked at, at most. */
+const LOOKED_AT = 64;
+
+/** Bytes a second of late, or since the body began; null where nothing is to be said of it. What has come and is not read yet is not the sender's fault. */
+function rateOf({ socket, receiving, receivingSince, receivedFrom, windowSince, bytesRead }: Connection, now: number): number | null {
+    const isLately = now - windowSince >= JUDGED_AFTER;
+    const passed = now - (isLately ? windowSince : receivingSince);
+    const came = socket.bytesRead - (isLately ? Math.max(bytesRead, receivedFrom) : receivedFrom);
+    return passed < JUDGED_AFTER || receiving?.readableLength !== 0 ? null : (came * 1_000) / passed;
+}
 
 /**
- * Of those whose body has been coming for the longest the one of which the least has come in a second; none of which much comes. What has come and is not
- * read yet is not its fault.
+ * The one of which the least comes, of those whose bodies have been coming for the longest; none of which much comes.
  *
- * @param receiving In the order in which their bodies began. Those whose body is there are taken out.
+ * @param receiving Each of which much comes is put behind the others, so that it stands before none the next time. Those whose body is there are taken out.
  */
 export function slowestOf(receiving: Set<Connection>, { minRate }: Limits, now: number): Connection | undefined {
     let slowest: Connection | undefined;
     let least = QUICK * minRate;
-    let compared = 0;
+    let looks = 0;
     for (const connection of receiving) {
-        const { receiving: request, receivingSince, receivedFrom, socket } = connection;
-        const passed = now - receivingSince;
-        if (request === null || request.complete) {
-            receiving.delete(connection);
-        } else if (passed < JUDGED_AFTER || compared === COMPARED) {
+        looks += 1;
+        if (looks > LOOKED_AT) {
             break;
-        } else if (request.readableLength === 0) {
-            compared += 1;
-            const rate = ((socket.bytesRead - receivedFrom) * 1_000) / passed;
-            [slowest, least] = rate < least ? [connection, rate] : [slowest, least];
+        }
+
+        const rate = rateOf(connection, now);
+        if (connection.receiving === null || connection.receiving.complete) {
+            receiving.delete(connection);
+        } else if (rate === null || rate >= QUICK * minRate) {
+            receiving.delete(connection);
+            receiving.add(connection);
+        } else if (rate < least) {
+            [slowest, least] = [connection, rate];
         }
     }
     return slowest;

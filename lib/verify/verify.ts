@@ -252,18 +252,20 @@ function verifyStandard(
     }
 
     if (replays !== undefined) {
-        assertNew(replays.isNew(id, time, new Date(now.getTime() - tolerance)));
+        assertNew(replays.isNew(id, time, new Date(now.getTime() - tolerance)), SUBJECT, AT_ONCE);
     }
 
     return { id, time };
 }
+
+const AT_ONCE = 'true or false at once, not by a promise: a shared store is asked for what verify has answered';
 
 /**
  * Refuses whatever a {@link ReplayCache} does not call new.
  *
  * @throws ScanwireError `UNVERIFIED` with the field `webhook-id` when it has come before; `MISCONFIGURED` when the answer says neither.
  */
-export function assertNew(isNew: unknown): void {
+export function assertNew(isNew: unknown, subject: string, rule = 'true or false'): void {
     if (isNew === true) {
         return;
     }
@@ -274,8 +276,7 @@ export function assertNew(isNew: unknown): void {
 
     // Whatever becomes of a promise, the message is refused.
     Promise.resolve(isNew).catch(() => {});
-    const reason = 'must answer true or false at once, not by a promise: a shared store is asked for what verify has answered';
-    throw refusedOption(SUBJECT, 'replays', reason);
+    throw refusedOption(subject, 'replays', `must answer ${rule}`);
 }
 
 const EVENT_HEADER = /^x-[a-z0-9-]+-event$/;

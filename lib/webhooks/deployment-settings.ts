@@ -116,7 +116,11 @@ export function membership(parts: Parts, outdated: () => void): Membership {
     async function compare(): Promise<void> {
         const now = joined === null ? null : await settings.read();
         if (joined !== null && now !== null && now.generation !== generation) {
-            const how = howChanged(joined, now.settings ?? {});
+            if (now.settings !== null && changesOwnersOnly(joined, now.settings)) {
+                ({ generation, settings: joined } = now);
+                return;
+            }
+            const how = howChanged(ofSending(joined), ofSending(now.settings ?? {}));
             leave();
             onError(new ScanwireError('CONFLICT', `Cannot go on sending here: another process has changed the settings${how}`));
             outdated();
@@ -246,6 +250,11 @@ function assertAgrees(own: Known, stored: DeploymentSettings | null, saidByAbsen
         const message = `Settings must be those of the host: ${shown(own, settings, different)}`;
         throw new ScanwireError('MISCONFIGURED', message, { field });
     }
+}
+
+/** As a store may tell that counts these too, such as that of the version before. */
+function changesOwnersOnly(joined: Known, now: Known): boolean {
+    return !isDeepStrictEqual(joined, now) && isDeepStrictEqual(ofSending(joined), ofSending(now));
 }
 
 function howChanged(joined: Known, now: Known): string {

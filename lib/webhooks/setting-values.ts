@@ -64,6 +64,7 @@ export const OWNER_SETTINGS = ['maxExportersPerOwner', 'owners'] as const;
 
 /** All other settings. */
 export function ofSending<Settings extends object>(settings: Settings): Omit<Settings, (typeof OWNER_SETTINGS)[number]> {
-    const { maxExportersPerOwner: _, owners: __, ...others } = settings as Partial<Record<(typeof OWNER_SETTINGS)[number], unknown>>;
-    return others as Omit<Settings, (typeof OWNER_SETTINGS)[number]>;
+    const ofOwners: readonly string[] = OWNER_SETTINGS;
+    const others = Object.entries(settings).filter(([name]) => !ofOwners.includes(name));
+    return Object.fromEntries(others) as Omit<Settings, (typeof OWNER_SETTINGS)[number]>;
 }

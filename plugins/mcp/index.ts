@@ -208,7 +208,8 @@ function reasonOf(request: Request, error: unknown): string {
         // It may name what the client made up.
         return printable(error.message);
     }
-    if (isBoom(error)) {
+    // As of a place that is not free; not what an application's store may throw.
+    if (isBoom(error, 503) && error.output.headers['Retry-After'] !== undefined) {
         return error.message;
     }
 

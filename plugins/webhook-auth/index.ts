@@ -102,7 +102,7 @@ async function verifiedBy(
         },
     };
     const verified = verify(raw, request.raw.req.headers, { ...options, secrets, replays: askedAfterwards });
-    assertNew(await orUnavailable(request, { ...FORGETFUL, instance }, () => inTime(request, ask)));
+    assertNew(await orUnavailable(request, { ...FORGETFUL, instance }, () => inTime(request, ask)), 'webhook-auth options');
     return verified;
 }
 

@@ -23,11 +23,12 @@ const MAX_SECRETS = 16;
 
 /**
  * The secrets of the browser that asks, none when it has none. It has several where the paths of pages are below those of others, and where a
- * name beside the server's has set one: whoever can do that must not keep people from their forms.
+ * name beside the server's has set one: whoever can do that must not keep people from their forms. The last one is that of the shortest path, which is
+ * sent to every page and every form; others may be sent to a page and not to its form, or the other way round.
  */
 export function formSecrets({ state }: Pick<Request, 'state'>): readonly string[] {
     const kept: readonly unknown[] = [state[FORM_COOKIE]].flat();
-    return kept.filter((value): value is string => typeof value === 'string' && SECRET.test(value)).slice(0, MAX_SECRETS);
+    return kept.filter((value): value is string => typeof value === 'string' && SECRET.test(value)).slice(-MAX_SECRETS);
 }
 
 /** A new random secret, which tokens of forms are made with. */

@@ -242,7 +242,7 @@ class Screens {
     }
 
     async #page(page: Page, request: Request, h: ResponseToolkit, nextStep: FirstStep | null = null): Promise<ResponseObject> {
-        const [kept] = formSecrets(request);
+        const kept = formSecrets(request).at(-1);
         const secret = kept ?? newFormSecret();
         const frame = { ...this.#frame(request, systemClock()), secret, nextStep };
         const response = h

@@ -75,7 +75,9 @@ t.test('lets a key do and see nothing for a store that loses what it keeps of it
             t.match(await keys.verify(key), { scopes: [], workspaces: [] }, field);
         }
         t.match(await keys.list(), [{ scopes: [], workspaces: [] }], field);
-        t.match(errors, [{ code: 'MISCONFIGURED', field, message: `The store of API keys keeps ${field}, and tells none of a key` }]);
+        t.match(errors, [
+            { code: 'MISCONFIGURED', field, message: `The store of API keys says that it keeps ${field}, and has given a key without` },
+        ]);
         t.equal(errors.length, 1);
         time.now += 60_000;
         await keys.verify(key);

@@ -501,3 +501,34 @@ t.test('at the limit a body that comes takes no harm from a new one, nor does on
     await once(coming, 'data');
     t.notOk(coming.destroyed || begun.destroyed);
 });
+
+t.test('bodies that come shield none that hardly does, however many', async (t) => {
+    const QUICK = 70;
+    const requests: string[] = [];
+    let received = 0;
+    const { connect, pass } = await protectedServer(t, { maxConnections: QUICK + 1 }, (request) => {
+        requests.push(request.url ?? '');
+        request.on('data', ({ length }: Buffer) => {
+            received += length;
+        });
+    });
+    const post = async (name: string): Promise<Socket> => {
+        const socket = await connect();
+        socket.write(`POST /${name} HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\n`);
+        await until(() => requests.includes(`/${name}`));
+        return socket;
+    };
+    for (let count = 0; count < QUICK; count += 1) {
+        (await post(`quick-${count}`)).write('x'.repeat(20_000));
+    }
+    const slow = await post('slow');
+    slow.write('x'.repeat(100));
+    await until(() => received === QUICK * 20_000 + 100);
+    pass(5_000);
+    // One look is at so many at most; the next one goes on.
+    const first = await connect();
+    await once(first.resume(), 'close');
+    const ended = once(slow.resume(), 'close');
+    await connect();
+    await ended;
+});

@@ -15,7 +15,6 @@ import {
     SHOWN_TOGETHER,
 } from '../../lib/webhooks/exporters/plain-settings.ts';
 import type { ReceiverWarning } from '../../lib/webhooks/exporters/receiver-url.ts';
-import { SENDER_HEADERS } from '../../lib/webhooks/messages/message-headers.ts';
 import { EXPORT_TYPES, RULE_SETS, type RuleSet } from '../../lib/webhooks/setting-values.ts';
 import type { Output } from '../../plugins/admin-console/operations.ts';
 import { addAuthentication, authenticationOf } from '../authentication-input.ts';
@@ -163,9 +162,6 @@ async function explained({ args: [id = ''], options, perform }: Call): Promise<A
     return { json: choice, text: () => (choice.wanted ? 'It gets this event' : `It does not get this event: ${choice.reason}`) };
 }
 
-/** What is not known before there is a connection, and a trace. */
-const ADDED_LATER = `(added as it is sent: ${SENDER_HEADERS.join(', ')}; and traceparent, where traces are sent on)`;
-
 async function previewed({ args: [id = ''], options, perform }: Call): Promise<Answer> {
     const { kind, body } = options;
     if (body === undefined && kind !== 'test') {
@@ -174,7 +170,11 @@ async function previewed({ args: [id = ''], options, perform }: Call): Promise<A
 
     const given = body === undefined ? {} : { body: await jsonOfFile(String(body)) };
     const preview = await perform('previewExporter', { id, kind: String(kind), ...given });
-    return { json: preview, text: () => [...preview.headers.map((pair) => pair.join(': ')), ADDED_LATER, '', preview.body].join('\n') };
+    // Loaded here: no other command needs it.
+    const { SENDER_HEADERS } = await import('../../lib/webhooks/messages/message-headers.ts');
+    // What is not known before there is a connection, and a trace.
+    const later = `(added as it is sent: ${SENDER_HEADERS.join(', ')}; and traceparent, where traces are sent on)`;
+    return { json: preview, text: () => [...preview.headers.map((pair) => pair.join(': ')), later, '', preview.body].join('\n') };
 }
 
 async function created({ options, perform }: Call): Promise<Answer> {

@@ -146,7 +146,7 @@ t.test('options that are not those of the host are refused before anything is do
     const create = ['exporters', 'create', '--url', 'https://receiver.example/', ...config];
     t.match(await command(...create), { code: 1, error: { code: 'MISCONFIGURED', message: /start the host first$/ } });
 
-    await application.host({ vendor: 'Other', window: 20 });
+    await application.host({ ...OWN, vendor: 'Other', window: 20 });
     t.match(await command(...create), {
         code: 1,
         error: {

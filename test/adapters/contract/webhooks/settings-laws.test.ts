@@ -26,6 +26,11 @@ const MUTANTS: Mutants = {
             },
         };
     },
+    'keeps what owners may have, of which no process that sends has to hear': (_, __, ___, settings) => ({
+        settings: {
+            declare: ({ owners: _, ...declared }) => settings.declare(declared),
+        },
+    }),
     'loses no change when several declare at once': (_, __, ___, settings) => ({
         settings: {
             async declare(declared) {

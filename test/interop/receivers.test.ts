@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import Hapi from '@hapi/hapi';
 import { type CloudEvent, HTTP } from 'cloudevents';
+import { Redis } from 'ioredis';
 import { Webhook } from 'standardwebhooks';
 import t from 'tap';
 import { present, until } from '../../adapters/contract/assertions.ts';
@@ -225,13 +226,21 @@ async function examples(subpath: string, parameters: string, end: string): Promi
 
 t.test('the examples of scanwire/verify run as they stand', async (t) => {
     const { headers, body } = await delivered(t, ['standard-webhooks']);
-    const process = { env: { WEBHOOK_SECRET: SECRET } };
-    const run = await examples('verify', 'body, request, process', 'return id;');
-    t.equal(run.length, 2);
+    const redis = new Redis(String(process.env.REDIS_URL));
+    t.teardown(() => redis.disconnect());
+    const receiver = { env: { WEBHOOK_SECRET: SECRET } };
+    const run = await examples('verify', 'body, request, process, redis', "return [id, typeof isNew === 'boolean' ? isNew : null];");
+    t.equal(run.length, 3);
+    const seen: unknown[] = [];
     for (const example of run) {
-        t.equal(await example(body, { headers }, process), headers['webhook-id']);
-        await t.rejects(example(changed(body), { headers }, process) as Promise<unknown>, { code: 'UNVERIFIED' });
+        for (let times = 0; times < 2; times += 1) {
+            const [id, isNew] = (await example(body, { headers }, receiver, redis)) as readonly [string, boolean | null];
+            t.equal(id, headers['webhook-id']);
+            seen.push(isNew);
+        }
+        await t.rejects(example(changed(body), { headers }, receiver, redis) as Promise<unknown>, { code: 'UNVERIFIED' });
     }
+    t.same(seen, [null, null, null, null, true, false], 'a shared store tells what has come before');
 });
 
 t.test('the example of scanwire/webhook-auth runs as it stands', async (t) => {

@@ -209,7 +209,7 @@ function reasonOf(request: Request, error: unknown): string {
         return printable(error.message);
     }
     // As of a place that is not free; not what an application's store may throw.
-    if (isBoom(error, 503) && error.output.headers['Retry-After'] !== undefined) {
+    if (isBoom(error, 503) && error.output.headers['retry-after'] !== undefined) {
         return error.message;
     }
 

@@ -23,26 +23,37 @@ export interface WhileOpen {
 
 /** The same for work that may be over long before the connection is gone. */
 export function whileOpen({ raw }: Request): WhileOpen {
-    let controller: AbortController | undefined;
-    const leave = (): void => controller?.abort(GONE);
-    return {
-        get signal() {
-            if (controller === undefined) {
-                controller = new AbortController();
-                raw.res.once('close', leave);
-                if (raw.res.closed) {
-                    leave();
-                }
-            }
-            return controller.signal;
-        },
+    return new Open(raw.res);
+}
 
-        done() {
-            if (controller !== undefined) {
-                raw.res.removeListener('close', leave);
+/** A class: an object with a getter of its own takes a request as long as the look-up of its row. */
+class Open implements WhileOpen {
+    readonly #response: Request['raw']['res'];
+    #controller: AbortController | undefined;
+    #leave: (() => void) | undefined;
+
+    constructor(response: Request['raw']['res']) {
+        this.#response = response;
+    }
+
+    get signal(): AbortSignal {
+        if (this.#controller === undefined) {
+            const controller = new AbortController();
+            this.#controller = controller;
+            this.#leave = () => controller.abort(GONE);
+            this.#response.once('close', this.#leave);
+            if (this.#response.closed) {
+                this.#leave();
             }
-        },
-    };
+        }
+        return this.#controller.signal;
+    }
+
+    done(): void {
+        if (this.#leave !== undefined) {
+            this.#response.removeListener('close', this.#leave);
+        }
+    }
 }
 
 /**

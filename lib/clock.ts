@@ -40,7 +40,10 @@ const JUMP = 100;
 /** A machine sleeps for more milliseconds than this. */
 const SHORTEST_SLEEP = 1_000;
 
-/** Milliseconds by which the time since the start may be told too low: Linux, where the running clock stands still, tells it in hundredths of a second. A sleep is rather taken for longer than it was: what has to begin in time begins no later. */
+/**
+ * Milliseconds by which the time since the start may be told too low: Linux, where the running clock stands still, tells it in hundredths of a second. A sleep
+ * is rather taken for longer than it was: what has to begin in time begins no later.
+ */
 const TOLD_IN = 20;
 
 /** @param clocks Those of the machine by default. */

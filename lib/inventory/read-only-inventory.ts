@@ -169,6 +169,25 @@ interface Source extends Kind {
     readonly pageSize: number;
 }
 
+/**
+ * What the row of an id is read with. The signal may be made when it is asked for, and many functions do not; an object with a getter of its own would take
+ * as long as the look-up of a row.
+ */
+class OneRow {
+    readonly after: number;
+    readonly limit = 1;
+    readonly #options: ReadOptions;
+
+    constructor(id: number, options: ReadOptions) {
+        this.after = id - 1;
+        this.#options = options;
+    }
+
+    get signal(): AbortSignal | undefined {
+        return this.#options.signal;
+    }
+}
+
 function collection(source: Source, above: AnyCollection | undefined): AnyCollection {
     const filled = filling(source);
 
@@ -213,14 +232,7 @@ function collection(source: Source, above: AnyCollection | undefined): AnyCollec
                 return null;
             }
 
-            const [row] = await page(parents, {
-                after: id - 1,
-                limit: 1,
-                // It may be made when it is asked for, and many functions do not.
-                get signal() {
-                    return options.signal;
-                },
-            });
+            const [row] = await page(parents, new OneRow(id, options));
             return row?.id === id ? row : null;
         },
     };

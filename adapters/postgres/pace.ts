@@ -19,8 +19,13 @@ export interface Pace {
      * Does the work of a slice of so many.
      *
      * @param most At most so many times as many has the next one.
+     * @param took Milliseconds without what the work has waited for others, where it knows.
      */
-    timed<T>(size: number, work: () => Promise<T>, most?: (result: T) => number): Promise<T>;
+    timed<T>(
+        size: number,
+        work: () => Promise<T>,
+        told?: { readonly most?: (result: T) => number; readonly took?: (result: T) => number | undefined },
+    ): Promise<T>;
 }
 
 /** The pace of a series of slices. Of one that took much longer or less only half is believed: something else may have come between. */
@@ -29,10 +34,10 @@ export function paceOf(monotonic: () => number = () => performance.now(), slice:
     return {
         size: () => next,
 
-        async timed(size, work, most = () => 2) {
+        async timed(size, work, { most = () => 2, took = () => undefined } = {}) {
             const begun = monotonic();
             const result = await work();
-            const fitting = (size * slice.takes) / Math.max(1, monotonic() - begun);
+            const fitting = (size * slice.takes) / Math.max(1, took(result) ?? monotonic() - begun);
             const believed = Math.min(Math.max(fitting, next / 2), most(result) * next);
             next = Math.round(Math.min(Math.max(believed, slice.min), slice.max));
             return result;

@@ -3,7 +3,7 @@ import { addressRange } from '../../../lib/address-range.ts';
 import type { HostInput } from '../../../lib/inventory/host.ts';
 import { compareRows, type FilterName, type Filters, matching, type Position, type Selection } from '../../../lib/inventory/selection.ts';
 import type { Collection, ReadOptions } from '../../../lib/inventory/store.ts';
-import { ids, present } from '../assertions.ts';
+import { ids, present, until } from '../assertions.ts';
 import type { Laws } from '../register-laws.ts';
 import {
     type AnyInventoryFixture,
@@ -98,6 +98,46 @@ const changeLaws: Laws<AnyInventoryFixture> = {
     },
 };
 
+const followingLaws: Laws<InventoryFixture> = {
+    async 'tells who asks from the last change that he knows of all that came after it'({ store }) {
+        const { id } = await store.ensureWorkspace('default');
+        const hosts = store.hosts as unknown as Selecting;
+        let asked = false;
+        let mayEnd = false;
+        const slow = async function* (): AsyncIterable<HostInput> {
+            yield { address: '192.0.2.1' };
+            asked = true;
+            await until(() => mayEnd);
+            yield { address: '192.0.2.2' };
+        };
+        const first = store.importHosts('default', slow());
+        await until(() => asked);
+        await nextMillisecond();
+        const others = [3, 4].map((host) => store.importHosts('default', each([{ address: `192.0.2.${host}` }])));
+        await nextMillisecond();
+
+        const known = new Set<number>();
+        let last = new Date(0);
+        const follow = async (): Promise<void> => {
+            const listed = ids(await rows(store.hosts, [id]));
+            const news = await selected(hosts, [id], { where: { updated_since: last } });
+            last = news.at(-1)?.updated_at ?? last;
+            for (const row of news) {
+                known.add(row.id);
+            }
+            assert.deepEqual(
+                listed.filter((host) => !known.has(host)),
+                [],
+            );
+        };
+        mayEnd = true;
+        for (const ended of [Promise.race([first, ...others]), ...others, first]) {
+            await ended;
+            await follow();
+        }
+    },
+};
+
 const freeingLaws: Laws<AnyInventoryFixture> = {
     async 'frees what a selection held when it ends early'(fixture) {
         const { collection, path } = await selectedList(fixture, MANY);
@@ -159,6 +199,7 @@ export const selectingGroups: InventoryLaws = [
     { needs: ['rows', 'many-hosts', 'selects'], laws: selectingLaws },
     { needs: ['rows', 'selects', 'filters'], laws: filteringLaws },
     { needs: ['rows', 'selects', 'changes'], laws: changeLaws },
+    { needs: ['imports', 'selects', 'changes'], laws: followingLaws },
     { needs: ['rows', 'many-hosts', 'selects', 'reads-open'], laws: freeingLaws },
     { needs: ['rows', 'selects', 'counts'], laws: countingLaws },
     { needs: ['imports', 'selects', 'counts', 'sightings'], laws: sightingLaws },

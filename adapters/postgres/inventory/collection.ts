@@ -5,7 +5,7 @@ import type { Reader } from '../left-statements.ts';
 import { prepared } from '../prepared.ts';
 import { isLookedUp } from './hosts-by-address.ts';
 import { forManyListings, type Readers } from './readers.ts';
-import { rangesOf } from './search-ranges.ts';
+import { type Counted, rangesOf } from './search-ranges.ts';
 import { BATCH, belowOf, counting, type Part, type Statement, seenBelow, selecting, selectingByAddress } from './selecting.ts';
 import { isSorted, sortedRows } from './sorted-rows.ts';
 import { fromWithin, idsWithin, textBatches } from './text-batches.ts';
@@ -144,12 +144,11 @@ export function collection<Row extends { readonly id: number }>(readers: Readers
 
             const count = async (between?: Part) => {
                 const { text, values } = counting(source, path, where, between);
-                const { rows } = await searching.database.query<{ count: number }>(text, values, signal);
-                return rows[0]?.count ?? 0;
+                return (await searching.database.query<Counted>(text, values, signal)).rows[0] ?? { count: 0, took: 0 };
             };
             const { updated_since: _, ...others } = where;
             const ranges = searching.inRanges ? rangesOf(source, path, { where: others }) : null;
-            return ranges === null ? await count() : await ranges.count(searching.database, count, signal);
+            return ranges === null ? (await count()).count : await ranges.count(searching.database, count, signal);
         },
     };
 }

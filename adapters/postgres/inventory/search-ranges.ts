@@ -12,6 +12,12 @@ import { ending, type Part } from './selecting.ts';
  */
 const RANGE = { max: MAX_ID, first: 1_000, min: 250, takes: 40 } as const;
 
+/** The rows of a range, and how many milliseconds it took to count them. */
+export interface Counted {
+    readonly count: number;
+    readonly took: number;
+}
+
 /** A search that looks through the rows range by range, each by a statement of its own that gives way to others. */
 export interface Ranges {
     /**
@@ -26,9 +32,16 @@ export interface Ranges {
         signal?: AbortSignal,
     ): Promise<readonly Row[]>;
     /** @param count Counts those of a range. */
-    count(reader: Reader, count: (part: Part) => Promise<number>, signal?: AbortSignal): Promise<number>;
+    count(reader: Reader, count: (part: Part) => Promise<Counted>, signal?: AbortSignal): Promise<number>;
     /** Does work for every range. */
     each(reader: Reader, work: (part: Part) => Promise<void>, signal?: AbortSignal): Promise<void>;
+}
+
+/** What came of a range. */
+interface Ranged {
+    /** Whether no more rows are wanted. */
+    readonly enough: boolean;
+    readonly took?: number;
 }
 
 /** The ranges of a selection; null where it is read at once: few hosts that are found by their addresses, and rows whose order no index has. */
@@ -42,7 +55,7 @@ export function rangesOf(source: CollectionSource, path: readonly number[], sele
     const pace = paceOf(() => performance.now(), RANGE);
 
     /** Those behind a place, until one of them is the last or has enough. */
-    async function untilEnough(reader: Reader, from: Part, work: (part: Part) => Promise<boolean>, signal?: AbortSignal): Promise<void> {
+    async function untilEnough(reader: Reader, from: Part, work: (part: Part) => Promise<Ranged>, signal?: AbortSignal): Promise<void> {
         for (let after = from.after, goesOn = true; goesOn; ) {
             const rows = pace.size();
             const { text, values } = ending(source, path, { ...selection, ...(after !== undefined && { after }) }, rows) ?? {
@@ -52,27 +65,19 @@ export function rangesOf(source: CollectionSource, path: readonly number[], sele
             const until = (await reader.query<Position>(text, values, signal)).rows[0];
             const ranged = () => work({ ...from, ...(after !== undefined && { after }), until });
             // Where there was enough, not all of it was looked through, though its end was looked for.
-            const enough = await pace.timed(rows, ranged, (hadEnough) => (hadEnough ? 1 / 2 : 2));
+            const { enough } = await pace.timed(rows, ranged, { most: ({ enough }) => (enough ? 1 / 2 : 2), took: ({ took }) => took });
             goesOn = until !== undefined && !enough;
             after = until;
         }
     }
 
-    const each: Ranges['each'] = async (reader, work, signal) => {
-        const all = async (range: Part): Promise<boolean> => {
-            await work(range);
-            return false;
-        };
-        await untilEnough(reader, {}, all, signal);
-    };
-
     return {
         async read(reader, part, read, signal) {
             const { limit = Number.POSITIVE_INFINITY } = part;
             let found: Awaited<ReturnType<typeof read>> = [];
-            const work = async (range: Part): Promise<boolean> => {
+            const work = async (range: Part): Promise<Ranged> => {
                 found = [...found, ...(await read({ ...range, limit: limit - found.length }))];
-                return found.length >= limit;
+                return { enough: found.length >= limit };
             };
             await untilEnough(reader, part, work, signal);
             return found;
@@ -80,13 +85,21 @@ export function rangesOf(source: CollectionSource, path: readonly number[], sele
 
         async count(reader, count, signal) {
             let sum = 0;
-            const work = async (range: Part): Promise<void> => {
-                sum += await count(range);
+            const work = async (range: Part): Promise<Ranged> => {
+                const { count: more, took } = await count(range);
+                sum += more;
+                return { enough: false, took };
             };
-            await each(reader, work, signal);
+            await untilEnough(reader, {}, work, signal);
             return sum;
         },
 
-        each,
+        async each(reader, work, signal) {
+            const ranged = async (range: Part): Promise<Ranged> => {
+                await work(range);
+                return { enough: false };
+            };
+            await untilEnough(reader, {}, ranged, signal);
+        },
     };
 }

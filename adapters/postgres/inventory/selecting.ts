@@ -37,7 +37,10 @@ function betweenIds({ after, until }: Pick<Part, 'after' | 'until'> = {}, values
     return [...(after === undefined ? [] : [`rows.id > $${values.push(after.id)}`]), ...upTo(until, values)];
 }
 
-/** The statement that counts the rows of a selection, between two ids where these are given. */
+/**
+ * The statement that counts the rows of a selection, between two ids where these are given, and tells how many milliseconds it took without what it has waited
+ * for others before.
+ */
 export function counting(
     source: CollectionSource,
     path: readonly number[],
@@ -46,7 +49,8 @@ export function counting(
 ): Statement {
     const values: unknown[] = [...path];
     const all = [...seenBelow(source), listedFor(source, where), ...conditions(source, where, values), ...betweenIds(between, values)];
-    return { text: `select count(*)::integer as count from ${source.from} where ${all.join(' and ')}`, values };
+    const took = 'extract(epoch from clock_timestamp() - statement_timestamp())::double precision * 1000 as took';
+    return { text: `select count(*)::integer as count, ${took} from ${source.from} where ${all.join(' and ')}`, values };
 }
 
 /**

@@ -37,6 +37,20 @@ const MUTANTS: Readonly<Record<string, Reading>> = {
             },
         },
     }),
+    'tells who asks from the last change that he knows of all that came after it': ({ hosts }) => {
+        const { select } = hosts as Hosts;
+        const dated = (batch: readonly Host[]) => batch.map((host) => ({ ...host, updated_at: new Date(1e12 - host.id) }));
+        return {
+            hosts: {
+                ...hosts,
+                async *select(path, { where: { updated_since: since = new Date(0) } = {} }) {
+                    for await (const batch of select(path, {})) {
+                        yield dated(batch).filter(({ updated_at }) => updated_at >= since);
+                    }
+                },
+            },
+        };
+    },
     'selects nothing below parents that do not exist': ({ hosts }) => ({
         hosts: { ...hosts, select: (_path, selection, options) => (hosts as Hosts).select([1], selection, options) },
     }),

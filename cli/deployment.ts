@@ -230,7 +230,8 @@ async function webhooksAsKept(
         const sender = httpSender({ guard, ...limits, ...(resolver !== undefined && { resolver }) });
         // A worker cannot differ from its host in what it does not have.
         const managing = more.role === 'worker' ? {} : ofManagement(kept);
-        return webhooks({ ...stores, keyRing, queue, ...settings, ...managing, tracing, guard, sender, ...more });
+        // No setting says how long anything is kept: that is for the process to say that serves.
+        return webhooks({ ...stores, keyRing, queue, ...settings, ...managing, keepFor: null, tracing, guard, sender, ...more });
     } catch (error) {
         throw kept === null ? error : keptRefusal(error);
     }

@@ -125,13 +125,16 @@ for (const name of [
 process.env.TZ = 'UTC';
 
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-    // Whoever read our output has had enough, for example `head`: no reason for an error.
+    // Whoever read our output has had enough, for example `head`: no reason for an error, and none to hide one.
     if (error.code === 'EPIPE') {
-        process.exit(0);
+        process.exit();
     }
 
     void fail(new ScanwireError('UNAVAILABLE', `Cannot write to stdout: ${error.code}`)).then(() => process.exit());
 });
+
+// What reads the log may end before us, and there is nobody left to tell.
+process.stderr.on('error', () => {});
 
 let failure: Promise<void> | undefined;
 

@@ -69,9 +69,15 @@ export async function openStores(
 }
 
 async function connect(connectionString: string): Promise<pg.Pool> {
-    const { Pool } = (await optionalPackage('pg', 'DATABASE_URL', () => import('pg'))).default;
+    const { Client, Pool } = (await optionalPackage('pg', 'DATABASE_URL', () => import('pg'))).default;
     if (!/^postgres(ql)?:\/\//.test(connectionString)) {
         throw new ScanwireError('MISCONFIGURED', 'DATABASE_URL must be a URL that begins with postgres://', { field: 'DATABASE_URL' });
+    }
+    try {
+        // Nothing but this takes the text apart as the connections of the pool will.
+        new Client({ connectionString });
+    } catch (error) {
+        throw unreadableUrl(error as NodeJS.ErrnoException);
     }
 
     // How long a statement may take is the stores' to say, which have some that take minutes.
@@ -82,6 +88,15 @@ async function connect(connectionString: string): Promise<pg.Pool> {
         keepAlive: true,
         keepAliveInitialDelayMillis: KEEP_ALIVE,
     });
+}
+
+/** Without its cause, which holds the URL with its password. */
+function unreadableUrl({ code, path }: NodeJS.ErrnoException): ScanwireError {
+    const reason =
+        path === undefined
+            ? 'cannot be read as a URL: user and password in it must be percent-encoded (# as %23, / as %2F)'
+            : `names a file that cannot be read: ${path} (${code})`;
+    return new ScanwireError('MISCONFIGURED', `DATABASE_URL ${reason}`, { field: 'DATABASE_URL' });
 }
 
 // BullMQ is loaded where it is the queue: it is the largest package of all, and the embedded deployment has no use for it.

@@ -32,6 +32,8 @@ export async function untilStopped(drainTimeout: number, start: (running: Runnin
         stoppedAt = performance.now();
     });
     const timeout = drainTimeout * 1000;
+    // Who has read what is printed may end long before us: no reason to end as well.
+    process.stdout.removeAllListeners('error').on('error', () => {});
 
     try {
         const given = stopped.then(() => sleep(timeout / 2, undefined, { ref: false }));

@@ -45,6 +45,24 @@ t.test('names a setting that a host of a version before has stored and this one 
     }
 });
 
+t.test('removes nothing by the settings that are kept, which do not say how long anything is', async (t) => {
+    const stores = memoryWebhooks();
+    let runs = 0;
+    Object.assign(stores.deliveries.retention ?? {}, {
+        begin: async () => {
+            runs += 1;
+            return false;
+        },
+    });
+    const parts = { stores, keyRing, queue: memoryQueue(), receivers: {} };
+    const { settings } = await stores.settings.read();
+    const own = await webhooksOver({ ...parts, manages: true }, settings, { role: 'host' });
+    await own.start();
+    await own.close();
+
+    t.equal(runs, 0);
+});
+
 t.test('manages exporters with kinds and formats of an application, of which it knows the names at most', async (t) => {
     const stores = memoryWebhooks();
     const guard = egressGuard({ allow: [] });

@@ -58,6 +58,8 @@ const SERVING: readonly Row[] = [
     [`${SERVE} --scan-database-file FOLDER/nowhere`, 'scan-database-file', /cannot be used now: nothing listens at its address/],
     [SERVE, 'DATABASE_URL', /must be a URL that begins with postgres:\/\//, { DATABASE_URL: `mysql://u:${HUSH}@127.0.0.1/x` }],
     [SERVE, 'DATABASE_URL', /must be a URL that begins with postgres:\/\//, { DATABASE_URL: HUSH }],
+    [SERVE, 'DATABASE_URL', /must be percent-encoded/, { DATABASE_URL: `postgres://u:${HUSH}#/x@127.0.0.1/x` }],
+    [SERVE, 'DATABASE_URL', /file that cannot be read: .*missing/, { DATABASE_URL: 'postgres://u@127.0.0.1/x?sslrootcert=/missing' }],
     [SERVE, 'database', /cannot be used now: nothing listens at its address/, { DATABASE_URL: NOWHERE }],
     [SERVE, 'REDIS_URL', /must be a URL that begins with/, { REDIS_URL: `http://u:${HUSH}@127.0.0.1` }],
     [SERVE, 'REDIS_URL', /must/, { REDIS_URL: `redis://:${HUSH}@127.0.0.1:port` }],

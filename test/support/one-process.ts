@@ -10,6 +10,7 @@ const { stdout, stderr, exit } = process;
 const writes = { stdout: stdout.write.bind(stdout), stderr: stderr.write.bind(stderr) };
 const own = { PATH: process.env.PATH, HOME: process.env.HOME };
 stdout.setMaxListeners(0);
+stderr.setMaxListeners(0);
 // A command that has failed ends its process after a while; here others follow it, and the process ends when none of them has left anything open.
 process.exit = ((code?: number) => {
     process.exitCode = code ?? process.exitCode;

@@ -1,7 +1,7 @@
 import { UNSCOPED } from '../../lib/keys/scopes.ts';
 import { type ApiKeyStore, apiKeyExists, type StoredApiKey } from '../../lib/keys/store.ts';
 import { assertStoreOptions, IMPATIENT, type PoolLike, type PreparingOptions, patiently, uuidOrNull } from './database.ts';
-import { isUniqueViolation } from './database-errors.ts';
+import { isUniqueViolation, unreadableTimes } from './database-errors.ts';
 import { prepared } from './prepared.ts';
 import { databaseTime } from './store-clock.ts';
 
@@ -13,10 +13,22 @@ export interface PostgresApiKeysOptions extends PreparingOptions {
 
 const COLUMNS = `id, name, digest, start, sealed,
     created_at as "createdAt", last_used_at as "lastUsedAt", revoked_at as "revokedAt", scopes,
-    workspaces, expires_at as "expiresAt", coalesce(expires_at <= scanwire.now(), false) as expired`;
+    workspaces, expires_at as "expiresAt", coalesce(expires_at <= scanwire.now(), false) as expired, revoked_at is not null as "isRevoked"`;
 
 const BY_DIGEST = prepared(`select ${COLUMNS} from scanwire.api_keys where digest = $1`);
 const BY_DIGESTS = prepared(`select ${COLUMNS} from scanwire.api_keys where digest = any($1)`);
+
+interface Row extends StoredApiKey {
+    readonly isRevoked: boolean;
+}
+
+/** @throws ScanwireError `MISCONFIGURED` where a session writes times as nobody here reads them: the key would be taken for one that was never revoked. */
+function keyOf({ isRevoked, ...key }: Row): StoredApiKey {
+    if (isRevoked && key.revokedAt === null) {
+        throw unreadableTimes();
+    }
+    return key;
+}
 
 /** API keys in the table `scanwire.api_keys`. */
 export function postgresApiKeys(options: PostgresApiKeysOptions): ApiKeyStore {
@@ -24,9 +36,13 @@ export function postgresApiKeys(options: PostgresApiKeysOptions): ApiKeyStore {
     const { pool, prepare = true } = options;
     const database = patiently(pool, IMPATIENT, { prepare });
 
+    async function read(statement: string, values: unknown[]): Promise<readonly StoredApiKey[]> {
+        const { rows } = await database.query<Row>(statement, values);
+        return rows.map(keyOf);
+    }
+
     async function find(statement: string, value: string | null): Promise<StoredApiKey | null> {
-        const { rows } = await database.query<StoredApiKey>(statement, [value]);
-        return rows[0] ?? null;
+        return (await read(statement, [value]))[0] ?? null;
     }
 
     return {
@@ -50,16 +66,14 @@ export function postgresApiKeys(options: PostgresApiKeysOptions): ApiKeyStore {
 
         findByDigest: (digest) => find(BY_DIGEST, digest),
         async findByDigests(digests) {
-            const { rows } = await database.query<StoredApiKey>(BY_DIGESTS, [digests]);
-            const found = new Map(rows.map((row) => [row.digest, row]));
+            const found = new Map((await read(BY_DIGESTS, [digests])).map((key) => [key.digest, key]));
             return digests.map((digest) => found.get(digest) ?? null);
         },
 
         get: (id) => find(`select ${COLUMNS} from scanwire.api_keys where id = $1`, uuidOrNull(id)),
 
         async list() {
-            const { rows } = await database.query<StoredApiKey>(`select ${COLUMNS} from scanwire.api_keys order by created_at, id`);
-            return rows;
+            return await read(`select ${COLUMNS} from scanwire.api_keys order by created_at, id`, []);
         },
 
         async sealedSamples() {

@@ -182,3 +182,10 @@ export function sqlState(error: unknown): string {
 export function isUniqueViolation(error: unknown): boolean {
     return sqlState(error) === '23505';
 }
+
+/** Of a session whose times node-postgres does not read: it takes most of them for none. */
+export function unreadableTimes(): ScanwireError {
+    const message =
+        'The database writes times in a style of its own: DateStyle must begin with ISO for the role, the database and every session';
+    return new ScanwireError('MISCONFIGURED', message);
+}

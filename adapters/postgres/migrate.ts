@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { ScanwireError } from '../../lib/errors.ts';
 import type { Executor } from '../../lib/transaction.ts';
 import { assertPool, guarded, type PoolLike, transaction, withClient } from './database.ts';
-import { isBehindOthers, sqlState } from './database-errors.ts';
+import { isBehindOthers, sqlState, unreadableTimes } from './database-errors.ts';
 import { migrations } from './migrations/index.ts';
 
 /** Key of the advisory lock that lets one step run at a time: the bytes of `scan`, `wire`. */
@@ -12,8 +12,11 @@ const LOCK = [0x7363616e, 0x77697265];
 /** For steps over large tables, and in all for locks of others. */
 const PATIENCE = { statement: 60 * 60_000 };
 
-/** A step that waits for a table keeps everybody else from it and from those that it has, so it soon gives way for a while. */
-const LOCK_TIMEOUT = `set local lock_timeout = '2s'`;
+/**
+ * A step that waits for a table keeps everybody else from it and from those that it has, so it soon gives way for a while. How long it works is for no
+ * role's `statement_timeout` to say: one that is cut off is cut off each time.
+ */
+const TIMEOUTS = `set local lock_timeout = '2s'; set local statement_timeout = 0`;
 const PAUSE = 3_000;
 
 /** An index that is built beside those who write keeps nobody waiting, however long it waits for them. */
@@ -71,7 +74,13 @@ export async function migrate(pool: PoolLike, options: MigrateOptions = {}): Pro
 /** Asked without the patience that a step has: at every start but a few there is nothing to do, and a connection may be silent. */
 async function isDone(pool: PoolLike, steps: readonly Migration[]): Promise<boolean> {
     return await transaction(pool, async (client) => {
-        const { rows } = await client.query<{ found: boolean }>(`select pg_catalog.to_regclass('scanwire.migration') is not null as found`);
+        const { rows } = await client.query<{ found: boolean; style: string }>(
+            `select pg_catalog.to_regclass('scanwire.migration') is not null as found, pg_catalog.current_setting('DateStyle') as style`,
+        );
+        if (rows[0]?.style.startsWith('ISO') === false) {
+            throw unreadableTimes();
+        }
+
         const done = rows[0]?.found === true ? await readLedger(client) : new Map<string, string>();
         assertFits(done, steps);
         return steps.every(({ id }) => done.has(id));
@@ -84,7 +93,7 @@ async function runNext(pool: PoolLike, steps: readonly Migration[]): Promise<rea
         pool,
         async (client) => {
             await takeLock(client, 'pg_try_advisory_xact_lock');
-            await client.query(LOCK_TIMEOUT);
+            await client.query(TIMEOUTS);
             await ofStep('that keeps the ledger', ensureLedger(client));
 
             const done = await readLedger(client);

@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -8,8 +9,38 @@ import { present, until } from '../../../adapters/contract/assertions.ts';
 import { migrate, postgresApiKeys, postgresWebhooks } from '../../../adapters/postgres/index.ts';
 import { migrationFiles } from '../../../adapters/postgres/migrate.ts';
 import { migrations } from '../../../adapters/postgres/migrations/index.ts';
+import { migratedDatabase } from '../../support/migrated-database.ts';
 import { testDatabase } from '../../support/test-database.ts';
 import { databases } from './databases.ts';
+
+t.test('takes as long as it takes, whatever the role says of statements', async (t) => {
+    const database = await testDatabase();
+    t.teardown(() => database.drop());
+    const pool = new pg.Pool({ connectionString: database.url, options: '-c statement_timeout=300' });
+    t.teardown(() => pool.end());
+    const slow = { id: '9999-slow', sql: 'select pg_sleep(0.6)' };
+    t.same((await migrate(pool, { steps: [...migrations, slow] })).at(-1), '9999-slow');
+});
+
+t.test('refuses a database that writes times in another style than node-postgres reads', async (t) => {
+    const database = await migratedDatabase();
+    t.teardown(() => database.drop());
+    const pool = new pg.Pool({ connectionString: database.url });
+    const german = new pg.Pool({ connectionString: database.url, options: '-c datestyle=German' });
+    t.teardown(() => Promise.all([pool.end(), german.end()]));
+    await t.rejects(migrate(german), { code: 'MISCONFIGURED', message: /DateStyle must begin with ISO/ });
+
+    const [id, digest] = [randomUUID(), 'a'.repeat(64)];
+    const key = { id, name: 'ci', digest, start: 'abcd', sealed: null, createdAt: new Date(), lastUsedAt: null, revokedAt: new Date() };
+    await postgresApiKeys({ pool }).insert(key);
+    t.match(await postgresApiKeys({ pool }).findByDigest(digest), { revokedAt: Date });
+    await t.rejects(async () => await postgresApiKeys({ pool: german }).findByDigest(digest), {
+        code: 'MISCONFIGURED',
+        message: /DateStyle/,
+    });
+    await pool.query('update scanwire.api_keys set revoked_at = null');
+    t.match(await postgresApiKeys({ pool: german }).findByDigest(digest), { revokedAt: null });
+});
 
 for (const { name, open } of databases) {
     t.test(`migrations on ${name}`, async (t) => {

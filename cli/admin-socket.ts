@@ -24,8 +24,8 @@ const START_PATIENCE = 20_000;
 const LOOK_EVERY = 100;
 
 /** The server that runs on the folder, null when none does. One that is still starting is waited for. */
-export async function runningServer(folder: DataFolder): Promise<RunningServer | null> {
-    const connection = await connectToServer(folder);
+export async function runningServer(folder: DataFolder, patience?: number): Promise<RunningServer | null> {
+    const connection = await connectToServer(folder, patience);
     connection?.destroy();
     return connection === null ? null : readClaim(folder);
 }
@@ -36,12 +36,12 @@ export async function runningServer(folder: DataFolder): Promise<RunningServer |
  *
  * @throws ScanwireError `MISCONFIGURED` as {@link dataFolderExists}.
  */
-export async function connectToServer(folder: DataFolder): Promise<Socket | null> {
+export async function connectToServer(folder: DataFolder, patience: number = START_PATIENCE): Promise<Socket | null> {
     if (!(await dataFolderExists(folder))) {
         return null;
     }
 
-    const giveUpAt = performance.now() + START_PATIENCE;
+    const giveUpAt = performance.now() + patience;
     for (;;) {
         const server = await readClaim(folder);
         const connection = server === null ? null : await connected(server.socket);
@@ -67,10 +67,11 @@ export async function connectToServer(folder: DataFolder): Promise<Socket | null
  * Says that a server starts on the folder, and where its socket will be: in the data folder, or, where that path is too long for
  * a socket, in a folder of the user's own among the temporary ones.
  *
- * @throws ScanwireError `CONFLICT` when a server runs on the folder already.
+ * @param patience Milliseconds for which one that starts is waited for.
+ * @throws ScanwireError `CONFLICT` when a server runs on the folder already, or starts there still.
  */
-export async function claimSocket(folder: DataFolder, owner: ProcessIdentity): Promise<string> {
-    const running = await runningServer(folder);
+export async function claimSocket(folder: DataFolder, owner: ProcessIdentity, patience?: number): Promise<string> {
+    const running = (await runningServer(folder, patience)) ?? (await startingServer(folder));
     if (running !== null) {
         throw new ScanwireError('CONFLICT', `A server runs on ${folder.path} already (process ${running.pid})`, { field: 'data' });
     }
@@ -79,6 +80,15 @@ export async function claimSocket(folder: DataFolder, owner: ProcessIdentity): P
     await rm(socket, { force: true });
     await replaceFile(folder.server, `${JSON.stringify({ ...owner, socket } satisfies RunningServer)}\n`);
     return socket;
+}
+
+/** One that has claimed the folder and lives, however long its start takes: whoever took its place would hide it from all commands for good. */
+async function startingServer(folder: DataFolder): Promise<RunningServer | null> {
+    const claimed = await readClaim(folder);
+    const { isAlive } = await import('../lib/process-identity.ts');
+    // Without its start it may be any process with that pid.
+    const isKnown = claimed !== null && claimed.pid !== process.pid && claimed.started !== '';
+    return isKnown && isAlive(claimed) ? claimed : null;
 }
 
 /** Undoes {@link claimSocket}, unless another server has claimed the folder since. */

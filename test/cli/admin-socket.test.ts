@@ -7,6 +7,7 @@ import t, { type Test } from 'tap';
 import { claimSocket, connectToServer, runningServer, withdrawSocket } from '../../cli/admin-socket.ts';
 import { type DataFolder, dataFolder } from '../../cli/data-folder.ts';
 import { ownIdentity, type ProcessIdentity } from '../../lib/process-identity.ts';
+import { ended, linesOf, nextJson, spawnNode } from '../support/scanwire.ts';
 
 /** No process has it. */
 const DEAD: ProcessIdentity = { pid: 2 ** 22 + 1, started: '' };
@@ -75,6 +76,26 @@ t.test('waits for a server that is starting', async (t) => {
     const server = await listening(t, socket);
     t.same(await found, { pid: process.ppid, started: '', socket });
     server.close();
+});
+
+t.test('takes the place of none that lives, however long it takes to start', async (t) => {
+    const folder = closedFolder(t);
+    const identity = new URL('../../lib/process-identity.js', import.meta.url).href;
+    const child = spawnNode(
+        [
+            '--input-type=module',
+            '--eval',
+            `import { ownIdentity } from '${identity}'; console.log(JSON.stringify(ownIdentity())); setInterval(() => {}, 1e6)`,
+        ],
+        { stdio: ['ignore', 'pipe', 'inherit'], env: {} },
+    );
+    t.teardown(() => child.kill('SIGKILL'));
+    const slow = (await nextJson(child, linesOf(child))) as unknown as ProcessIdentity;
+    await claimSocket(folder, slow);
+    await t.rejects(claimSocket(folder, ownIdentity(), 0), { code: 'CONFLICT', message: new RegExp(`process ${slow.pid}`) });
+
+    await ended(child, 'SIGKILL');
+    await t.resolves(claimSocket(folder, ownIdentity(), 0));
 });
 
 t.test('waits for no other process that has the pid of a killed server', async (t) => {

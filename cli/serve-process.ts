@@ -1,5 +1,6 @@
 import type { Server } from '@hapi/hapi';
 import { systemClock } from '../lib/clock.ts';
+import { ScanwireError } from '../lib/errors.ts';
 import { ownIdentity } from '../lib/process-identity.ts';
 import { DELIVERY_EVENTS } from '../lib/webhooks/observing/emitted-events.ts';
 import { EVENT } from '../plugins/log-and-events.ts';
@@ -54,6 +55,15 @@ export async function serve(folder: DataFolder, { options, json }: Pick<Call, 'o
     });
 }
 
+/** Nobody but the next start opens the database again: whoever looks after the process has to see that it ended. */
+function endLost(onError: (error: unknown) => void): void {
+    onError(
+        new ScanwireError('UNAVAILABLE', 'The embedded database has ended by itself, and so does this process: is there room on its disk?'),
+    );
+    process.exitCode = 1;
+    process.kill(process.pid, 'SIGTERM');
+}
+
 /** Starts what serves, and pushes what ends it to `undo`. The demonstration that it returns shows what works, null where none is wanted. */
 async function start(
     folder: DataFolder,
@@ -76,6 +86,7 @@ async function start(
     const brought = Object.values(pair).some((value) => value !== undefined) ? await certificate() : null;
     const parts = await openParts({ folder, environment: process.env, pooled: options.pooled === true, onError });
     undo.push(() => parts.close());
+    void parts.stores.lost?.then(() => endLost(onError));
     // The key ring is there by now, by which the next start knows the folder, whatever goes wrong here.
     const tls = brought ?? (await certificate());
 

@@ -22,6 +22,8 @@ export interface Stores extends PostgresStores {
     readonly pooled: boolean;
     /** The embedded database as a tar file; null for a server, which has tools of its own. */
     readonly dump: EmbeddedFolder['dump'] | null;
+    /** Resolves when the embedded database has ended by itself; null for a server, which comes back. */
+    readonly lost: Promise<void> | null;
     /** Ids of the migrations that ran at this opening. */
     readonly applied: readonly string[];
     migrate(): Promise<readonly string[]>;
@@ -59,6 +61,7 @@ export async function openStores(
             embedded: own !== null,
             pooled,
             dump: own?.dump ?? null,
+            lost: own?.lost ?? null,
             applied,
             migrate: () => migrate(pool),
         };

@@ -48,6 +48,11 @@ export interface EmbeddedFolder extends EmbeddedDatabase {
      *     entry can have.
      */
     dump(options?: DumpOptions): AsyncIterable<Uint8Array>;
+    /**
+     * Resolves when the database has ended by itself, as it does where its log cannot be written: all that is asked of it is refused from then on, and what it
+     * has acknowledged is there when it is opened again.
+     */
+    readonly lost: Promise<void>;
 }
 
 /** How often the clock is compared with that of the machine, in milliseconds. */
@@ -125,6 +130,8 @@ async function opened(thread: DatabaseThread, root: string, ticker: Ticker): Pro
     let ended = false;
 
     return Object.assign(database, {
+        // An end that was asked for never resolves it.
+        lost: thread.ended.then(() => (ended ? new Promise<void>(() => {}) : undefined)),
         dump: dumps({ database, files: join(root, DATABASE), maintenance, ticker, ended: () => ended }),
 
         async end() {

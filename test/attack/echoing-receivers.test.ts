@@ -184,13 +184,53 @@ t.test('masks little else', (t) => {
     t.end();
 });
 
-t.test('takes a bounded time, whatever a receiver writes', (t) => {
-    const secrets = Array.from({ length: 60 }, (_, number) => `secret-number-${number}-and-more`);
-    for (const unit of ['%5c\\u0041&#65;', 'QUJD', '\\', '&amp;', '41', '%25', 'secret-number-1']) {
-        const before = globalThis.process.cpuUsage();
-        masked(unit.repeat(4096 / unit.length), secrets, { cut: true });
-        const { user } = globalThis.process.cpuUsage(before);
-        t.ok(user < 500_000, `${unit}: ${user} µs`);
+t.test('masks secrets that overlap with themselves and one another as one, and those that follow one another as each', (t) => {
+    const secrets = ['ababababab', 'abababababab-', '-and-more', 'and-more-of'];
+    t.equal(masked('x abababababababab y', secrets, { cut: false }), 'x *** y');
+    t.equal(masked('x abababababab-and-more-of y', secrets, { cut: false }), 'x *** y');
+    t.equal(masked('x ababababab-and-more y', secrets, { cut: false }), 'x ****** y');
+    t.equal(masked('x ab-ababab', secrets, { cut: true }), 'x ab-***');
+    t.end();
+});
+
+t.test('masks a secret with a noncharacter, however it is written', (t) => {
+    const secret = 'b\uFFFFhidden-word';
+    for (const written of [secret, JSON.stringify(secret), 'b\\uffffhidden-word', encodeURIComponent(secret)]) {
+        t.notMatch(masked(written, [secret], { cut: false }), /hidden/);
+        t.match(masked(`${Buffer.from(written).toString('base64')} .`, [secret], { cut: false }), /^.?\*{3}.{0,2} \.$/);
     }
     t.end();
 });
+
+t.test('takes a bounded time, whatever a receiver writes', (t) => {
+    const secrets = Array.from({ length: 60 }, (_, number) => `secret-number-${number}-and-more`);
+    for (const unit of ['%5c\\u0041&#65;', 'QUJD', '\\', '&amp;', '41', '%25', 'secret-number-1']) {
+        assertQuick(t, unit, unit.repeat(4096 / unit.length), secrets);
+    }
+    t.end();
+});
+
+t.test('takes a bounded time, whatever headers an exporter has', (t) => {
+    const words: Readonly<Record<string, readonly string[]>> = {
+        'that overlap with themselves and one another': Array.from({ length: 110 }, (_, number) => 'a'.repeat(10 + number)),
+        'that are short, and very many': Array.from({ length: 1600 }, (_, number) => `aa${number.toString(36).padStart(2, 'a')}`),
+        'of which each is the beginning of another': Array.from({ length: 110 }, (_, number) => `${'a'.repeat(10 + number)}-`),
+        'that are as long as a value': ['a'.repeat(4096), `${'a'.repeat(4095)}b`],
+    };
+    const escapes = '%5c\\u0041&#65;'.repeat(20);
+    for (const [name, secrets] of Object.entries(words)) {
+        for (const unit of ['a', 'a-', 'aaaaaaaaab', '-aaa']) {
+            const repeated = `${escapes}${unit.repeat(3800 / unit.length)}`;
+            assertQuick(t, `${name}: ${unit}`, repeated, secrets);
+            assertQuick(t, `${name}: ${unit}, within an encoding`, Buffer.from(repeated).toString('base64').slice(0, 4096), secrets);
+        }
+    }
+    t.end();
+});
+
+function assertQuick(t: Test, name: string, text: string, secrets: readonly string[]): void {
+    const before = globalThis.process.cpuUsage();
+    masked(text, secrets, { cut: true });
+    const { user } = globalThis.process.cpuUsage(before);
+    t.ok(user < 500_000, `${name}: ${user} µs`);
+}

@@ -1,3 +1,5 @@
+import { lookFor, type Needles, type Reached } from './needles.ts';
+
 /** Stands for what must not be shown. */
 export const MASK = '***';
 
@@ -32,13 +34,17 @@ export interface MaskingOptions {
  * somebody has encoded in yet another way, in order to have it shown, is not found.
  */
 export function masked(text: string, secrets: readonly string[], { cut }: MaskingOptions): string {
-    const needles = needlesOf(secrets);
-    const spans = viewsOf(text).flatMap((view) =>
-        needles.flatMap((needle) => [...found(needle, view), ...(cut ? begun(needle, view) : [])]),
-    );
+    const needles = lookFor(needlesOf(secrets));
+    /** For each index the end of the longest part that is masked from there; 0 where none begins. */
+    const ends = new Uint32Array(text.length);
+    for (const view of viewsOf(text.replaceAll(APART, OTHER_NONCHARACTER))) {
+        for (const [from, to] of spansOf(needles, view, cut)) {
+            ends[from] = Math.max(ends[from] ?? 0, Math.min(to, text.length));
+        }
+    }
     const parts: string[] = [];
     let shownTo = 0;
-    for (const [from, to] of spans.sort((one, other) => one[0] - other[0])) {
+    for (const [from, to] of ends.entries()) {
         if (from >= shownTo && to > from) {
             parts.push(text.slice(shownTo, from), MASK);
         }
@@ -58,7 +64,7 @@ function needlesOf(secrets: readonly string[]): readonly string[] {
         // So short a secret is not looked for in decoded words, where other bytes may be the same by chance, but as it looks in base64.
         ...(secret.length < MIN_ENCODED ? [Buffer.from(secret).toString('base64')] : []),
     ]);
-    return [...new Set(all)].filter((needle) => needle !== '').sort((one, other) => other.length - one.length);
+    return [...new Set(all)].filter((needle) => needle !== '').map((needle) => needle.replaceAll(APART, OTHER_NONCHARACTER));
 }
 
 const HEX = /^(?:[\da-f]{2}){8,}$/i;
@@ -69,29 +75,49 @@ function encodedBytes(secret: string): readonly string[] {
     return encoding === null ? [] : [Buffer.from(secret, encoding).toString('latin1')];
 }
 
-function found(needle: string, { text, spanOf, bytes }: View): readonly Span[] {
-    const spans: Span[] = [];
-    const isSought = !bytes || needle.length >= MIN_ENCODED;
-    for (let at = isSought ? text.indexOf(needle) : -1; at !== -1; at = text.indexOf(needle, at + 1)) {
-        const end = at + needle.length;
-        if (needle.length >= MIN_ANYWHERE || !(isWithinWord(text, at) || isWithinWord(text, end))) {
-            spans.push(spanOf(at, end));
+/** The parts of the original text in which the needles stand in a view; of a text that was cut off also those in which they may begin. */
+function* spansOf(needles: Needles, { text, spanOf, ends, bytes }: View, cut: boolean): Generator<Span> {
+    const cuts = new Set(cut ? ends : []);
+    let reached = needles.start;
+    for (let end = 1; end <= text.length; end += 1) {
+        reached = needles.next(reached, text.charCodeAt(end - 1));
+        const length = longestEnding(reached.needle, { text, end, bytes });
+        if (length > 0) {
+            yield spanOf(end - length, end);
+        }
+        const begun = cuts.has(end) ? longestBegun(reached, { text, end }) : 0;
+        if (begun > 0) {
+            yield [spanOf(end - begun, end)[0], Number.POSITIVE_INFINITY];
         }
     }
-    return spans;
 }
 
-/** The part at an end of the text that may be the beginning of a secret. */
-function begun(needle: string, { text, spanOf, ends }: View): readonly Span[] {
-    return ends.flatMap((end): Span[] => {
-        for (let length = Math.min(needle.length - 1, end); length > 0; length -= 1) {
-            const at = end - length;
-            if (text.startsWith(needle.slice(0, length), at) && (needle.length >= MIN_ANYWHERE || !isWithinWord(text, at))) {
-                return [[spanOf(at, end)[0], Number.POSITIVE_INFINITY]];
-            }
+/** The length of the longest needle that ends at an index and is to be masked there; 0 where none is. */
+function longestEnding(longest: Reached | null, { text, end, bytes }: Pick<View, 'text' | 'bytes'> & { readonly end: number }): number {
+    for (let needle = longest; needle !== null; needle = needle.shorter?.needle ?? null) {
+        const { length } = needle;
+        if (length >= MIN_ANYWHERE) {
+            return length;
         }
-        return [];
-    });
+        if ((bytes && length < MIN_ENCODED) || isWithinWord(text, end)) {
+            return 0;
+        }
+        if (!isWithinWord(text, end - length)) {
+            return length;
+        }
+    }
+    return 0;
+}
+
+/** The length of the part before an end of the text that may be the beginning of a needle; 0 where there is none. */
+function longestBegun(longest: Reached, { text, end }: { readonly text: string; readonly end: number }): number {
+    for (let begun: Reached | null = longest; begun !== null; begun = begun.shorter) {
+        const { length } = begun;
+        if (begun.longest > length && (begun.longest >= MIN_ANYWHERE || !isWithinWord(text, end - length))) {
+            return length;
+        }
+    }
+    return 0;
 }
 
 /** Whether letters or digits stand on both sides. */
@@ -190,7 +216,8 @@ const NAMED: Readonly<Record<string, string>> = Object.fromEntries(
     ].map((entry) => [entry.slice(0, -1), entry.slice(-1)]),
 );
 
-const character = (digits: string | undefined, radix: number): string => String.fromCharCode(Number.parseInt(digits ?? '', radix));
+const character = (digits: string | undefined, radix: number): string =>
+    String.fromCharCode(Number.parseInt(digits ?? '', radix)).replace(APART, OTHER_NONCHARACTER);
 
 /** Each undoes one encoding; parts that are not encoded stay as they are. */
 const DECODERS: readonly ((view: View) => View)[] = [
@@ -210,6 +237,8 @@ const DECODERS: readonly ((view: View) => View)[] = [
 
 /** Stands between bytes that did not stand next to each other in the text, so that nothing is found across them. No byte becomes this character. */
 const APART = '\uFFFF';
+/** Stands for {@link APART} where a text or a secret has that character itself. */
+const OTHER_NONCHARACTER = '\uFFFE';
 
 /**
  * Decodes runs of base64 or hexadecimal digits (the characters of such an alphabet) to the bytes that they stand for.

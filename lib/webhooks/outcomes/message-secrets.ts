@@ -1,3 +1,4 @@
+import { parseProxyUrl } from '../../egress/proxy.ts';
 import type { KeyRing } from '../../keys/key-ring.ts';
 import type { Claim } from '../deliveries/delivery-store.ts';
 import { isAuthorization, unsealAuthentication } from '../exporters/authentication.ts';
@@ -37,7 +38,7 @@ export function messageSecrets(
         ...formatSecrets,
         ...credentials,
         ...partsOfUrl(unsealUrl(exporter, keyRing)),
-        ...(proxy === undefined ? [] : partsOfUrl(proxy.url)),
+        ...(proxy === undefined ? [] : credentialsOfProxy(proxy.url)),
     ];
     return [...new Set(all)].filter((text) => text !== '');
 }
@@ -72,9 +73,9 @@ const COMMON: ReadonlySet<string> = new Set(
     ),
 );
 
-/** The secret parts of a URL: all that comes after the host, as a whole and each part of it, encoded and decoded; and the user and password of a proxy. */
+/** The secret parts of a URL: all that comes after the host, as a whole and each part of it, encoded and decoded. */
 function partsOfUrl(text: string): readonly string[] {
-    const { pathname, search, searchParams, username, password } = new URL(text);
+    const { pathname, search, searchParams } = new URL(text);
     const path = pathname.endsWith('/') ? pathname.slice(0, -1) : pathname;
     const segments = path.split('/').filter((segment) => isTelling(segment) && !COMMON.has(lower(segment)));
     // Names of parameters are no secrets: many a receiver writes "token" about something else.
@@ -84,8 +85,15 @@ function partsOfUrl(text: string): readonly string[] {
         .map((pair) => pair.slice(pair.indexOf('=') + 1));
     const values = [...searchParams.values(), ...given].filter(isTelling);
     const whole = path === '' ? [] : [`${pathname}${search}`, pathname, path, ...(path.lastIndexOf('/') > 0 ? [path.slice(1)] : [])];
-    const all = [...whole, search, search.slice(1), ...segments, ...values, username, password];
+    const all = [...whole, search, search.slice(1), ...segments, ...values];
     return all.flatMap((part) => [part, decoded(part)]);
+}
+
+/** User and password of a proxy, decoded and encoded. They are read as connections read them: for `URL` a backslash ends the host. */
+function credentialsOfProxy(url: string): readonly string[] {
+    const parsed = parseProxyUrl(url);
+    const credentials = typeof parsed === 'string' ? null : parsed.credentials;
+    return credentials === null ? [] : [credentials.username, credentials.password].flatMap((part) => [part, encodeURIComponent(part)]);
 }
 
 function decoded(part: string): string {

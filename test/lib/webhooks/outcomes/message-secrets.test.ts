@@ -82,3 +82,14 @@ t.test('names what a message authenticates by, and by which proxy it goes', (t) 
     assertHas(t, all, ['ada', 'hidden', 'user', 'pa%2Fss', 'pa/ss']);
     t.end();
 });
+
+t.test('names the credentials of a proxy as connections read them, also where URLs are read otherwise', (t) => {
+    for (const [userinfo, wanted] of Object.entries({
+        'user:pa\\ss%2Fword': ['user', 'pa\\ss/word', 'pa%5Css%2Fword'],
+        'us\\er:pass word': ['us\\er', 'us%5Cer', 'pass word', 'pass%20word'],
+    })) {
+        const all = secretsOf('https://receiver.example/', [], { proxy: { url: `http://${userinfo}@proxy.example:3128` } });
+        assertHas(t, all, wanted);
+    }
+    t.end();
+});

@@ -165,8 +165,8 @@ export function httpSender(options: HttpSenderOptions): Sender {
         return result;
     }
 
-    function interrupt(): void {
-        for (const deadline of inFlight.values()) {
+    function interrupt(deadlines: readonly AbortController[]): void {
+        for (const deadline of deadlines) {
             deadline.abort(new AttemptFailure('interrupted', 'The sender was closed before the receiver had answered'));
         }
     }
@@ -200,10 +200,12 @@ export function httpSender(options: HttpSenderOptions): Sender {
 
         async close({ timeout } = {}) {
             closed = true;
-            const timer = timeout === undefined ? undefined : setTimeout(interrupt, timeout);
-            await Promise.all(inFlight.keys());
+            // What there is now: by the time it ends, the sender may have been opened again.
+            const [closing, outcomes, deadlines] = [transport, [...inFlight.keys()], [...inFlight.values()]];
+            const timer = timeout === undefined ? undefined : setTimeout(interrupt, timeout, deadlines);
+            await Promise.all(outcomes);
             clearTimeout(timer);
-            transport.close();
+            closing.close();
         },
     };
 }

@@ -24,6 +24,7 @@ async function receiver(t: Test) {
         }
         response.writeHead(204).end();
     });
+    server.keepAliveTimeout = 0; // never: only the sender ends a connection
     server.on('connection', (socket) => sockets.push(socket)).listen(0, '127.0.0.1');
     await once(server, 'listening');
     t.teardown(() => {

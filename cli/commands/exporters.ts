@@ -43,7 +43,7 @@ export function define(exporters: Command): void {
         .option('--owner <owner>', 'whose it is from then on; only while nothing but tests is kept of what it was sent')
         .option('--no-owner', "make it the deployment's: gets events of all")
         .option('--overlap <span>', 'how long the former secret goes on signing, such as 2h, 0 for not at all (default: 1d)', span)
-        .option('--keep-headers', 'send headers and credentials to the new URL although it leads elsewhere')
+        .option('--keep-headers', 'send headers and credentials although the new URL leads elsewhere, or the proxy can read them now')
         .addOption(update.createOption('--type <type>', 'export type').choices(EXPORT_TYPES))
         .option('--start', 'start it as well');
     addConfig(update);

@@ -81,7 +81,7 @@ export interface Exporters extends ExporterLists, ExporterQuestions {
     secret(id: string): Promise<string>;
     /**
      * Changes what is named and sends a `test`. A URL of another origin needs `headers` or `keepHeaders` where the exporter has additional headers,
-     * and the same goes for `formatSecret`, `basic`, `clientCertificate` and `oauth`. A secret that is changed stays valid for a day, or for
+     * and the same goes for `formatSecret`, `basic`, `clientCertificate` and `oauth`, and for a proxy that can read what it could not before. A secret that is changed stays valid for a day, or for
      * `overlap`, in the signature forms that can carry several; the same secret once more changes nothing.
      *
      * @throws ScanwireError `INVALID_INPUT`, `CONFLICT` for a change of type or of owner that is not allowed.

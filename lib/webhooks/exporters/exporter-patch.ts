@@ -1,7 +1,6 @@
 import Joi from 'joi';
 import { guardFor } from '../../egress/guard.ts';
 import { ScanwireError } from '../../errors.ts';
-import { subjectOf } from '../../schema-validation.ts';
 import { checkSubscription, type Subscription } from '../events/subscription.ts';
 import { native } from '../formats/envelopes.ts';
 import { checkFormat, lackingFormat, UnknownFormat } from '../formats/format.ts';
@@ -10,13 +9,8 @@ import { changedHeaders, type HeaderChanges, keepsHeaders, sealHeaders, unsealHe
 import { changeSecret, checkSecret, sealSecret } from '../messages/signing-secret.ts';
 import { EXPORT_TYPES, type ExportType } from '../setting-values.ts';
 import type { WebhooksContext } from '../webhooks-context.ts';
-import {
-    authenticationPatch,
-    checkAuthentication,
-    splitAuthentication,
-    storedAuthentication,
-    unsettledCredential,
-} from './authentication.ts';
+import { authenticationPatch, checkAuthentication, splitAuthentication, storedAuthentication } from './authentication.ts';
+import { carriedPatch } from './carried-secrets.ts';
 import {
     type CheckedExporterSettings,
     configurableSchemas,
@@ -27,7 +21,7 @@ import {
 } from './exporter.ts';
 import { assertCollector, assertOwnerMayChange } from './owner-limits.ts';
 import { checkReceiverUrl } from './receiver-url.ts';
-import { knownUrl, unsealUrl, urlToStore } from './sealed-url.ts';
+import { unsealUrl, urlToStore } from './sealed-url.ts';
 
 /** What may change of an exporter; what is absent stays. */
 export interface ExporterChanges extends Partial<Omit<ExporterSettings, 'headers'>> {
@@ -41,9 +35,9 @@ export interface ExporterChanges extends Partial<Omit<ExporterSettings, 'headers
      */
     readonly owner?: string | null;
     /**
-     * Keeps the additional headers, the credentials and the secret of the format for the new URL, although it has another scheme, host or port.
-     * Without it such a change has to give all of them again (`headers` with all values, `basic` and so on), since they were given for the
-     * receiver before.
+     * Keeps the additional headers, the credentials and the secret of the format for the new URL, although it has another scheme, host or port, or
+     * although a proxy can read them that could not before. Without it such a change has to give all of them again (`headers` with all values,
+     * `basic` and so on), since they were given for the receiver before.
      */
     readonly keepHeaders?: boolean;
     /**
@@ -69,7 +63,7 @@ export const exporterChangesSchema: Joi.ObjectSchema<ExporterChanges> = Joi.obje
         .allow(null)
         .description("Whose it is from then on; null for the deployment's. Only while nothing is kept of what it was sent"),
     keepHeaders: Joi.boolean().description(
-        'Sends headers and credentials to the new URL although it leads to another scheme, host or port',
+        'Sends headers and credentials to the new URL although it leads to another scheme, host or port, or where the proxy can read them now',
     ),
     overlap: Joi.number()
         .integer()
@@ -137,17 +131,18 @@ export async function patchOf(before: StoredExporter, changes: ExporterChanges, 
     if (isHandedOver && url === undefined) {
         checkReceiverUrl(unsealUrl(before, context.keyRing), guard);
     }
-    const patch = {
+    const changed = {
         ...stored,
         ...(isHandedOver && { owner }),
         ...formatPatch(before, changes, context),
-        ...(url !== undefined && (await urlPatch(before, { ...changes, url: checkReceiverUrl(url, guard) }, context))),
+        ...(url !== undefined && { url: await urlToStore(before.id, checkReceiverUrl(url, guard), context) }),
         ...authenticationPatch(before, authentication, context.keyRing),
         ...(headers !== undefined && headersPatch(before, headers, context)),
         ...(secret !== undefined && (await secretPatch(before, checkSecret(secret), overlap, context))),
         ...(type !== undefined && type !== before.type && typePatch(before, type)),
     };
-    const after = { ...before, ...patch };
+    const after = { ...before, ...changed };
+    const patch = { ...changed, ...carriedPatch(before, after, changes, context.keyRing) };
     if (isHandedOver || stored.collector !== undefined) {
         assertCollector(after, context);
     }
@@ -211,48 +206,6 @@ function formatPatch(
         ...((sealed !== null || !kept) && { sealedFormatSecret: sealed }),
         ...(template === undefined && !kept && { template: null }),
     };
-}
-
-/**
- * The URL to store. Headers, credentials and the secret of a format were given for one receiver, and whoever may change an exporter could never
- * read them. So a URL of another origin must not take them along unasked.
- */
-async function urlPatch(
-    before: StoredExporter,
-    changes: ExporterChanges & { readonly url: string },
-    context: WebhooksContext,
-): Promise<ExporterPatch> {
-    const { url, headers, keepHeaders = false } = changes;
-    const patch = { url: await urlToStore(before.id, url, context) };
-    if (keepHeaders) {
-        return patch;
-    }
-
-    const known = knownUrl(before, context.keyRing);
-    const former = known !== null && URL.canParse(known) ? new URL(known).origin : null;
-    const left = unsettled(before, changes);
-    if (left !== undefined && new URL(url).origin !== former) {
-        const why = 'the URL leads to another scheme, host or port, and would take what was given for the former one there';
-        throw new ScanwireError('INVALID_INPUT', `${subjectOf(left)} must be given again, or keepHeaders be true: ${why}`, { field: left });
-    }
-
-    return {
-        ...patch,
-        expectedAuthentication: before.sealedAuthentication,
-        expectedFormatSecret: before.sealedFormatSecret,
-        ...(headers === undefined && { expectedHeaders: before.sealedHeaders }),
-    };
-}
-
-/** The name of the first setting whose sealed value would go to the new URL although the changes do not give it again; undefined for none. */
-function unsettled(before: StoredExporter, changes: ExporterChanges): keyof ExporterChanges | undefined {
-    const { headers } = changes;
-    if ((headers === undefined || keepsHeaders(headers)) && before.sealedHeaders !== null) {
-        return 'headers';
-    }
-
-    const isKept = changes.formatSecret === undefined && (changes.format ?? before.format) === before.format;
-    return isKept && before.sealedFormatSecret !== null ? 'formatSecret' : unsettledCredential(before, changes);
 }
 
 async function secretPatch(

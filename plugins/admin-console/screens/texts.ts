@@ -146,7 +146,8 @@ export const texts = {
         headerExamples: { name: 'Header, such as X-Api-Key', value: 'Value, such as 1234abcd' },
         moreHeaders: 'More headers',
         dropHeaders: 'Drop all additional headers',
-        keepHeaders: 'If the new URL leads to another scheme, host or port: send the headers and credentials that there are to it as well',
+        keepHeaders:
+            'If the new URL leads to another scheme, host or port, or the proxy can read them now: send the headers and credentials that there are as well',
         type: 'Export type',
         types: {
             investigation: 'Investigation',

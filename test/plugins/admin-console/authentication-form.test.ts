@@ -65,7 +65,13 @@ t.test('gives an exporter all that it can authenticate by', async (t) => {
     await visitor.send(edit, `${at}/edit`, { drop: ['oauth', 'proxy', 'trust'], 'basic.password': 'only' });
     t.strictSame((await exporters.show(exporter?.id ?? '')).authentication.toSorted(), ['basic', 'ca', 'clientCertificate']);
     t.match(changes.at(-1), { oauth: null, proxy: null, basic: { username: '', password: 'only' } });
-    const again = await visitor.send(edit, `${at}/edit`, { drop: 'proxy', ...PROXY });
+    const unasked = await visitor.send(edit, `${at}/edit`, { drop: 'proxy', ...PROXY });
+    t.match(
+        unasked.html,
+        /Basic must be given again, or keepHeaders be true/,
+        'who gave the authorities may read what goes through the proxy',
+    );
+    const again = await visitor.send(edit, `${at}/edit`, { drop: 'proxy', ...PROXY, keepHeaders: 'on' });
     t.match(again.html, /The changes were saved/);
     t.match(changes.at(-1), { proxy: { url: PROXY['proxy.url'] } }, 'what is entered wins');
 });

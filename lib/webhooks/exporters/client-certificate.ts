@@ -1,4 +1,4 @@
-import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto';
+import { createHash, createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto';
 import tls from 'node:tls';
 import { codeNote, errorCode, ScanwireError } from '../../errors.ts';
 import { subjectOf } from '../../schema-validation.ts';
@@ -24,8 +24,8 @@ function pemBlocks(pem: string): readonly string[] {
 const PLAIN: tls.SecureContextOptions = { minVersion: 'TLSv1.2' };
 
 /**
- * The TLS context of a connection, with the authorities and the certificate of an exporter, if it has any. It is made for each connection, so
- * that none uses those of another exporter.
+ * The TLS context of a connection, with the authorities and the certificate of an exporter, if it has any. Only connections with the very same
+ * ones share it, so that none uses those of another exporter.
  *
  * @throws AttemptFailure `invalid_exporter` when one of them cannot be used: nothing goes out without it.
  */
@@ -35,11 +35,45 @@ export function tlsContext(identity: TlsIdentity | null): tls.SecureContextOptio
     }
 
     try {
-        return { secureContext: checkTls(identity) };
+        return { secureContext: remembered(identity) };
     } catch (error) {
         throw error instanceof ScanwireError ? new AttemptFailure('invalid_exporter', error.message) : error;
     }
 }
+
+/** Characters in PEM of which contexts are remembered. A context takes about five times as many bytes. */
+const MAX_REMEMBERED = 4_194_304;
+
+/** Remembers contexts, since to make one of 64 KiB of authorities takes 40 ms. Dates are judged in each handshake, not here. */
+function rememberedContexts(): (identity: TlsIdentity) => tls.SecureContext {
+    /** By digest, so that no key stays in memory as text; those that were used last come last. */
+    const known = new Map<string, { readonly context: tls.SecureContext; readonly length: number }>();
+    let remembered = 0;
+
+    function forget(key: string): void {
+        remembered -= known.get(key)?.length ?? 0;
+        known.delete(key);
+    }
+
+    return (identity) => {
+        const { ca, clientCertificate } = identity;
+        const text = JSON.stringify([ca, clientCertificate?.certificate, clientCertificate?.key]);
+        const key = createHash('sha256').update(text).digest('base64');
+        const entry = known.get(key) ?? { context: checkTls(identity), length: text.length };
+        forget(key);
+        known.set(key, entry);
+        remembered += entry.length;
+        for (const [oldest] of known) {
+            if (remembered <= MAX_REMEMBERED) {
+                break;
+            }
+            forget(oldest);
+        }
+        return entry.context;
+    };
+}
+
+const remembered = rememberedContexts();
 
 function contextOptions({ ca, clientCertificate }: TlsIdentity): tls.SecureContextOptions {
     return {

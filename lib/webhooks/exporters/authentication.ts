@@ -294,6 +294,12 @@ export function authorizationOf(authentication: Authentication | null, token: st
     return [['Authorization', `Basic ${Buffer.from(`${basic.username}:${basic.password}`).toString('base64')}`]];
 }
 
+/** Whether a message with these headers would have two of {@link authorizationOf}: a format may have it, and a row may be changed past all checks. */
+export function repeatsAuthorization(authentication: Pick<Authentication, 'basic' | 'oauth'> | null, headers: HeaderPairs): boolean {
+    const { basic, oauth } = authentication ?? {};
+    return (basic ?? oauth) !== undefined && headers.some(([name]) => isAuthorization(String(name)));
+}
+
 /** Whether a header is the one that credentials are sent in. */
 export function isAuthorization(name: string): boolean {
     return name.toLowerCase() === 'authorization';

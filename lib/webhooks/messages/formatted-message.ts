@@ -1,6 +1,6 @@
 import { ScanwireError } from '../../errors.ts';
 import type { StoredEvent } from '../events/new-event.ts';
-import { authorizationOf, unsealAuthentication } from '../exporters/authentication.ts';
+import { authorizationOf, repeatsAuthorization, unsealAuthentication } from '../exporters/authentication.ts';
 import type { StoredExporter } from '../exporters/exporter.ts';
 import { native } from '../formats/envelopes.ts';
 import { type FormatEvent, type Formatter, formatEvent, formatterOf, lackingFormat } from '../formats/format.ts';
@@ -182,9 +182,17 @@ export function maskedMessage(
     const { bytes, ...format } = outgoingBody(event, message, exporter, { keyRing });
     const secrets = unsealSecrets(exporter, keyRing, time);
     const signing = { vendor, forms: exporter.signatures, secrets, body: bytes, id: event.id, timestamp: time };
-    const additional = [...unsealHeaders(exporter, keyRing), ...authorizationOf(unsealAuthentication(exporter, keyRing), MASK)];
-    const masked = additional.map(([name]) => [name, MASK] as const);
-    return { headers: messageHeaders(event.kind, signing, format, masked), bytes: bytes.length };
+    const headers = messageHeaders(event.kind, signing, format, masked(unsealHeaders(exporter, keyRing)));
+    const authentication = unsealAuthentication(exporter, keyRing);
+    if (repeatsAuthorization(authentication, headers)) {
+        throw new ScanwireError('INVALID_INPUT', 'Header Authorization is given twice', { field: 'headers' });
+    }
+    // The sender adds it to as many headers as there may be.
+    return { headers: [...headers, ...masked(authorizationOf(authentication))], bytes: bytes.length };
+}
+
+function masked(headers: HeaderPairs): HeaderPairs {
+    return headers.map(([name]) => [name, MASK]);
 }
 
 /** What is sent in the body, with the secret of the format masked. */

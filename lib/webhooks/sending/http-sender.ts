@@ -8,7 +8,7 @@ import { hostOf, portOf } from '../../egress/outgoing-url.ts';
 import { nameServersSchema, type Resolver, type ResolverOptions, resolverSchema } from '../../egress/resolver.ts';
 import { checked, clockSchema, count, milliseconds, objectWith } from '../../schema-validation.ts';
 import { afterWait } from '../../within.ts';
-import { type Authentication, authorizationOf, egressProxy, isAuthorization } from '../exporters/authentication.ts';
+import { type Authentication, authorizationOf, egressProxy, repeatsAuthorization } from '../exporters/authentication.ts';
 import { tlsContext } from '../exporters/client-certificate.ts';
 import { parseReceiverUrl } from '../exporters/receiver-url.ts';
 import type { HeaderPairs } from '../messages/message-headers.ts';
@@ -224,8 +224,9 @@ function targetOf({ url, headers, authentication }: Message): URL {
 }
 
 /** Refuses a message whose authentication cannot be used, since nothing may be sent without it. */
-function assertCanAuthenticate({ basic, oauth, ca, clientCertificate }: Authentication, { protocol }: URL, headers: HeaderPairs): void {
-    if ((basic ?? oauth) !== undefined && headers.some(([name]) => isAuthorization(String(name)))) {
+function assertCanAuthenticate(authentication: Authentication, { protocol }: URL, headers: HeaderPairs): void {
+    const { ca, clientCertificate } = authentication;
+    if (repeatsAuthorization(authentication, headers)) {
         throw new AttemptFailure('invalid_exporter', 'The message would have the header Authorization twice');
     }
 

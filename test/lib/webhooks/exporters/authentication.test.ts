@@ -98,6 +98,26 @@ t.test('sends user and password, shows that there are some and never what they a
     t.notMatch(JSON.stringify(seen), /pässword|c2llbTpw/);
 });
 
+t.test('shows what it sends beside as many headers as there may be, and nothing that it does not send', async (t) => {
+    const to = await receiver(t, false);
+    const keys = { k: randomBytes(32) };
+    const all = await setting(t, memoryWebhooks(), keys);
+    const headers = Array.from({ length: 20 }, (_, index) => [`X-Part-${index}`, 'a'.repeat(380)] as const);
+    const { exporter } = await all.exporters.create({ url: to.url, headers, basic: BASIC });
+    const { deliveryId, attempt } = await all.exporters.test(exporter.id);
+    t.equal(attempt?.outcome?.code, 'delivered');
+    const shown = await all.exporters.preview(exporter.id, 'test');
+    for (const seen of [shown.headers, (await all.deliveries.message(deliveryId)).headers ?? []]) {
+        t.same(seen.slice(-21), [...headers.map(([name]) => [name, '***']), ['Authorization', '***']]);
+    }
+
+    const { exporter: twice } = await all.exporters.create({ url: to.url, headers: [['authorization', 'x']] });
+    const sealed = keyRing({ current: 'k', keys }).seal(JSON.stringify({ basic: BASIC }), `exporter:${twice.id}:authentication`);
+    await all.stores.exporters.update(twice.id, { sealedAuthentication: sealed });
+    t.equal(await codeOfTest(all, twice.id), 'invalid_exporter');
+    await t.rejects(all.exporters.preview(twice.id, 'test'), { code: 'INVALID_INPUT', field: 'headers' });
+});
+
 t.test('presents its certificate, and trusts its own authorities and no others', async (t) => {
     const to = await receiver(t);
     const all = await setting(t);

@@ -27,7 +27,7 @@ import {
 } from './exporter-patch.ts';
 import { type ExporterQuestions, exporterQuestions } from './exporter-preview.ts';
 import { resealExporters } from './exporter-resealing.ts';
-import { assertOwnerMay, storedWithinOwnerLimit } from './owner-limits.ts';
+import { assertCollector, assertOwnerMay, storedWithinOwnerLimit } from './owner-limits.ts';
 import { type ReceiverWarning, receiverWarnings } from './receiver-url.ts';
 import { knownUrl, shownUrl, shownUrls, unsealUrl } from './sealed-url.ts';
 import { sendTest, type TestOptions, type TestResult } from './test-event.ts';
@@ -154,6 +154,7 @@ export function exporters(context: WebhooksContext): Exporters {
             const valid = checkedNew(settings, asOwner);
             const secret = checkSecret(valid.secret ?? generateSecret());
             const exporter = await exporterToStore(valid, secret, context);
+            assertCollector(exporter, context);
             const acquisition = { owner: exporter.owner, store: () => store.insert(exporter), undo: () => store.remove(exporter.id) };
             await storedWithinOwnerLimit(context, acquisition, lists);
             return { exporter: visible(exporter, keyRing), secret, warnings: await warningsOf(exporter, valid.url, context) };

@@ -111,7 +111,6 @@ export async function exporterToStore(
         sealedFormatSecret: formatSecret === undefined ? null : sealFormatSecret(id, formatSecret, keyRing),
         ...storedAuthentication(id, null, splitAuthentication(settings)[0], keyRing),
     };
-    assertCollector(exporter, context);
     checkAuthentication(exporter, context);
     return { ...exporter, ...checkedChoices(exporter, context) };
 }

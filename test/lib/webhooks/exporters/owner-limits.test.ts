@@ -49,6 +49,10 @@ t.test('lets the exporters of an owner belong to his collectors only', async (t)
     await t.rejects(exporters.create({ url: URL, owner: 'ann' }), refusal, 'not even the default one');
     const { exporter } = await exporters.create({ url: URL, owner: 'ann', collector: 'edge' });
     await t.rejects(exporters.update(exporter.id, { collector: 'default' }), refusal);
+    for (const draft of [{ owner: 'ann' }, { id: exporter.id, name: 'other' }]) {
+        const preview = await exporters.previewDraft(draft, 'idr_investigation_created', investigation);
+        t.match(preview, { wanted: true }, 'what is sent does not depend on it');
+    }
     t.equal((await exporters.get(exporter.id)).collector, 'edge');
     for (const owner of ['bob', null]) {
         t.equal((await exporters.create({ url: URL, owner, collector: 'other' })).exporter.collector, 'other');

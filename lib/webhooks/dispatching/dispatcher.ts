@@ -58,7 +58,7 @@ function spreadOf(count: number, step: number | null): [milliseconds: number, ev
 /** A dispatcher that is stopped. What fails is reported and tried again at the next poll. */
 export function dispatcher(context: DispatcherContext): Dispatcher {
     const left = leftDeliveries(context.monotonic);
-    const { start, handOut, sweepNext, replayNext, add, added, isBehind, isQuiet } = handingOut(context, left);
+    const { start, handOut, sweepNext, replayNext, add, added, isBehind, isQuiet } = handingOut(context, left, () => stopped);
     const { window, rate, breakerAfter, monotonic, onError } = context;
     let running: Promise<void> | null = null;
     let woken = false;
@@ -200,7 +200,7 @@ interface HandingOut {
 }
 
 /** Sweeps when it is time, and puts what is lost or due into the queue. */
-function handingOut(context: DispatcherContext, left: LeftDeliveries): HandingOut {
+function handingOut(context: DispatcherContext, left: LeftDeliveries, isStopped: () => boolean): HandingOut {
     const { deliveries, queue, lookout, window, rate, breakerAfter, readAhead, onError } = context;
     /** Jobs of deliveries that are marked `queued` in their rows, but are not in the queue yet. */
     let unqueued: readonly DeliveryJob[] = [];
@@ -258,7 +258,7 @@ function handingOut(context: DispatcherContext, left: LeftDeliveries): HandingOu
 
         async handOut() {
             await enqueue([]);
-            await lost.find(enqueue);
+            await lost.find(enqueue, isStopped);
             const advanced = await lost.heardBy(replays.advance());
             const isReplaying = replays.areUnfinished();
             const { again, ...dispatched } = await dispatch(advanced || !isReplaying);

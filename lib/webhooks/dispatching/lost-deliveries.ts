@@ -1,4 +1,4 @@
-import type { HandedOut, SweepResult } from '../deliveries/delivery-store.ts';
+import type { HandedOut } from '../deliveries/delivery-store.ts';
 import { emitPoisoned } from '../observing/emitted-events.ts';
 import type { WebhooksContext } from '../webhooks-context.ts';
 import { AT_ONCE } from './outlook.ts';
@@ -14,8 +14,8 @@ export interface LostDeliveries {
      * ended.
      */
     heardBy<T>(answer: Promise<T>): Promise<T>;
-    /** Looks if it is time, and puts what is lost into the queue by `enqueue`. */
-    find(enqueue: (lost: readonly HandedOut[]) => Promise<void>): Promise<void>;
+    /** Looks if it is time, and puts what is lost into the queue by `enqueue`. Once `isStopped`, what is left is for the next look. */
+    find(enqueue: (lost: readonly HandedOut[]) => Promise<void>, isStopped: () => boolean): Promise<void>;
 }
 
 /** Milliseconds between two looks. */
@@ -66,7 +66,7 @@ export function lostDeliveries(context: LostContext, limit: number): LostDeliver
             next = AT_ONCE;
         },
 
-        async find(enqueue) {
+        async find(enqueue, isStopped) {
             const isRuledOut = next !== AT_ONCE && lookout.rulesOut('inFlight');
             if (isRuledOut || monotonic() < next) {
                 return;
@@ -75,13 +75,17 @@ export function lostDeliveries(context: LostContext, limit: number): LostDeliver
             next = monotonic() + SWEEP_EVERY;
             areJobsLost = (await hasLostJobs(context)) || areJobsLost;
             const requeueAfter = areJobsLost ? 0 : REQUEUE_AFTER;
-            let swept: SweepResult;
+            const begunAt = monotonic();
+            let isUnfinished: boolean;
             do {
-                swept = await heardBy(deliveries.sweep({ requeueAfter, limit, endedOnly: monotonic() < graceEnds, onWarning }));
-                await emitPoisoned(swept.poisoned, context);
-                await enqueue(swept.lost);
-            } while (swept.lost.length === limit);
-            areJobsLost = false;
+                // What a round has found counts as queued since: it stays so where nobody works for its collector, and is not to be found by the next.
+                const options = { requeueAfter: requeueAfter + monotonic() - begunAt, limit, endedOnly: monotonic() < graceEnds, onWarning };
+                const { lost, poisoned } = await heardBy(deliveries.sweep(options));
+                await emitPoisoned(poisoned, context);
+                await enqueue(lost);
+                isUnfinished = lost.length === limit;
+            } while (isUnfinished && !isStopped());
+            areJobsLost &&= isUnfinished;
         },
     };
 }

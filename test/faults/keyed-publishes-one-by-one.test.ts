@@ -1,4 +1,5 @@
 /** Publishes with idempotency keys share statements, so that many at once are handed out at once; a key that is refused or locked is at nobody else's cost. */
+import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
 import t, { type Test } from 'tap';
 import { memoryQueue, memoryWebhooks } from '../../adapters/memory/index.ts';
@@ -39,7 +40,7 @@ async function host(t: Test, stores: WebhookStores) {
     };
     // What is handed out stays in flight: nobody takes the jobs.
     const queue = { ...memoryQueue(), add: async () => {} };
-    const self = recordingProcess(t, { ...stores, deliveries }, { queue, window: 1_000 });
+    const self = recordingProcess(t, { ...stores, deliveries }, { queue, window: 1_000, sleep });
     const { exporter } = await self.exporters.create({ url: 'https://receiver.example/' });
     await stores.exporters.update(exporter.id, { state: 'running' });
     await self.start();

@@ -79,7 +79,12 @@ export function lostDeliveries(context: LostContext, limit: number): LostDeliver
             let isUnfinished: boolean;
             do {
                 // What a round has found counts as queued since: it stays so where nobody works for its collector, and is not to be found by the next.
-                const options = { requeueAfter: requeueAfter + monotonic() - begunAt, limit, endedOnly: monotonic() < graceEnds, onWarning };
+                const options = {
+                    requeueAfter: requeueAfter + monotonic() - begunAt,
+                    limit,
+                    endedOnly: monotonic() < graceEnds,
+                    onWarning,
+                };
                 const { lost, poisoned } = await heardBy(deliveries.sweep(options));
                 await emitPoisoned(poisoned, context);
                 await enqueue(lost);

@@ -9,7 +9,7 @@ import type { UnroutedEvent } from './event-routing.ts';
  *
  * - Of one key there is one event at a time. Who comes meanwhile with the same key gets the answer of the first, or its refusal, from the store.
  * - A list that is refused is halved until what is refused is alone: a few statements more, and not one for each event.
- * - A list waits for a locked key for a moment only. Then each of its events has a statement of its own, beside all others.
+ * - A list waits for a locked key for a moment only. Then each of its events goes alone, beside other lists.
  * - There is one list at a time, which others need not wait for.
  */
 
@@ -17,7 +17,7 @@ import type { UnroutedEvent } from './event-routing.ts';
 export interface KeyedSteps {
     /** Stores events in one statement, as far as {@link AcceptOptions.lockTimeout} lets it. */
     accept(events: readonly UnroutedEvent[], lockTimeout: number): Promise<readonly Acceptance[]>;
-    /** Stores an event whose key is locked, for which that is waited. */
+    /** Stores an event whose key may be locked, for which that is waited. However many there are, they take few connections. */
     acceptLocked(event: UnroutedEvent): Promise<Acceptance>;
     /** Maximum number of events in a statement. */
     readonly limit: number;
@@ -84,13 +84,18 @@ export function keyedAcceptance({ accept, acceptLocked, limit }: KeyedSteps): (e
     }
 
     return async (event) => {
-        const candidate = { event, key: JSON.stringify([event.owner, event.idempotency?.key]) };
+        const candidate = { event, key: ownedKeyOf(event) };
         if (locked.has(candidate.key)) {
             return await alone(candidate);
         }
         const answer = await together.add(candidate);
         return await answer();
     };
+}
+
+/** The idempotency key of an event, which is its owner's: a text that no other has. */
+export function ownedKeyOf({ owner, idempotency }: Pick<UnroutedEvent, 'owner' | 'idempotency'>): string {
+    return JSON.stringify([owner, idempotency?.key]);
 }
 
 /** The first of each key. */

@@ -1,8 +1,9 @@
-import { batched, readyBatches } from '../../batched.ts';
+import { readyBatches } from '../../batched.ts';
 import { ScanwireError } from '../../errors.ts';
 import type { Acceptance } from '../deliveries/delivery-store.ts';
 import { ACCEPTANCES_AT_ONCE } from '../dispatching/acceptance-limit.ts';
 import type { UnroutedEvent } from './event-routing.ts';
+import { ownedKeyOf } from './keyed-acceptance.ts';
 
 /*
  * Events with order keys share statements, but an open transaction may have one of the keys, for as long as the application likes. So that this
@@ -15,6 +16,9 @@ import type { UnroutedEvent } from './event-routing.ts';
  *   however many keys are locked, they share few connections, and one that is free again is not kept waiting by those that are not.
  * - Of one key there is one statement at a time. So its events keep the order of their calls, and take one connection.
  * - What has waited for too long is refused when its time is over, also where so many keys are locked that its turn does not come until then.
+ *
+ * An event without an order key whose idempotency key may be locked waits in the same way, in the line of that key: it has left its list since one of
+ * the list's keys is locked. Most of the others are free. So those that have not been looked at have one of the two connections before all others.
  */
 
 /** How events are accepted. */
@@ -60,14 +64,14 @@ interface Line {
 
 type Turn = readonly Acceptance[];
 
-/** Accepts events with order keys, each by a call of its own. */
+/** Accepts events with order keys, and those whose idempotency keys may be locked, each by a call of its own. */
 export function orderedAcceptance({ accept, limit, monotonic, sleep }: AcceptanceSteps): (event: UnroutedEvent) => Promise<Acceptance> {
     const lines = new Map<string, Line>();
     const refuseInTime = overdueRefusals(lines, { monotonic, sleep });
     /** How many lines wait for their key, or for a place to do so. */
     let locked = 0;
     const together = readyBatches<Line, Turn>((some) => acceptTurns(some, 0), next, { runs: ACCEPTANCES_AT_ONCE });
-    const behindLock = batched<Line, Turn>(acceptLocked, 1, WAITING_AT_ONCE);
+    const behindLock = readyBatches<Line, Turn>(acceptLocked, nextBehindLock, { runs: WAITING_AT_ONCE });
 
     /** The lines whose turns fit into one statement. */
     function next<Call extends { readonly item: Line }>(calls: readonly Call[]): readonly Call[] {
@@ -100,15 +104,16 @@ export function orderedAcceptance({ accept, limit, monotonic, sleep }: Acceptanc
     }
 
     async function acceptTurn(line: Line): Promise<Turn> {
-        if (line.isLocked) {
+        const [first] = line.events;
+        if (line.isLocked || first?.event.orderKey === undefined) {
             locked += 1;
             void refuseInTime();
-            return await behindLock(line).finally(() => {
+            return await behindLock.add(line).finally(() => {
                 locked -= 1;
             });
         }
         // A refused key must not make other events of the statement fail.
-        const isAlone = line.singly > 0 || line.events[0]?.event.idempotency !== undefined;
+        const isAlone = line.singly > 0 || first.event.idempotency !== undefined;
         return isAlone ? ((await acceptTurns([line], 0))[0] as Turn) : await together.add(line);
     }
 
@@ -126,7 +131,7 @@ export function orderedAcceptance({ accept, limit, monotonic, sleep }: Acceptanc
 
     return (event) =>
         new Promise((resolve, reject) => {
-            const key = event.orderKey as string;
+            const key = event.orderKey === undefined ? `idempotency ${ownedKeyOf(event)}` : `order ${event.orderKey}`;
             const waiting: WaitingEvent = { event, since: monotonic(), resolve, reject };
             const line = lines.get(key);
             if (line !== undefined) {
@@ -137,6 +142,13 @@ export function orderedAcceptance({ accept, limit, monotonic, sleep }: Acceptanc
             lines.set(key, first);
             void serve(key, first);
         });
+}
+
+/** One line, in turn; but one that has not been found to be locked goes before the others, unless there is another such one under way. */
+function nextBehindLock<Call extends { readonly item: Line }>(calls: readonly Call[], underWay: Iterable<Call>): readonly Call[] {
+    const isNewUnderWay = [...underWay].some(({ item }) => !item.isLocked);
+    const preferred = calls.find(({ item }) => item.isLocked === isNewUnderWay);
+    return preferred === undefined ? calls.slice(0, 1) : [preferred];
 }
 
 /** How many of the events go together, at most `limit`: one that is told to, or that has a key which may be refused, goes alone. */
@@ -192,8 +204,9 @@ function lockedOf(lines: ReadonlyMap<string, Line>): readonly Line[] {
 function refuseOverdue({ events }: Line, now: number): void {
     const overdue = now - PATIENCE;
     const end = events.findIndex(({ since }) => since > overdue);
-    for (const { reject } of events.splice(0, end === -1 ? events.length : end)) {
-        const reason = 'an open transaction has its order key, or something else that it needs';
+    for (const { event, reject } of events.splice(0, end === -1 ? events.length : end)) {
+        const kind = event.orderKey === undefined ? 'idempotency' : 'order';
+        const reason = `an open transaction has its ${kind} key, or something else that it needs`;
         reject(new ScanwireError('UNAVAILABLE', `The event could not be stored within ${PATIENCE} ms: ${reason}`));
     }
 }

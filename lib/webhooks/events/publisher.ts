@@ -10,7 +10,7 @@ import { isLarge, restAfter } from './event-body.ts';
 import type { EventBody } from './event-body-types.ts';
 import type { EventKinds } from './event-kinds.ts';
 import type { UnroutedEvent } from './event-routing.ts';
-import { keyedAcceptance } from './keyed-acceptance.ts';
+import { keyedAcceptance, ownedKeyOf } from './keyed-acceptance.ts';
 import type { AcceptedEvent, AcceptOptions, NewEvent } from './new-event.ts';
 import { orderedAcceptance } from './ordered-acceptance.ts';
 import { type PublishOptions, unroutedEvents } from './unrouted-event.ts';
@@ -78,14 +78,6 @@ export function publisher(context: WebhooksContext): Publisher {
     const acceptBatched = batched<UnroutedEvent, Acceptance>(acceptTogether, BATCH, ACCEPTANCES_AT_ONCE);
     // Small events are not to wait for a statement with large bodies.
     const acceptLarge = batched<UnroutedEvent, Acceptance>(acceptTogether, LARGE_BATCH);
-    const steps = {
-        accept: (events: readonly UnroutedEvent[], lockTimeout: number) =>
-            routing.route(events, (newEvents, revision) => accept(newEvents, { lockTimeout, ...revision })),
-        acceptLocked: (event: UnroutedEvent) =>
-            routing.route([event], (newEvents, revision) => accept(newEvents, revision, false)).then(only),
-    };
-    const acceptKeyed = keyedAcceptance({ ...steps, limit: BATCH });
-    const acceptLargeKeyed = keyedAcceptance({ ...steps, limit: LARGE_BATCH });
     // Events with order keys have statements of their own: they may wait for others with the same keys, and must not keep other events waiting.
     const acceptOrdered = orderedAcceptance({
         accept: (events, lockTimeout) =>
@@ -94,6 +86,13 @@ export function publisher(context: WebhooksContext): Publisher {
         monotonic,
         sleep,
     });
+    const keyedSteps = {
+        accept: (events: readonly UnroutedEvent[], lockTimeout: number) =>
+            routing.route(events, (newEvents, revision) => accept(newEvents, { lockTimeout, ...revision })),
+        acceptLocked: acceptOrdered,
+    };
+    const acceptKeyed = keyedAcceptance({ ...keyedSteps, limit: BATCH });
+    const acceptLargeKeyed = keyedAcceptance({ ...keyedSteps, limit: LARGE_BATCH });
 
     /**
      * Stores events. A publish waits for the rows, and not for the queue.
@@ -269,7 +268,7 @@ function assertJoinable(tx: Executor | undefined): void {
 
 /** Refuses events that cannot be stored together: two with the same idempotency key, or too many bytes. */
 function assertTogether(events: readonly UnroutedEvent[]): void {
-    const keys = events.flatMap(({ owner, idempotency }) => (idempotency === undefined ? [] : [JSON.stringify([owner, idempotency.key])]));
+    const keys = events.flatMap((event) => (event.idempotency === undefined ? [] : [ownedKeyOf(event)]));
     if (new Set(keys).size < keys.length) {
         throw new ScanwireError('INVALID_INPUT', 'Events must each have an idempotency key of their own', { field: 'idempotencyKey' });
     }

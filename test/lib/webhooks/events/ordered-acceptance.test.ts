@@ -30,8 +30,9 @@ function acceptance() {
             if (ids.includes('away')) {
                 throw new ScanwireError('UNAVAILABLE', 'away');
             }
-            return events.map(({ id, orderKey = '' }): Acceptance => {
-                return { eventId: id, deliveries: [], handedOut: [], ...(locked.has(orderKey) && { locked: true }) };
+            return events.map(({ id, orderKey, idempotency }): Acceptance => {
+                const isLocked = locked.has(orderKey ?? idempotency?.key ?? '');
+                return { eventId: id, deliveries: [], handedOut: [], ...(isLocked && { locked: true }) };
             });
         },
         limit: 3,
@@ -39,16 +40,21 @@ function acceptance() {
         sleep: (milliseconds) => new Promise((wake) => sleeping.push({ until: clock.now + milliseconds, wake })),
     });
     const settled: string[] = [];
-    const publish = async (id: string, isIdempotent = false): Promise<void> => {
-        const idempotency = isIdempotent ? { idempotency: { key: id, digest: '' } } : {};
+    const settle = async (event: Partial<UnroutedEvent>): Promise<void> => {
         try {
-            const { eventId } = await accept({ id, orderKey: /^key \d+/.exec(id)?.[0] ?? id[0], ...idempotency } as UnroutedEvent);
+            const { eventId } = await accept(event as UnroutedEvent);
             settled.push(eventId);
         } catch (error) {
-            settled.push(`${id}: ${(error as Error).message}`);
+            settled.push(`${event.id}: ${(error as Error).message}`);
         }
     };
-    return { statements, locked, refused, clock, settled, publish };
+    const publish = (id: string, isIdempotent = false): Promise<void> => {
+        const idempotency = isIdempotent ? { idempotency: { key: id, digest: '' } } : {};
+        return settle({ id, orderKey: /^key \d+/.exec(id)?.[0] ?? id.slice(0, 1), ...idempotency });
+    };
+    /** An event that has nothing but an idempotency key. */
+    const publishOnce = (id: string): Promise<void> => settle({ id, owner: null, idempotency: { key: id.slice(0, 1), digest: '' } });
+    return { statements, locked, refused, clock, settled, publish, publishOnce };
 }
 
 t.test('shares statements, of which one at a time has events of a key', async (t) => {
@@ -175,4 +181,38 @@ t.test('gives events with idempotency keys statements of their own, in their tur
     locked.delete('a');
     await held;
     t.strictSame(settled, [...ids, ...ids]);
+});
+
+t.test('lets idempotency keys wait as order keys do, and what may be free goes before what is locked', async (t) => {
+    const { statements, locked, clock, settled, publish, publishOnce } = acceptance();
+    for (const key of ['a', 'b', 'c', 'd']) {
+        locked.add(key);
+    }
+    const held = [...['a1', 'b1', 'c1', 'a2'].map((id) => publishOnce(id)), publish('d1')];
+    while (clock.now < 5_000) {
+        await new Promise(setImmediate);
+    }
+    const since = statements.length;
+    const free = Array.from('efghij', (key) => `${key}1`);
+    await Promise.all(free.map((id) => publishOnce(id)));
+    t.strictSame(settled, free);
+    const meanwhile = statements.slice(since).map(([ids]) => ids);
+    t.ok(meanwhile.length <= 2 * free.length + 2, 'of two statements one is for them');
+    t.ok(
+        meanwhile.some((ids) => locked.has(ids[0] ?? '')),
+        'and one for those that are locked',
+    );
+    t.notOk(
+        statements.some(([ids]) => ids === 'a2'),
+        'of a key one at a time',
+    );
+
+    settled.length = 0;
+    locked.delete('a');
+    await Promise.all([held[0], held[3]]);
+    t.strictSame(settled, ['a1', 'a2']);
+    await Promise.all(held);
+    const refusal = (kind: string) =>
+        `The event could not be stored within 25000 ms: an open transaction has its ${kind} key, or something else that it needs`;
+    t.strictSame(settled.slice(2).sort(), [`b1: ${refusal('idempotency')}`, `c1: ${refusal('idempotency')}`, `d1: ${refusal('order')}`]);
 });

@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { text } from 'node:stream/consumers';
 import t, { type Test } from 'tap';
+import { until } from '../../adapters/contract/assertions.ts';
 import { connectVetted } from '../../lib/egress/connect.ts';
 import { egressGuard } from '../../lib/egress/guard.ts';
 import type { Authentication } from '../../lib/webhooks/exporters/authentication.ts';
@@ -110,6 +111,17 @@ t.test('a token server has half of an attempt, however it spends it', async (t) 
     t.equal(to.came.length, 0);
 });
 
+t.test('a token server may send interim answers first, as a receiver may', async (t) => {
+    const tokens = await server(t, (response) => {
+        response.writeContinue();
+        response.writeEarlyHints({ link: '</a>; rel=preload' });
+        json(response, bearer(TOKEN));
+    });
+    const to = await server(t, ok);
+    t.match(await loopbackSender(t).send(message(to.origin, authenticationAt(tokens.origin))), { code: 'delivered' });
+    t.match(to.came, [{ authorization: `Bearer ${TOKEN}` }]);
+});
+
 t.test('a token server is vetted and trusted as a receiver is', async (t) => {
     const tokens = await server(t, (response) => json(response, bearer(TOKEN)));
     const to = await server(t, ok);
@@ -167,11 +179,37 @@ t.test('exporters without number fill no memory with their tokens', async (t) =>
     t.same(asked, ['token-1', 'token-2', 'token-1', 'token-3', 'token-2', 'token-3', 'token-4'], 'the oldest is asked for again');
 });
 
+t.test('no attempt waits for a token server while its token holds', async (t) => {
+    let now = 0;
+    let silent = false;
+    const held: ServerResponse[] = [];
+    const { origin } = await server(t, (response) => (silent ? held.push(response) : json(response, bearer('token-1'))));
+    const { opened, open } = opener();
+    const tokens = accessTokens({ connect: open, timeout: 1_000, monotonic: () => now });
+    const { oauth } = authenticationAt(origin);
+    const use = { exporterId: 'e', origin: 'https://receiver.test', authentication: { oauth: oauth as NonNullable<typeof oauth> } };
+    const one = async () => (await tokens.of(use, new AbortController().signal)).token;
+
+    t.equal(await one(), 'token-1');
+    now = 3_541_000;
+    silent = true;
+    t.same(await Promise.all([one(), one(), one()]), ['token-1', 'token-1', 'token-1']);
+    await until(() => held.length === 1);
+    t.equal(await one(), 'token-1', 'while the server has not answered');
+    for (const response of held) {
+        json(response, bearer('token-2'));
+    }
+    await until(async () => (await one()) === 'token-2', 5_000);
+    t.equal(opened.length, 2, 'once for all of them');
+});
+
 t.test('tokens are renewed before they end, and a receiver that refuses them all causes no storm', async (t) => {
     let now = 0;
     let number = 0;
     let away = false;
-    const { origin } = await server(t, (response) => (away ? response.writeHead(503).end() : json(response, bearer(`token-${++number}`))));
+    const { origin, came } = await server(t, (response) =>
+        away ? response.writeHead(503).end() : json(response, bearer(`token-${++number}`)),
+    );
     const { opened, open } = opener();
     const tokens = accessTokens({ connect: open, timeout: 5_000, monotonic: () => now });
     const { oauth } = authenticationAt(origin);
@@ -184,11 +222,17 @@ t.test('tokens are renewed before they end, and a receiver that refuses them all
     now = 3_541_000;
     away = true;
     t.equal((await one()).token, 'token-1', 'which still holds');
-    t.equal((await one()).token, 'token-1');
+    await until(() => came.length === 2);
+    let messages = 0;
+    await until(async () => (await one()).token === 'token-1' && ++messages === 20);
     t.equal(opened.length, 2, 'and is not renewed for each message');
     now = 3_552_000;
     away = false;
-    t.equal((await one()).token, 'token-2');
+    await until(async () => {
+        now += 100;
+        return (await one()).token === 'token-2';
+    });
+    t.equal(opened.length, 3);
 
     (await one()).answered(200);
     (await one()).answered(401);

@@ -30,7 +30,7 @@ export interface UsedToken {
 /** Access tokens of exporters (OAuth 2, client credentials), kept in the memory of this process for as long as they hold. */
 export interface AccessTokens {
     /**
-     * A valid token: the cached one, or a new one, for which all attempts that need it wait together.
+     * A valid token: the cached one, also while it is being renewed, or a new one, for which all attempts that need it wait together.
      *
      * @throws AttemptFailure `token_failed` when the token server gives none, or what a connection fails with on this side.
      */
@@ -56,7 +56,7 @@ interface CachedToken {
     readonly use: string;
     readonly token: string;
     readonly endsAt: number;
-    /** When a new token is asked for, while this one is still valid. */
+    /** When a new token is asked for, while this one is still valid and goes on being used. */
     renewAt: number;
     /** Whether the receiver has accepted the token. */
     accepted: boolean;
@@ -113,19 +113,17 @@ export function accessTokens({ connect, timeout, maxCached = 1_000, monotonic = 
         const use = createHash('sha256').update(JSON.stringify(asking)).digest('base64');
         const known = cached.get(asking.exporterId);
         const usable = known?.use === use && monotonic() < known.endsAt ? known : null;
-        if (usable !== null && monotonic() < usable.renewAt) {
-            return usable;
+        if (usable === null) {
+            return await within(askOnce(asking, use), { timeout: timeout * 2, signal });
         }
 
-        try {
-            return await within(askOnce(asking, use), { timeout: timeout * 2, signal });
-        } catch (error) {
-            if (usable === null || signal.aborted) {
-                throw error;
-            }
-            usable.renewAt = monotonic() + RENEW_AGAIN;
-            return usable;
+        if (monotonic() >= usable.renewAt) {
+            // No attempt waits for what it can do without. Why there is none is told once this one has ended.
+            askOnce(asking, use).catch(() => {
+                usable.renewAt = monotonic() + RENEW_AGAIN;
+            });
         }
+        return usable;
     }
 
     return {
@@ -212,7 +210,7 @@ interface TokenRequest {
 
 /** One POST over a connection of its own. No redirect is followed, nothing decoded. */
 async function post(
-    { client, destroy }: Connection,
+    { client, responses, destroy }: Connection,
     { pathname, search }: URL,
     headers: Record<string, string>,
     body: string,
@@ -226,6 +224,7 @@ async function post(
             body,
             signal,
         };
+        responses.expect(() => {});
         const { statusCode, headers: answered, body: stream } = await client.request(request as Parameters<typeof client.request>[0]);
         const chunks: Buffer[] = [];
         let length = 0;

@@ -28,12 +28,12 @@ export interface TestOptions {
     readonly wait?: boolean | undefined;
 }
 
-/** Milliseconds between two reads of the attempt of a `test`. */
-const TEST_POLL = 25;
+/** Milliseconds between two reads of the attempt of a `test`: this part of the time that it has taken so far. */
+const TEST_POLL = { part: 0.25, min: 25, max: 500 };
 
 /** Accepts a `test` event for the exporter alone and polls the rows: the attempt may be made by another process on another machine. */
 export async function sendTest(exporter: StoredExporter, timeout: number, context: WebhooksContext): Promise<TestResult> {
-    const { deliveries, newId, sleep, dispatcher } = context;
+    const { deliveries, newId, sleep, monotonic, dispatcher } = context;
     const timestamp = await deliveries.now();
     const body = eventBody(testEvent, testBody(exporter, timestamp));
     const event = { id: newId(), kind: testEvent.name, body };
@@ -42,14 +42,19 @@ export async function sendTest(exporter: StoredExporter, timeout: number, contex
     const deliveryId = accepted?.deliveries[0] as string;
     dispatcher.wake();
 
-    for (let waited = 0; waited < timeout; waited += TEST_POLL) {
+    const since = monotonic();
+    let waited = 0;
+    while (waited < timeout) {
         const [attempt] = await deliveries.attempts(deliveryId);
         if (attempt?.finishedAt != null) {
             const [answered] = await answeredAttempts(deliveries, deliveryId);
             return { deliveryId, attempt: answered ?? null };
         }
 
-        await sleep(TEST_POLL);
+        const pause = Math.min(Math.max(Math.ceil(waited * TEST_POLL.part), TEST_POLL.min), TEST_POLL.max, Math.ceil(timeout - waited));
+        await sleep(pause);
+        // The reads take time, too. A pause counts in full also by a clock that does not go with `sleep`.
+        waited = Math.max(waited + pause, monotonic() - since);
     }
 
     return { deliveryId, attempt: null };

@@ -39,7 +39,10 @@ export class AlteredText extends ScanwireError {
     }
 }
 
-/** What a key has opened and what not, by what that was sealed for. */
+/** Texts of a key that are remembered in each way. */
+const MAX_REMEMBERED = 10_000;
+
+/** What a key has opened and what not, by what that was sealed for. What does not fit shows nothing: no key counts as right for what was forgotten. */
 class Openings {
     readonly #opened = new Set<string>();
     readonly #refused = new Set<string>();
@@ -47,21 +50,27 @@ class Openings {
     readonly #sealed = new Set<string>();
 
     sealed(context: string): void {
-        this.#sealed.add(context);
+        addWithin(this.#sealed, context);
     }
 
     opened(context: string): void {
         this.#refused.delete(context);
-        if (!this.#sealed.has(context)) {
-            this.#opened.add(context);
+        if (this.#sealed.size < MAX_REMEMBERED && !this.#sealed.has(context)) {
+            addWithin(this.#opened, context);
         }
     }
 
     /** @returns Whether the key opens most of its texts. */
     refused(context: string): boolean {
         this.#opened.delete(context);
-        this.#refused.add(context);
+        addWithin(this.#refused, context);
         return this.#opened.size > this.#refused.size;
+    }
+}
+
+function addWithin(contexts: Set<string>, context: string): void {
+    if (contexts.size < MAX_REMEMBERED) {
+        contexts.add(context);
     }
 }
 

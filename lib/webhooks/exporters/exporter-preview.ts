@@ -56,6 +56,9 @@ export type DraftPreview = Choice & MessagePreview;
 /** Stands for the receiver: what is sent does not depend on it. */
 const NOWHERE = 'https://example.com/';
 
+/** The id of what would be a new exporter. One for all, since a key ring remembers what it has sealed for. */
+const DRAFT = '00000000-0000-0000-0000-000000000000';
+
 /** What can be asked about the exporters of a store. */
 export function exporterQuestions(stored: (id: string) => Promise<StoredExporter>, context: WebhooksContext): ExporterQuestions {
     function unpublished(
@@ -80,7 +83,7 @@ export function exporterQuestions(stored: (id: string) => Promise<StoredExporter
         }
         const given = { ...changes, url: NOWHERE, ...(legacy !== undefined && { legacy }), ...(owner !== undefined && { owner }) };
         const made = checked(newExporterSchema, given, { subject: 'Exporter' });
-        return await exporterToStore(made, checkSecret(made.secret ?? generateSecret()), context);
+        return await exporterToStore(made, checkSecret(made.secret ?? generateSecret()), { ...context, newId: () => DRAFT });
     }
 
     return {

@@ -53,6 +53,15 @@ t.test('says that a text was altered, not that its key may be wrong, once the ke
     t.throws(() => right.open(ofOther, 'c'), { code: 'UNSEALABLE', message: /the key has other bytes, or/ }, 'of each key by itself');
 });
 
+t.test('does not take for right what opens only what it has sealed itself, however much that is', async (t) => {
+    const sealed = ring().seal('secret', 'c');
+    const wrong = ring();
+    for (let count = 0; count < 12_000; count += 1) {
+        wrong.open(wrong.seal('secret', `own:${count}`), `own:${count}`);
+    }
+    t.throws(() => wrong.open(sealed, 'c'), { code: 'UNSEALABLE', message: /the key has other bytes, or/ });
+});
+
 t.test('opens no text that is not sealed', async (t) => {
     const keys = ring();
     const short = Buffer.alloc(27).toString('base64url');

@@ -5,7 +5,7 @@ import { memoryWebhooks } from '../../../../adapters/memory/index.ts';
 import type { NewExporterSettings } from '../../../../lib/webhooks/exporters/exporter.ts';
 import type { ExporterPatch } from '../../../../lib/webhooks/exporters/exporter-patch.ts';
 import type { ExplainOptions } from '../../../../lib/webhooks/exporters/exporter-preview.ts';
-import { recordingProcess } from '../../../support/recording-process.ts';
+import { recordingProcess, ring } from '../../../support/recording-process.ts';
 import { INVESTIGATION } from '../../../support/simulated-deployment.ts';
 
 const KIND = 'idr_investigation_created';
@@ -125,4 +125,24 @@ t.test('previews a notice, and a draft of who gets it', async (t) => {
     await t.rejects(exporters.explain(id, 'test', {}), unknown, 'a test is sent to the one that it tests, and chosen by nobody');
     await t.rejects(exporters.previewDraft({ kinds: watching }, 'test', {}), unknown);
     await t.rejects(publish(kind, body), { code: 'INVALID_INPUT', field: 'kind', message: /^((?!exporter_).)*$/ });
+});
+
+t.test('seals the draft of a new exporter for no exporter of its own, however often it is asked about', async (t) => {
+    const sealedFor = new Set<string>();
+    const seal: typeof ring.seal = (secret, context) => {
+        sealedFor.add(context);
+        return ring.seal(secret, context);
+    };
+    const { exporters } = recordingProcess(t, memoryWebhooks(), { keyRing: { ...ring, seal } });
+    const draft = {
+        secret: 'scw_secret',
+        headers: [['X-Token', 'hidden']],
+        format: 'pagerduty',
+        formatSecret: 'R0UT1NG'.padEnd(32, 'x'),
+    } as const;
+    await exporters.previewDraft(draft, KIND, EVENT.body);
+    const once = [...sealedFor];
+    t.ok(once.length >= 3);
+    t.match(await exporters.previewDraft(draft, KIND, EVENT.body), { wanted: true, body: /Odd sign-in/ });
+    t.same([...sealedFor], once, 'what a ring remembers of what it has sealed stays as it is');
 });

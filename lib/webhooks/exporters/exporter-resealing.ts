@@ -1,5 +1,5 @@
 import { ScanwireError } from '../../errors.ts';
-import { isSealedByFormerKey, type Resealed, reseal, type SealedText } from '../../keys/key-ring.ts';
+import { isSealedByFormerKey, type KeyRing, type Resealed, reseal, type SealedText } from '../../keys/key-ring.ts';
 import { sealedFormatSecret } from '../formats/format-secret.ts';
 import { sealedHeaders } from '../messages/message-headers.ts';
 import { sealedSecrets } from '../messages/signing-secret.ts';
@@ -38,21 +38,14 @@ export async function resealExporters(
     after: string | null,
 ): Promise<Resealed> {
     const now = await deliveries.now();
-    const hasOutdated = (exporter: StoredExporter): boolean =>
-        [...FIELDS.map((field) => exporter[field] ?? ''), ...exporter.previousSecrets.map(({ sealed }) => sealed)].some((sealed) =>
-            isSealedByFormerKey(sealed, keyRing),
-        );
     const ids = await idsBehind(after, store);
     const batch = ids.slice(0, MAX_RESEALED);
     const unopened: string[] = [];
     let sealed = 0;
     for (const id of batch) {
-        const exporter = await store.get(id);
-        if (exporter !== null && hasOutdated(exporter)) {
-            const done = reseal(keyRing, sealedFor(exporter, now));
-            unopened.push(...done.unopened);
-            sealed += (await isPatched(store, exporter, patchOf(exporter, done.resealed, now))) && done.unopened.length === 0 ? 1 : 0;
-        }
+        const done = await resealOne(id, { store, keyRing, now });
+        unopened.push(...done.unopened);
+        sealed += done.isSealed ? 1 : 0;
     }
     return { sealed, unopened, next: ids.length > MAX_RESEALED ? (batch.at(-1) ?? null) : null };
 }
@@ -85,15 +78,42 @@ function patchOf(exporter: StoredExporter, resealed: ReadonlyMap<string, string>
     };
 }
 
-/** False when somebody has just changed or removed the exporter; the next run from the beginning looks at what they have sealed. */
-async function isPatched(store: ExporterStore, { id }: StoredExporter, patch: ExporterPatch): Promise<boolean> {
+/** How often one exporter is tried that others change at the same time. */
+const MAX_CHANGES_MEANWHILE = 5;
+
+/**
+ * Where somebody has just changed it, what they have stored is sealed again in its place: they may have sealed it with the former key.
+ *
+ * @returns Whether it is sealed with the current key and was not before, and what the ring cannot open.
+ */
+async function resealOne(
+    id: string,
+    parts: { readonly store: ExporterStore; readonly keyRing: KeyRing; readonly now: Date },
+    tries: number = MAX_CHANGES_MEANWHILE,
+): Promise<{ readonly isSealed: boolean; readonly unopened: readonly string[] }> {
+    const { store, keyRing, now } = parts;
+    const exporter = await store.get(id);
+    if (exporter === null || !hasOutdated(exporter, keyRing)) {
+        return { isSealed: false, unopened: [] };
+    }
+
+    const { resealed, unopened } = reseal(keyRing, sealedFor(exporter, now));
     try {
-        await store.update(id, patch);
-        return true;
+        await store.update(id, patchOf(exporter, resealed, now));
+        return { isSealed: unopened.length === 0, unopened };
     } catch (error) {
-        if (error instanceof ScanwireError && ['CONFLICT', 'NOT_FOUND'].includes(error.code)) {
-            return false;
+        const code = error instanceof ScanwireError ? error.code : null;
+        if (code === 'NOT_FOUND') {
+            return { isSealed: false, unopened: [] };
+        }
+        if (code === 'CONFLICT' && tries > 1) {
+            return await resealOne(id, parts, tries - 1);
         }
         throw error;
     }
+}
+
+function hasOutdated(exporter: StoredExporter, keyRing: KeyRing): boolean {
+    const texts = [...FIELDS.map((field) => exporter[field] ?? ''), ...exporter.previousSecrets.map(({ sealed }) => sealed)];
+    return texts.some((sealed) => isSealedByFormerKey(sealed, keyRing));
 }

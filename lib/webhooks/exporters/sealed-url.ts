@@ -86,7 +86,7 @@ function isWellSealed(exporter: StoredExporter, keyRing: KeyRing): boolean {
  * or if it was stored while a process of such a release was sending, which could not unseal it. While such a process sends, nothing is sealed.
  * Exporters are updated one at a time, so that this can be cut off anywhere.
  *
- * @returns Whether all are sealed with the current key; if not, it is to be tried again.
+ * @returns Whether all are sealed with the current key, but for those that the ring cannot open, which are reported; if not, it is to be tried again.
  */
 async function sealUrls(parts: SealingParts): Promise<boolean> {
     if (!(await canAllUnseal(parts))) {
@@ -96,15 +96,25 @@ async function sealUrls(parts: SealingParts): Promise<boolean> {
     const { exporters: store, keyRing } = parts;
     // No request waits for this, so that the store may take its time.
     for (const exporter of (await store.list({ patient: true })).filter((one) => !isWellSealed(one, keyRing))) {
-        const { id, url: before } = exporter;
-        await store.update(id, { url: sealUrl(keyRing, id, unsealUrl(exporter, keyRing)), expectedUrl: before }).catch((error: unknown) => {
-            // Somebody has just changed or removed it.
-            if (!(error instanceof ScanwireError && ['CONFLICT', 'NOT_FOUND'].includes(error.code))) {
-                throw error;
-            }
-        });
+        await sealAgain(exporter, parts);
     }
     return true;
+}
+
+async function sealAgain(exporter: StoredExporter, { exporters: store, keyRing, onError }: SealingParts): Promise<void> {
+    const { id, url: before } = exporter;
+    try {
+        await store.update(id, { url: sealUrl(keyRing, id, unsealUrl(exporter, keyRing)), expectedUrl: before });
+    } catch (error) {
+        const code = error instanceof ScanwireError ? error.code : null;
+        if (code === 'UNSEALABLE') {
+            const reason = (error as ScanwireError).message;
+            onError(new ScanwireError('UNSEALABLE', `Cannot seal the URL of exporter ${id}: ${reason}`, { cause: error }));
+        } else if (code !== 'CONFLICT' && code !== 'NOT_FOUND') {
+            throw error;
+        }
+        // Else somebody has just changed or removed it.
+    }
 }
 
 /** Milliseconds between two checks whether processes of the version before still send. */

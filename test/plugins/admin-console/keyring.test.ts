@@ -158,23 +158,37 @@ t.test('names what it cannot open, seals the rest, and goes round no circle', as
     t.match(await world.keys.get(kept), { sealed: /^v1\.two\./ });
 });
 
-t.test('leaves to the next round what somebody has changed meanwhile', async (t) => {
+t.test('seals again what somebody has changed meanwhile, so that nothing is left of the old key', async (t) => {
     const stores = memoryWebhooks();
     const world = { keys: memoryApiKeys(), stores };
     const old = processWith(t, world, before);
     const { exporter } = await old.exporters.create({ url: 'https://receiver.example/', secret: 'first' });
     const { exporter: removed } = await old.exporters.create({ url: 'https://receiver.example/' });
+    let [changing, changes] = [exporter.id, 1];
     const get = async (id: string) => {
         const found = await stores.exporters.get(id);
-        await (id === removed.id ? stores.exporters.remove(id) : old.exporters.update(id, { secret: 'second' }));
+        if (id === removed.id) {
+            await stores.exporters.remove(id);
+        } else if (id === changing && changes > 0) {
+            changes -= 1;
+            await old.exporters.update(id, { secret: `changed ${changes}` });
+        }
         return found;
     };
 
     const raced = processWith(t, { ...world, stores: { ...stores, exporters: { ...stores.exporters, get } } }, both);
-    t.same(await raced.exporters.sealAnew(), { sealed: 0, unopened: [], next: null });
-    const rotating = processWith(t, world, both);
-    t.match(await rotating.rotated(), { sealed: 1 });
-    t.equal(await rotating.exporters.secret(exporter.id), 'second');
+    t.same(await raced.exporters.sealAnew(), { sealed: 1, unopened: [], next: null });
+    const stored = await stores.exporters.get(exporter.id);
+    t.notMatch(JSON.stringify(stored), /v1\.one\./);
+    t.equal(await processWith(t, world, both).exporters.secret(exporter.id), 'changed 0');
+    t.same(await processWith(t, world, both).rotated(), { sealed: 0, unopened: [], batches: 2 });
+
+    const { exporter: restless } = await old.exporters.create({ url: 'https://receiver.example/' });
+    [changing, changes] = [restless.id, 1_000];
+    await t.rejects(raced.exporters.sealAnew(), { code: 'CONFLICT' }, 'no round says that all is done');
+    changes = 0;
+    t.match(await raced.exporters.sealAnew(), { sealed: 1 });
+    t.notMatch(JSON.stringify(await stores.exporters.get(restless.id)), /v1\.one\./);
 
     const broken = { ...stores.exporters, update: () => Promise.reject(new Error('down')) };
     await old.exporters.create({ url: 'https://receiver.example/' });

@@ -151,6 +151,29 @@ t.test('seals at the start what a version before has stored, and with the curren
     t.equal((await again.exporters.show(PLAIN, { showUrl: true })).url, WHOLE);
 });
 
+t.test('goes on behind a URL that cannot be opened, and tells of it once', async (t) => {
+    mock.timers.enable({ apis: ['setInterval'] });
+    t.teardown(() => mock.timers.reset());
+    const stores = memoryWebhooks();
+    const keys = { one: randomBytes(32), two: randomBytes(32) };
+    const former = keyRing({ current: 'one', keys });
+    for (const id of ['altered', 'later', 'last']) {
+        const url = former.seal(WHOLE, `exporter:${id === 'altered' ? 'another' : id}:url`);
+        await stores.exporters.insert(sampleExporter({ id, url, sealedSecret: former.seal('s', `exporter:${id}`) }));
+    }
+    const altered = await storedUrl(stores, 'altered');
+    const { start, errors } = recordingProcess(t, stores, { keyRing: keyRing({ current: 'two', keys }) });
+    await start();
+    for (const id of ['later', 'last']) {
+        t.match(await storedUrl(stores, id), /^v1\.two\./, id);
+    }
+    t.equal(await storedUrl(stores, 'altered'), altered);
+    t.match(errors, [{ code: 'UNSEALABLE', message: /^Cannot seal the URL of exporter altered: Cannot open/ }]);
+    mock.timers.tick(15_000);
+    await start();
+    t.equal(errors.length, 2, 'once for each start');
+});
+
 t.test('leaves alone what a key ring of another form has sealed', async (t) => {
     const stores = memoryWebhooks();
     const own: KeyRing = { current: 'x', ids: new Set(['x']), seal: (text) => btoa(text), open: (text) => atob(text) };

@@ -1,8 +1,10 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { readlinkSync } from 'node:fs';
+import { hostname } from 'node:os';
 import t, { type Test } from 'tap';
 import { ScanwireError } from '../../lib/errors.ts';
-import { ownIdentity } from '../../lib/process-identity.ts';
+import { ownBoot, ownIdentity } from '../../lib/process-identity.ts';
 import type { Session } from '../../lib/webhooks/dispatching/worker-session.ts';
 import { fullWindow, simulatedDeployment } from '../support/simulated-deployment.ts';
 
@@ -91,6 +93,28 @@ t.test('the sessions of other machines, and what cannot be read, are left to end
     t.equal((await deliveries.sessions()).length, 5);
     await deployment.advance(7_500);
     t.equal((await deliveries.sessions()).length, 1);
+});
+
+t.test('the sessions of live processes of another machine of the same name are left to them', async (t) => {
+    const { deployment, first } = await busy(t);
+    const { deliveries } = deployment.stores;
+    const [session] = (await deliveries.sessions()) as [Session];
+    const { machine } = JSON.parse(session.process);
+    first.kill();
+
+    // No process of this machine has this id, and one of the other machine has.
+    const boot = '00000000-0000-4000-8000-000000000000';
+    const elsewhere = { pid: 2 ** 22 + 1, started: `${boot}/1`, machine: machine.replace(ownBoot(), boot) };
+    const byItsName = { ...elsewhere, machine: `${hostname()} ${readlinkSync('/proc/self/ns/pid')}` };
+    await deliveries.keepAlive({ id: session.id, process: JSON.stringify(elsewhere), slots: session.slots }, 3_600_000);
+    await deliveries.keepAlive({ id: 'of an earlier version', process: JSON.stringify(byItsName), slots: {} }, 3_600_000);
+    await deployment.start('here');
+    await deployment.advance(4_000);
+    t.equal((await deliveries.sessions()).length, 3);
+    t.strictSame(
+        deployment.posts.filter(({ by }) => by === 'here'),
+        [],
+    );
 });
 
 t.test('a stop ends its own session, after what is in flight', async (t) => {

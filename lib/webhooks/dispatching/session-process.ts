@@ -1,6 +1,6 @@
 import { readlinkSync } from 'node:fs';
 import { hostname } from 'node:os';
-import { isAlive, ownIdentity, type ProcessIdentity } from '../../process-identity.ts';
+import { isAlive, ownBoot, ownIdentity, type ProcessIdentity } from '../../process-identity.ts';
 import type { DeliveryStore } from '../deliveries/delivery-store.ts';
 import type { Session } from './worker-session.ts';
 
@@ -75,8 +75,8 @@ export function sessionProcess(
 type SessionStore = Pick<DeliveryStore, 'now' | 'sessions' | 'endSessions'>;
 
 /**
- * Unless the store says so, this can be known only of a process of this machine, since ids of processes mean nothing elsewhere. Sessions of other
- * machines end when they are silent, or when a process begins under the name of theirs.
+ * Unless the store says so, this can be known only of a process of this machine since its start, since ids of processes mean nothing elsewhere. Sessions of
+ * others end when they are silent, or when a process begins under the name of theirs.
  */
 function hasEnded({ process }: Pick<Session, 'process'>, ownMachine: string): boolean {
     if (process === ENDED_PROCESS) {
@@ -100,14 +100,16 @@ function identityIn(
 }
 
 /**
- * Names what process ids are unique within: the machine, by its name, and on Linux the PID namespace too, since each container may have one of
- * its own.
+ * Names what process ids are unique within: the machine since it was started, by its boot and its name, and on Linux the PID namespace too, since each
+ * container may have one of its own. Neither name nor namespace will do by itself: clones of a machine have the same name, and the first namespace of
+ * each is the same.
  */
 function ownMachine(): string {
+    const machine = `${ownBoot()} ${hostname()}`;
     try {
-        return `${hostname()} ${readlinkSync('/proc/self/ns/pid')}`;
+        return `${machine} ${readlinkSync('/proc/self/ns/pid')}`;
         /* c8 ignore next 3 -- Linux always has it */
     } catch {
-        return hostname();
+        return machine;
     }
 }

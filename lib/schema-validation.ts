@@ -110,11 +110,15 @@ export function withAbilities<T extends object>(
  */
 export const milliseconds = (byDefault: number, min = 1): Joi.NumberSchema => inMilliseconds(min).max(3_600_000).default(byDefault);
 
-/** The same without an end, and without a default. */
+/** A hundred years, in milliseconds. What lasts for longer was meant as for ever, and some sums with it are no time that dates or databases have. */
+const CENTURY = 100 * 365 * 86_400_000;
+
+/** The same, but a hundred years at most, and without a default. */
 export const inMilliseconds = (min: number): Joi.NumberSchema =>
     Joi.number()
         .integer()
         .min(min)
+        .max(CENTURY)
         .messages({ 'number.min': '{{#label}} must be greater than or equal to {{#limit}}: it is in milliseconds' });
 
 /** An option in bytes. @param min What no application means to go below: less was meant in a larger unit. */

@@ -51,7 +51,7 @@ export interface AuditStore {
 /** What an audit trail is made of. */
 export interface AuditTrailOptions {
     readonly store: AuditStore;
-    /** Milliseconds for which entries are kept at least, null for ever. 30 days by default, a day at least. */
+    /** Milliseconds for which entries are kept at least, null for ever. 30 days by default, from a day to a hundred years. */
     readonly keepFor?: number | null | undefined;
     /** Told that what something came to could not be written: it stays in the trail as what has begun. */
     readonly onError: (error: Error) => void;

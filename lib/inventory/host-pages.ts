@@ -2,6 +2,7 @@ import Joi from 'joi';
 import { addressRange } from '../address-range.ts';
 import { ScanwireError } from '../errors.ts';
 import { checked, nameSchema, storableText } from '../schema-validation.ts';
+import { MAX_ID } from './fields.ts';
 import { HOST_STATES, type Host, type HostState } from './host.ts';
 import type { Note, Service, Workspace, WorkspaceVuln } from './resources.ts';
 import { assertFilters, type Filters } from './selection.ts';
@@ -42,7 +43,7 @@ export const hostsQuerySchema: Joi.ObjectSchema<HostsQuery> = Joi.object({
         .valid(...HOST_STATES)
         .description('Only those in this state'),
     search: storableText().max(255).description('Part of a name, an address, an operating system, the information or the comments'),
-    after: Joi.number().integer().min(0).description('`next` of the page before'),
+    after: Joi.number().integer().min(0).max(MAX_ID).description('`next` of the page before'),
     limit: Joi.number().integer().min(1).max(500).default(100).description('At most so many'),
     services: Joi.boolean().description('With the services of each'),
 });

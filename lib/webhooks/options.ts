@@ -40,15 +40,15 @@ export interface WebhooksSettings extends OwnerSettings {
     readonly window?: number;
     /** Maximum number of attempts a second, of all exporters and workers together. Null, the default, for no limit. */
     readonly rate?: number | null;
-    /** Consecutive failures that open an exporter's circuit breaker: it gets one due delivery at a time, as a probe. Default 10. */
+    /** Consecutive failures that open an exporter's circuit breaker: it gets one due delivery at a time, as a probe. At most a million. Default 10. */
     readonly breakerAfter?: number;
     /**
      * Milliseconds after which an exporter is stopped whose receiver has answered no 2xx for so long, whether attempts failed or got only 429.
-     * At least half an hour. Default 5 days.
+     * From half an hour to a hundred years. Default 5 days.
      */
     readonly stopAfter?: number;
     /**
-     * Milliseconds for which a delivery is kept after it has ended, at least a day; null for ever. An event is removed once it is a day older than
+     * Milliseconds for which a delivery is kept after it has ended, from a day to a hundred years; null for ever. An event is removed once it is a day older than
      * that and none of its deliveries is left. Default 30 days.
      */
     readonly keepFor?: number | null;
@@ -143,7 +143,8 @@ export const webhooksSettingSchemas: Readonly<Record<keyof WebhooksSettings, Joi
     vendor: Joi.string().default('Vendor'),
     window: Joi.number().integer().min(1).max(10_000).default(400),
     rate: Joi.number().integer().min(1).max(1000).allow(null).default(null),
-    breakerAfter: Joi.number().integer().min(1).default(10),
+    // The database counts failures in 32 bits.
+    breakerAfter: Joi.number().integer().min(1).max(1_000_000).default(10),
     // The minimum refuses a value that was meant in seconds: five days of them would be taken for seven minutes, within which an update of the
     // receiver would have the exporter stopped.
     stopAfter: inMilliseconds(30 * 60_000).default(5 * 24 * 60 * 60_000),

@@ -47,6 +47,10 @@ t.test('shows what was asked for, with services where they are wanted', async (t
     t.notOk('services' in ((await hostsPage(inventory, { workspace: 'office', limit: 1 })).hosts[0] ?? {}));
 });
 
+t.test('refuses to go on behind an id that no host has', async (t) => {
+    await t.rejects(hostsPage(await office(), { workspace: 'office', after: 2 ** 31 }), { code: 'INVALID_INPUT', field: 'after' });
+});
+
 t.test('shows nothing in place of what a store cannot choose', async (t) => {
     const { hosts, ...others } = await office();
     const { filters: _, ...less } = hosts;

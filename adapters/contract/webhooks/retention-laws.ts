@@ -21,6 +21,16 @@ export const retentionLaws: Laws<WebhookBench> = {
         assert.deepEqual(begun, [true, false, false, true, false, false, true]);
     },
 
+    async 'begins a turn where the last one began by a clock that was ahead'(bench) {
+        const { begin } = present(bench.deliveries.retention);
+        const begun = [];
+        for (const time of [100 * DAY, DAY, DAY, 2 * DAY - 1, 2 * DAY]) {
+            await bench.setTime(at(time));
+            begun.push(await begin(DAY));
+        }
+        assert.deepEqual(begun, [true, true, false, false, true]);
+    },
+
     async 'removes deliveries that ended long enough ago, with their attempts'(bench) {
         await bench.addExporter();
         const [early, late] = await bench.publish({}, {});

@@ -7,7 +7,7 @@ export function retentionStore(state: WebhookState): RetentionStore {
     return {
         async begin(every) {
             const now = state.clock();
-            const isDue = begun === null || begun <= later(now, -every);
+            const isDue = begun === null || begun <= later(now, -every) || begun > now;
             begun = isDue ? now : begun;
             return isDue;
         },

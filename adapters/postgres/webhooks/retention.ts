@@ -8,9 +8,10 @@ import { EVENT_MARGIN, type Expired, type RetentionStore } from '../../../lib/we
 const ROWS = 500;
 const PAGES = 1_000;
 
+/** A turn that has begun later than now, by a clock that was set back since, would keep all others from beginning until then. */
 const BEGIN = `update scanwire.retention
     set begun_at = scanwire.now()
-    where begun_at <= scanwire.now() - $1 * interval '1 millisecond'
+    where begun_at <= scanwire.now() - $1 * interval '1 millisecond' or begun_at > scanwire.now()
     returning true as begun`;
 
 const BEFORE = `scanwire.now() - $1 * interval '1 millisecond'`;

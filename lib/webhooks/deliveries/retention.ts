@@ -21,7 +21,7 @@ export interface Expired {
 
 /** Removes what was kept long enough. */
 export interface RetentionStore {
-    /** Begins the next run, which removes what is old. Resolves with true, unless a run has begun in any process within the last `every` milliseconds. */
+    /** Begins the next run, which removes what is old. Resolves with true, unless a run has begun in any process within the last `every` milliseconds, by the clock of now. */
     begin(every: number): Promise<boolean>;
     /**
      * Removes what is older than `keepFor` milliseconds, in batches so small that nobody is held up, for as long as batches are asked for. It

@@ -30,6 +30,15 @@ function early(milliseconds: number): Mutant {
 
 const MUTANTS: Mutants = {
     'begins a turn once in its time, whoever asks': retaining(() => ({ begin: async () => true })),
+    'begins a turn where the last one began by a clock that was ahead': retaining((honest) => {
+        let hasBegun = false;
+        return {
+            async begin(every) {
+                hasBegun = !hasBegun && (await honest.begin(every));
+                return hasBegun;
+            },
+        };
+    }),
     'removes deliveries that ended long enough ago, with their attempts': (_, deliveries) => ({
         deliveries: {
             async attempts(id) {

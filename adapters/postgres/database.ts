@@ -14,6 +14,7 @@ import {
     sqlState,
     storeError,
 } from './database-errors.ts';
+import { beginsOtherwise } from './isolation.ts';
 import { heeded, type Leaver, leaving, type Reader, untilLeft } from './left-statements.ts';
 import { isClient, isHostPool } from './own-pool.ts';
 import { driven, forgot } from './prepared.ts';
@@ -199,7 +200,7 @@ async function inTransaction<T>(
 export const TRIES = 3;
 
 /**
- * A pool whose statements and connections are waited for so long and no longer, with every error passed through {@link storeError}. A
+ * A pool whose statements and connections are waited for so long and no longer, at read committed, with every error passed through {@link storeError}. A
  * statement that was rolled back by a deadlock or a serialisation failure is run again: alone in its transaction, it has done nothing. So is
  * one whose connection has lost what it had prepared.
  */
@@ -212,14 +213,19 @@ export function patiently(pool: PoolLike, patience: Patience = {}, { prepare = t
         const run = (statements: Executor) => statements.query<Row>(text, values);
         const statements = session(client);
         // The embedded database runs one statement at a time, and hears of no time-out meanwhile.
-        if (pool.embedded !== true && onServer !== undefined) {
-            return await inTransaction(statements, drop, run, patience);
+        if (pool.embedded === true) {
+            return await run(guarded(statements, patience));
         }
 
-        if (pool.embedded !== true && probe !== undefined) {
-            await guarded(client, { ...patience, statement: probe, beside: undefined }).query('select');
+        const question = guarded(client, probe === undefined ? patience : { ...patience, statement: probe });
+        if (onServer !== undefined || (await beginsOtherwise(pool, question))) {
+            return await inTransaction(statements, drop, run, watching(pool, patience));
         }
-        return await run(guarded(statements, pool.embedded === true ? patience : watching(pool, patience)));
+
+        if (probe !== undefined) {
+            await question.query('select');
+        }
+        return await run(guarded(statements, watching(pool, patience)));
     }
 
     async function run<Row>(client: ClientLike, drop: () => void, text: string, values?: unknown[]) {

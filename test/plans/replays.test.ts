@@ -80,3 +80,50 @@ for (const analysed of [true, false]) {
         await steps('what waits, beside what has failed since');
     });
 }
+
+/** Waits for another try since before what is replayed had failed. */
+const FAILED_BEFORE = `
+insert into scanwire.deliveries (
+    event_id, kind, accepted_at, exporter_id, due_at, queued_at, priority, attempts, round, collector, state, last_code
+)
+select
+    d.event_id, d.kind, d.accepted_at, d.exporter_id, scanwire.now() + interval '1 minute', scanwire.now() - interval '1 day', 2, 9, 9, d.collector,
+    'pending', 'client_error'
+from scanwire.deliveries d`;
+
+for (const analysed of [true, false]) {
+    t.test(`a step of a replay costs no more for what waits and is none of it, ${analysed ? 'freshly' : 'never'} analysed`, async (t) => {
+        const { pool, connection } = await explainedDatabase(t);
+        const { exporters } = postgresWebhooks({ pool, notify: false });
+        const { id } = sampleExporter();
+        await exporters.insert(sampleExporter({ id }));
+        await keep(pool, FAILED);
+        await pool.query(FAIL);
+        await pool.query(FAILED_BEFORE);
+        if (analysed) {
+            await pool.query('vacuum analyze');
+        }
+        const replays = present(postgresWebhooks({ pool: connection.pool, notify: false }).deliveries.replays);
+        const planned = { id: randomUUID(), exporterId: id, failedSince: new Date(Date.now() - 3_600_000), rate: 1_000 };
+        await replays.plan(planned);
+        const step = async (size: number): Promise<number> => {
+            await pool.query(`update scanwire.replays set paid_until = scanwire.now() - interval '1 second'`);
+            return (await connection.executed(() => replays.advance(size))).pages;
+        };
+
+        for (let run = 0; run < 7; run += 1) {
+            const pages = await step(STEP);
+            t.ok(pages <= STEP * MAX_PAGES || run < 2, `${pages} pages for what has failed for good`);
+        }
+        await pool.query('update scanwire.replays set after_seq = last_seq');
+        for (let run = 0; run < 7; run += 1) {
+            const pages = await step(STEP);
+            t.ok(pages <= STEP * MAX_PAGES || run < 2, `${pages} pages for what waits for another try`);
+        }
+
+        for (let run = 0; run < 20 && (await replays.get(planned.id)).state === 'running'; run += 1) {
+            await step(1_000);
+        }
+        t.match(await replays.get(planned.id), { state: 'done', done: 7 * STEP + (2 * FAILED) / 3 });
+    });
+}

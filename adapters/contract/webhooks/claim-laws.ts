@@ -102,6 +102,36 @@ export const claimLaws: Laws<WebhookBench> = {
         assert.deepEqual(await bench.dispatchedIds(), [id]);
     },
 
+    async 'returns a delivery whose exporter has moved to another collector than that of its job'(bench) {
+        const { id: exporterId } = await bench.addExporter();
+        const held = await bench.handOutOne();
+        const queued = only(await bench.publish());
+        const test = await bench.publishTest(exporterId);
+        await bench.dispatch();
+        await bench.update(exporterId, { collector: 'edge' }, at(1));
+
+        const jobs = [{ ...requestFor(held.deliveryId), reservation: held.token }, requestFor(queued), requestFor(test)];
+        const former = jobs.map((job) => ({ ...job, collector: 'default' }));
+        const nothing = jobs.map(() => null);
+        assert.deepEqual(await bench.deliveries.claim([{ ...present(former[0]), keepsReservation: true }], null), [null]);
+        await bench.assertDelivery(held.deliveryId, { state: 'queued' });
+        assert.deepEqual(await bench.deliveries.claim(former, null), nothing);
+        for (const { deliveryId } of jobs) {
+            await bench.assertDelivery(deliveryId, { state: 'pending', attempts: 0, dueAt: at(0) });
+        }
+        const handedOut = await bench.dispatch({ now: at(2) });
+        assert.deepEqual(
+            handedOut.map(({ collector }) => collector),
+            jobs.map(() => 'edge'),
+        );
+        const moved = handedOut.map(({ deliveryId, collector }) => ({ ...requestFor(deliveryId), collector }));
+        const claims = await bench.deliveries.claim(moved, null);
+        assert.deepEqual(
+            claims.map((one) => one?.exporter.collector),
+            jobs.map(() => 'edge'),
+        );
+    },
+
     async 'claims a test of a stopped exporter'(bench) {
         const { id } = await bench.addExporter({ state: 'stopped' });
         await bench.publishTest(id);

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
+import type { Claim } from '../../../lib/webhooks/deliveries/delivery-store.ts';
 import type { Outlook } from '../../../lib/webhooks/dispatching/outlook.ts';
 import { only, present } from '../assertions.ts';
 import type { Laws } from '../register-laws.ts';
@@ -103,6 +104,24 @@ export const outlookLaws: Laws<WebhookBench> = {
         assert.equal(await nextDueIn(bench, 600), undefined, 'the second is due');
     },
 
+    async 'says so of an exporter that has recovered, once nothing is left that was tried before'(bench) {
+        const tells = (await nextDueIn(bench, 0)) !== undefined;
+        const { after, onItsWay } = await recover(bench);
+        await bench.record([success(onItsWay)], at(after));
+        await failOnce(bench, after);
+        await nextDueIn(bench, after + 10_000);
+        assert.equal(await nextDueIn(bench, after + 20_000), tells ? 40_010 : undefined);
+    },
+
+    async 'hands out at once what was on its way when its exporter recovered, however late it fails'(bench) {
+        const { after, onItsWay } = await recover(bench);
+        await failOnce(bench, after);
+        await nextDueIn(bench, after + 10_000);
+        await nextDueIn(bench, after + 20_000);
+        await bench.record([failure(onItsWay, 60_000)], at(after + 21_000));
+        assert.deepEqual(await bench.dispatchedIds({ now: at(after + 22_000) }), [onItsWay.deliveryId]);
+    },
+
     async 'does not say so while something is due for which there is no room'(bench) {
         await bench.addExporter();
         await bench.publish({}, {});
@@ -113,6 +132,33 @@ export const outlookLaws: Laws<WebhookBench> = {
         assert.deepEqual([handedOut, nextDueIn], [[], undefined]);
     },
 };
+
+/** An exporter whose breaker has opened, and that takes all that its window allows again, when so many milliseconds have passed; one attempt is still on its way. */
+async function recover(bench: WebhookBench): Promise<{ readonly after: number; readonly onItsWay: Claim }> {
+    await bench.addExporter();
+    await bench.publish({}, {});
+    const [onItsWay, recovering] = await bench.claimDue();
+    await bench.publish();
+    await bench.failInTurn(RULES.after, 100);
+    await bench.record([success(present(recovering))], at(500));
+    await bench.publishAt(at(2_000), ...Array(RULES.window).fill({}));
+    for (let time = 2_000; time < 4_000; time += 100) {
+        const claims = await bench.claimDue({ now: at(time) });
+        await bench.record(
+            claims.map((one) => success(one)),
+            at(time + 5),
+        );
+    }
+    assert.deepEqual(await bench.listed({ state: 'pending' }), []);
+    return { after: 5_000, onItsWay: present(onItsWay) };
+}
+
+/** One more delivery, that waits a minute for its next try. */
+async function failOnce(bench: WebhookBench, time: number): Promise<void> {
+    await bench.publishAt(at(time));
+    const claimed = only(await bench.claimDue({ now: at(time) }));
+    await bench.record([failure(claimed, 60_000)], at(time + 10));
+}
 
 function newSession() {
     return { id: randomUUID(), process: 'a process', slots: {} };

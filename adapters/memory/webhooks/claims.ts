@@ -3,7 +3,7 @@ import { type BegunAttempt, RESERVATION_TIMES } from '../../../lib/webhooks/disp
 import { FAULTS } from '../../../lib/webhooks/outcomes/breaker.ts';
 import { INTERRUPTIONS } from '../../../lib/webhooks/outcomes/outcome.ts';
 import { interrupt, move, openAttempt, retryAfterFault } from './delivery-transitions.ts';
-import { asExporter, type DeliveryRow, type HeldClaim, isSentTo, later, type WebhookState } from './webhook-state.ts';
+import { asExporter, type DeliveryRow, type ExporterRow, type HeldClaim, isSentTo, later, type WebhookState } from './webhook-state.ts';
 
 /** As `DeliveryStore.claim` says. */
 export function claim(
@@ -39,31 +39,25 @@ function claimableBytes(state: WebhookState, request: ClaimRequest): number {
     if (row === undefined || !isClaimable(row, request)) {
         return 0;
     }
-    return row.priority === 0 || (exporter !== undefined && isSentTo(exporter))
-        ? Buffer.byteLength(row.message?.body ?? row.event.body)
-        : 0;
+    return exporter !== undefined && maySend(row, exporter, request) ? Buffer.byteLength(row.message?.body ?? row.event.body) : 0;
+}
+
+function maySend({ priority }: DeliveryRow, exporter: ExporterRow, { collector = exporter.collector }: ClaimRequest): boolean {
+    return (priority === 0 || isSentTo(exporter)) && collector === exporter.collector;
 }
 
 /** As `DeliveryStore.claim` says, for one delivery. */
-function claimOne(
-    state: WebhookState,
-    { deliveryId, token, duration, reservation, keepsReservation = false }: ClaimRequest,
-    session: string | null,
-    current: boolean,
-): Claim | null {
+function claimOne(state: WebhookState, request: ClaimRequest, session: string | null, current: boolean): Claim | null {
+    const { deliveryId, token, duration, reservation, keepsReservation = false } = request;
     const now = state.clock();
     const row = state.deliveries.get(deliveryId);
     const exporter = state.exporters.get(row?.exporterId ?? '');
-    if (
-        row === undefined ||
-        exporter === undefined ||
-        !isClaimable(row, { keepsReservation, ...(reservation !== undefined && { reservation }) })
-    ) {
+    if (row === undefined || exporter === undefined || !isClaimable(row, request)) {
         return null;
     }
 
     const singleAttempt = row.priority === 0;
-    const allowed = current && (singleAttempt || isSentTo(exporter));
+    const allowed = current && maySend(row, exporter, request);
     const read = {
         deliveryId,
         token: keepsReservation ? (reservation as string) : token,

@@ -75,6 +75,9 @@ import { replaysCounted } from './0100-replays-counted.ts';
 import { changesNumberedInTurn } from './0103-changes-numbered-in-turn.ts';
 import { claimsPlannedOnce } from './0104-claims-planned-once.ts';
 import { looksThatTakeLong } from './0106-looks-that-take-long.ts';
+import { recoveriesForgotten } from './0107-recoveries-forgotten.ts';
+import { replaysGoOn } from './0108-replays-go-on.ts';
+import { claimsOfACollector } from './0109-claims-of-a-collector.ts';
 
 /** All steps in order. A new one goes to the end. */
 export const migrations: readonly Migration[] = [
@@ -154,4 +157,7 @@ export const migrations: readonly Migration[] = [
     changesNumberedInTurn,
     claimsPlannedOnce,
     looksThatTakeLong,
+    recoveriesForgotten,
+    replaysGoOn,
+    claimsOfACollector,
 ];

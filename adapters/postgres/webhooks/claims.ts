@@ -18,7 +18,7 @@ import { prepared } from '../prepared.ts';
 import { EXPORTER_COLUMNS, exporterFromRow } from './exporters.ts';
 
 /**
- * `$1` is a JSON array of `{ index, id, token, duration, grant, holds }`, `$2` the session, or null, `$3` the bytes that all bodies
+ * `$1` is a JSON array of `{ index, id, token, duration, grant, holds, collector }`, `$2` the session, or null, `$3` the bytes that all bodies
  * together may have, or null.
  */
 const CLAIM: string = prepared(`
@@ -78,8 +78,8 @@ export async function claim(
     session: string | null,
     maxBytes?: number,
 ): Promise<readonly (Claim | null)[]> {
-    const parameters = requests.map(({ deliveryId, token, duration, reservation = null, keepsReservation = false }, index) => {
-        return { index, id: uuidOrNull(deliveryId), token, duration, grant: reservation, holds: keepsReservation };
+    const parameters = requests.map(({ deliveryId, token, duration, reservation = null, keepsReservation = false, collector }, index) => {
+        return { index, id: uuidOrNull(deliveryId), token, duration, grant: reservation, holds: keepsReservation, collector };
     });
     const { rows } = await db.query<ClaimRow>(CLAIM, [JSON.stringify(parameters), session, maxBytes ?? null]);
     const claims = new Map(rows.map((row) => [row.index, claimFromRow(row)]));

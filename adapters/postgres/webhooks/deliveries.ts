@@ -13,7 +13,7 @@ import { accept, acceptJoined } from './acceptance.ts';
 import { attemptLists } from './attempt-lists.ts';
 import { claim, sessionStore, sweep } from './claims.ts';
 import { countKeeping } from './delivery-counts.ts';
-import { countDeliveries, countSlices, DELIVERY_COLUMNS, deliveryFromRow, listDeliveries } from './delivery-lists.ts';
+import { countDeliveries, countSlices, DELIVERY_COLUMNS, deliveryFromRow, LATE, listDeliveries, SOON } from './delivery-lists.ts';
 import { dispatching } from './dispatch.ts';
 import type { Notifications } from './notifications.ts';
 import { recordOutcomes, responseStore } from './outcomes.ts';
@@ -104,12 +104,16 @@ const DISCARD: string = 'select scanwire.discard_delivery($1) as discarded';
 const EVENT: string = `
 select v.id, v.kind, v.created_at as "createdAt", v.erased_at as "erasedAt" from scanwire.events v where v.id = $1`;
 
+/** That of a delivery that has not been accepted earlier than so many milliseconds after the event `$1`. */
+const numberOfEvent = (after: number): string =>
+    `(select scanwire.first_delivery_since(v.created_at + ${after} * interval '1 millisecond') from scanwire.events v where v.id = $1)`;
+
 /** `$1` is the id of an event, `$2` the outcome of attempts that are under way. */
 const ERASE: string = `
 with held as (
     update scanwire.deliveries d set state = 'erased', finished_at = scanwire.now()
     where
-        d.stage = 'failed' and d.event_id = $1
+        d.stage = 'failed' and d.event_id = $1 and d.seq >= ${numberOfEvent(-SOON)} and d.seq < ${numberOfEvent(LATE)}
         and (d.state = 'held' or case when d.order_key is not null then scanwire.has_place(d.exporter_id, d.order_key, d.seq) end)
     returning d.id
 )

@@ -104,7 +104,8 @@ export interface Span {
  * with the same idempotency key, and it is no longer than this.
  */
 export const SOON = 10_000;
-const LATE = 3_600_000;
+/** However long it has waited. */
+export const LATE = 3_600_000;
 
 /**
  * Looks for times by the numbers of deliveries, and for the deliveries of an event by its time: an index of times or of events would cost every

@@ -108,8 +108,8 @@ export interface SweepOptions {
     readonly onWarning?: (message: string) => void;
 }
 
-/** Asks for the claim of a delivery's next attempt: a lease that one worker holds, so that no other sends the same. */
-export interface ClaimRequest {
+/** Asks for the claim of a delivery's next attempt: a lease that one worker holds, so that no other sends the same. `collector` is its job's; absent for any. */
+export interface ClaimRequest extends Partial<Pick<HandedOut, 'collector'>> {
     readonly deliveryId: string;
     /** Proves later that the outcome comes from the holder. */
     readonly token: string;
@@ -256,7 +256,7 @@ export interface DeliveryStore {
     /**
      * Claims attempts: a `queued` delivery becomes `sending` with an open attempt. The result is null for a delivery in any other state and for
      * one whose exporter is gone. It is null too, and the delivery goes back to `pending`, where the exporter is stopped or paused (unless the delivery has a
-     * single attempt), and where the session is unknown, has ended, or has another generation than the deployment.
+     * single attempt) or has another collector, and where the session is unknown, has ended, or has another generation than the deployment.
      *
      * @param session The session that claims, so that its end ends the claims; null for none.
      * @param maxBytes Limit of all bodies together; none when absent. The first claim is given however long its body is. Once a body does not fit, the

@@ -61,7 +61,7 @@ export function deliveryWorker(engine: WebhooksContext): DeliveryWorker {
     const pace = attemptPace();
 
     async function deliver(job: DeliveryJob, worker: Stopping): Promise<boolean> {
-        const { deliveryId, exporterId = '', reservation, singleAttempt } = job;
+        const { deliveryId, collector, exporterId = '', reservation, singleAttempt } = job;
         // It waits before the claim, so that no attempt begins with settings from before the wait.
         await pace.whenMayBegin(job);
         // The queue has given the same job twice.
@@ -82,7 +82,7 @@ export function deliveryWorker(engine: WebhooksContext): DeliveryWorker {
 
         const replaced = reservation === null ? {} : { reservation: reservation.token };
         const claimed = await claims.add({
-            request: { deliveryId, token: newId(), duration: claimDuration, ...replaced },
+            request: { deliveryId, collector, token: newId(), duration: claimDuration, ...replaced },
             exporterId,
             singleAttempt,
             // A delivery with a reservation does not wait for memory: it is given up, taken back, and handed out again.
@@ -132,9 +132,12 @@ const isReserved = (job: DeliveryJob): job is ReservedJob => job.reservation !==
 function reservedClaims(claims: ReadyBatches<WaitingClaim, ReadClaim | null>, context: WebhooksContext) {
     const { claimDuration, messageCache, bodyMemory, reservations } = context;
 
-    async function read({ deliveryId, exporterId = '', singleAttempt, reservation }: ReservedJob, worker: Stopping): Promise<Claim | null> {
+    async function read(
+        { deliveryId, collector, exporterId = '', singleAttempt, reservation }: ReservedJob,
+        worker: Stopping,
+    ): Promise<Claim | null> {
         const { token } = reservation;
-        const request = { deliveryId, token, duration: claimDuration, reservation: token, keepsReservation: true };
+        const request = { deliveryId, collector, token, duration: claimDuration, reservation: token, keepsReservation: true };
         const givesUp = (): boolean => worker.isStopping || !mayBegin(reservation, context);
         return await claims.add({ request, exporterId, singleAttempt, givesUp });
     }

@@ -42,6 +42,14 @@ const MUTANTS: Mutants = {
             },
         },
     }),
+    'returns a delivery whose exporter has moved to another collector than that of its job': (_, deliveries) => ({
+        deliveries: {
+            claim: (requests, session) => {
+                const ofAny = requests.map(({ collector, ...request }) => request);
+                return deliveries.claim(ofAny, session);
+            },
+        },
+    }),
     'claims a test of a stopped exporter': claiming((claim) => (claim?.exporter.state === 'stopped' ? null : claim)),
     'claims nothing of a removed exporter': (exporters, deliveries) => ({
         exporters: {

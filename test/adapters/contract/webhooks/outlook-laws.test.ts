@@ -34,6 +34,29 @@ const MUTANTS: Mutants = {
     'says when it has handed nothing out, since nothing was due, when something will be': dispatched(({ nextDueIn, ...result }) => {
         return nextDueIn === undefined ? result : { ...result, nextDueIn: null };
     }),
+    'says so of an exporter that has recovered, once nothing is left that was tried before': (_, deliveries) => {
+        let looks = 0;
+        return {
+            deliveries: {
+                // as if what has recovered once were never forgotten
+                dispatch: async (options) => {
+                    looks += 1;
+                    const { nextDueIn, ...result } = await deliveries.dispatch(options);
+                    return looks > 1 || nextDueIn === undefined ? result : { ...result, nextDueIn };
+                },
+            },
+        };
+    },
+    'hands out at once what was on its way when its exporter recovered, however late it fails': (_, deliveries) => ({
+        deliveries: {
+            recordOutcomes: async (outcomes, rules) => {
+                const kept = await deliveries.recordOutcomes(outcomes, rules);
+                return outcomes.some(({ next }) => next.state === 'pending' && next.delay === 60_000)
+                    ? await deliveries.dispatch({ window: 10, breakerAfter: rules.after, limit: 10 }).then(() => kept)
+                    : kept;
+            },
+        },
+    }),
     'does not say so while something is due for which there is no room': dispatched((result) => {
         return result.handedOut.length === 0 ? { nextDueIn: null, ...result } : result;
     }),

@@ -1,3 +1,5 @@
+import { type Ticker, timer } from '../../../lib/clock.ts';
+import { ScanwireError } from '../../../lib/errors.ts';
 import { mergedRanges, type PortRange } from '../../../lib/inventory/closed-ports.ts';
 import type { NoteInput, VulnInput } from '../../../lib/inventory/findings.ts';
 import type { HostInput, ServiceInput } from '../../../lib/inventory/host.ts';
@@ -5,6 +7,7 @@ import { refuseUnstorableHosts } from '../../../lib/inventory/resources.ts';
 import type { Executor } from '../../../lib/transaction.ts';
 import { MOST, MOST_OF_SLICE } from './crowded-hosts.ts';
 import { type HostPiece, inPieces } from './host-pieces.ts';
+import { clearedUp } from './import-lease.ts';
 
 /** So many make a short transaction also on the embedded database, where everybody waits for it. */
 export const SERVICES_PER_BATCH = 500;
@@ -98,11 +101,19 @@ interface AsideRow {
     readonly findings: { readonly notes: readonly AsideFinding[]; readonly vulns: readonly AsideFinding[] } | null;
 }
 
-/** The hosts of a batch as they were given, which is aside no more. */
+/**
+ * The hosts of a batch as they were given, which is aside no more.
+ *
+ * @throws ScanwireError `UNAVAILABLE` when the database has lost some of them.
+ */
 export async function takeBack(pool: Executor, importId: string, { seq, pieces }: ReadBatch): Promise<readonly HostInput[]> {
     const which = 'import_id = $1 and seq >= $2 and seq < $3';
     const values = [importId, seq, seq + pieces];
     const { rows } = await pool.query<AsideRow>(`select hosts, findings from scanwire.import_batches where ${which} order by seq`, values);
+    if (rows.length !== pieces) {
+        throw lost();
+    }
+
     await pool.query(`delete from scanwire.import_batches where ${which}`, values);
     const [first = [], ...others] = rows.map(givenBy);
     // Others are parts of one host.
@@ -141,6 +152,41 @@ function givenBy({ hosts, findings }: AsideRow): readonly HostInput[] {
 function rangesOf(bounds: string): readonly PortRange[] {
     const numbers: readonly number[] = JSON.parse(`[${bounds.slice(1, -1)}]`);
     return numbers.flatMap((first, index) => (index % 2 === 0 ? [[first, (numbers[index + 1] ?? 0) - 1] as const] : []));
+}
+
+/** The table is not logged: after a crash of the database, or where another server takes its place, it is empty. */
+function lost(): ScanwireError {
+    return new ScanwireError('UNAVAILABLE', 'The database has lost hosts that were read, and none is stored: import them again');
+}
+
+/**
+ * Removes a piece of a batch, all of which was stored by the same transaction or before it.
+ *
+ * @throws ScanwireError `UNAVAILABLE` when it is not aside any more, and so may not have been there to be stored.
+ */
+export async function removePiece(client: Executor, importId: string, seq: number): Promise<void> {
+    const sql = 'delete from scanwire.import_batches where import_id = $1 and seq = $2';
+    if ((await client.query(sql, [importId, seq])).rowCount !== 1) {
+        throw lost();
+    }
+}
+
+/** How often an import says that it is alive, in milliseconds: many times in the day after which others remove what it has aside. */
+const ALIVE_EVERY = 3_600_000;
+
+/**
+ * Keeps what an import has aside from others, however long it reads or waits, until the returned function is called. They go by the age of each batch. The
+ * embedded database has others waiting meanwhile, so a few at a time. What fails is done the next time.
+ */
+export function keepAside(pool: Executor, importId: string, tick: Ticker = timer): () => void {
+    const sql = `update scanwire.import_batches set created_at = scanwire.now() where (import_id, seq) in (
+        select import_id, seq from scanwire.import_batches
+        where import_id = $1 and created_at < (select scanwire.now()) - interval '30 minutes' order by seq limit 50
+    )`;
+    const touch = async (): Promise<void> => {
+        while (((await pool.query(sql, [importId])).rowCount ?? 0) > 0);
+    };
+    return tick(() => void clearedUp([touch]), ALIVE_EVERY);
 }
 
 /** Batches of imports that were cut off (older than a day) go with them, a few at a time. What is left the next import removes. */

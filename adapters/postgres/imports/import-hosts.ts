@@ -16,7 +16,7 @@ import { findWorkspace, inTurn, readWorkspace } from '../inventory/workspaces.ts
 import { paceOf } from '../pace.ts';
 import type { StoreClock } from '../store-clock.ts';
 import { runAhead } from './first-run.ts';
-import { type ReadBatch, removeAside } from './import-batches.ts';
+import { keepAside, type ReadBatch, removeAside } from './import-batches.ts';
 import { clearedAfter, clearedUp, type Lease, lease, release } from './import-lease.ts';
 import { paceOn, preparing, slice } from './import-slices.ts';
 import { readAside } from './read-aside.ts';
@@ -33,7 +33,7 @@ import { applyStaged, discardOrLeave, showOrDiscard } from './staged-changes.ts'
  * the database cannot be asked again, it rejects although it may be shown; to import the same again does no harm.
  *
  * @throws ScanwireError `INVALID_INPUT` when the database refuses a value, `CONFLICT` when the workspace was given another boundary meanwhile;
- *     whatever the iteration throws.
+ *     `UNAVAILABLE` when the database has lost some of the hosts that were read; whatever the iteration throws.
  */
 export async function importHosts(
     pool: PoolLike,
@@ -52,6 +52,7 @@ export async function importHosts(
     refuseUnstorableName(workspaceName);
     const database = patiently(pool, IMPATIENT_OF_SILENCE);
     const importId = randomUUID();
+    const leaveAside = keepAside(database, importId);
     const clearing = [() => removeAside(database, importId), () => forgetDeletions(database)];
     try {
         const known = origin === undefined ? null : await recall(database, workspaceName, { origin, replace }, clock);
@@ -92,6 +93,8 @@ export async function importHosts(
     } catch (error) {
         await clearedAfter(error, ...clearing);
         throw refusedValue(error) ?? error;
+    } finally {
+        leaveAside();
     }
 }
 

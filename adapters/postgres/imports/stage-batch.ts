@@ -5,7 +5,7 @@ import type { Executor } from '../../../lib/transaction.ts';
 import type { PoolLike } from '../database.ts';
 import type { Pace } from '../pace.ts';
 import { type IdleStatement, slicedAtFirst } from './first-run.ts';
-import { CLOSED_UNTIL, type ReadBatch } from './import-batches.ts';
+import { CLOSED_UNTIL, type ReadBatch, removePiece } from './import-batches.ts';
 import type { Lease } from './import-lease.ts';
 import { slice } from './import-slices.ts';
 import { NOTE_CLOSED, NOTE_NAMED } from './remove-unnamed.ts';
@@ -134,8 +134,7 @@ async function stageSlice(
 ): Promise<readonly StagedSlice[]> {
     const { seq, size, generation, at, replace, hasFindings } = batch;
     const named: SliceValues = [lease.importId, seq, lease.workspaceId, from, generation, until];
-    const forget = (client: Executor) =>
-        client.query('delete from scanwire.import_batches where import_id = $1 and seq = $2', [lease.importId, seq]);
+    const forget = (client: Executor): Promise<void> => removePiece(client, lease.importId, seq);
     const work = async (client: Executor): Promise<StagedSlice & Pick<StagedHosts, 'apart'>> => {
         const values = [...named, at];
         const [hosts] = (await client.query<StagedHosts>(STAGE_HOSTS, values)).rows;

@@ -279,6 +279,8 @@ interface AdminServerOptions {
 export async function adminServer({ socket, system, read, signIn, backUpTo, onError }: AdminServerOptions): Promise<Server> {
     const admin = hapiServer({ port: socket, debug: false });
     openToOwnerOnly(admin);
+    // A scan may come from a pipe, or be so large that it takes hours.
+    admin.listener.requestTimeout = 0;
     // Whoever can open the socket owns the data folder, which nobody else can enter.
     const actor = (): string => OPERATOR.actor;
     await admin.register({ plugin: adminConsole, options: { system, auth: false, authorize: () => true, actor, prefix: '' } });

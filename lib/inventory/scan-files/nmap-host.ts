@@ -29,7 +29,7 @@ type ScannedPorts = ReadonlyMap<string, readonly PortRange[]>;
 /** The XML of nmap. */
 export const nmapForm: XmlForm = {
     paths: ['host'],
-    reader() {
+    reader(fail) {
         const scanned = new Map<string, readonly PortRange[]>();
         let unclear = 0;
         return {
@@ -38,7 +38,12 @@ export const nmapForm: XmlForm = {
                     unclear += 1;
                 }),
             warning: () => (unclear === 0 ? null : unclearPorts(unclear)),
-            beside(element, { protocol = '', services = '' }) {
+            beside(element, { protocol = '', services = '', exit }) {
+                // When nmap dies it ends all elements first.
+                if (element === 'finished' && exit === 'error') {
+                    throw fail('nmap ended with an error (<finished exit="error">): the scan did not finish');
+                }
+
                 if (element === 'scaninfo') {
                     scanned.set(protocol, portRanges(services));
                 }

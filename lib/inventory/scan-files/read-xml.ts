@@ -41,8 +41,8 @@ export interface HostElements {
 export interface XmlForm {
     /** Paths of the elements of hosts below the outermost element, with `/` between their names. */
     readonly paths: readonly string[];
-    /** Reads one file. */
-    reader(): {
+    /** Reads one file. @param fail Makes the error that is thrown where the file says that it is not whole. */
+    reader(fail: Fail): {
         host(attributes: Attributes, path: string): HostElements;
         /** An element outside of hosts. */
         beside?(element: string, attributes: Attributes): void;
@@ -208,7 +208,7 @@ function scanElements(fail: Fail, { position, onBad }: { readonly position: () =
         }
 
         root = name;
-        reader = form.reader();
+        reader = form.reader(fail);
     }
 
     const hostPath = (): string | undefined => form?.paths.find((one) => one === path.slice(1).join('/'));

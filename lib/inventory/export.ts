@@ -3,10 +3,13 @@ import { type Clock, systemClock, timeSlice } from '../clock.ts';
 import { csvLine } from '../csv.ts';
 import { checked, nameSchema } from '../schema-validation.ts';
 import { timestampFormat } from '../timestamp.ts';
+import { PROTOCOLS } from './fields.ts';
+import { importableInfo } from './findings.ts';
 import { HOST_FIELDS } from './host.ts';
 import { type HostWithServices, type ShownHost, workspaceNamed } from './host-pages.ts';
+import { shortened } from './long-text.ts';
 import { nmapXml } from './nmap-export.ts';
-import { NOTE_FIELDS, SERVICE_FIELDS, VULN_FIELDS } from './resources.ts';
+import { NOTE_FIELDS, SERVICE_FIELDS, type Service, VULN_FIELDS } from './resources.ts';
 import type { InventoryStore, ReadOptions } from './store.ts';
 import { type WholeInventory, wholeHosts } from './whole-hosts.ts';
 
@@ -96,8 +99,35 @@ interface Form {
 const FORMS: Readonly<Record<ExportFormat, Form>> = {
     jsonl: { type: 'application/x-ndjson', findings: true, text: jsonLines },
     csv: { type: 'text/csv; charset=utf-8; header=present', findings: false, text: csvLines },
-    'nmap-xml': { type: 'application/xml; charset=utf-8', findings: false, text: nmapXml },
+    'nmap-xml': { type: 'application/xml; charset=utf-8', findings: false, text: (hosts, clock) => nmapXml(importableHosts(hosts), clock) },
 };
+
+/**
+ * The services that an import takes: by TCP and UDP, and the first of each port. A store of another maker may hold more: newer versions of the Metasploit
+ * Framework have one port several times, with what is spoken inside of what, the first being the outermost.
+ */
+function importableServices(services: readonly Service[]): readonly Service[] {
+    const first = new Map<string, Service>();
+    for (const service of services.filter(isKnown)) {
+        const key = `${service.port}/${service.proto}`;
+        first.set(key, first.get(key) ?? service);
+    }
+    return [...first.values()];
+}
+
+const isKnown = ({ port, proto }: Service): boolean => port > 0 && PROTOCOLS.includes(proto);
+
+async function* importableHosts(hosts: AsyncIterable<ShownHost>): AsyncGenerator<ShownHost, void, undefined> {
+    for await (const host of hosts) {
+        yield { ...withShortTexts(host), services: importableServices(host.services).map(withShortTexts) };
+    }
+}
+
+/** An import takes no longer ones. */
+function withShortTexts<Row extends object>(row: Row): Row {
+    const fields = Object.entries(row).map(([field, value]) => [field, typeof value === 'string' ? shortened(value) : value]);
+    return Object.fromEntries(fields) as Row;
+}
 
 /** The fields of a row and no others, in their order: an import refuses what it does not know. */
 function only(fields: object, row: object): Readonly<Record<string, unknown>> {
@@ -110,18 +140,22 @@ async function* jsonLines(hosts: AsyncIterable<ShownHost>): AsyncGenerator<strin
     }
 }
 
-/** An import finds the service of a note or a vulnerability by its port. One whose service has gone meanwhile has gone with it. */
+/**
+ * An import finds the service of a note or a vulnerability by its port; what is of a service that it does not take is of the host. One whose service has gone
+ * meanwhile has gone with it.
+ */
 function documentOf({ services, notes, vulns, ...host }: ShownHost): object {
-    const ports = new Map(services.map(({ id, port, proto }) => [id, { port, proto }]));
+    const places = new Map(services.map((service) => [service.id, isKnown(service) ? { port: service.port, proto: service.proto } : {}]));
     const found = (fields: object, rows: readonly { readonly service_id: number | null }[]): readonly object[] =>
         rows
-            .filter(({ service_id }) => service_id === null || ports.has(service_id))
-            .map((row) => ({ ...only(fields, row), ...ports.get(row.service_id ?? 0) }));
+            .filter(({ service_id }) => service_id === null || places.has(service_id))
+            .map((row) => ({ ...only(fields, row), ...places.get(row.service_id ?? 0) }));
+    const vulnsWithRoom = vulns.map((vuln) => ({ ...vuln, info: vuln.info && importableInfo(vuln.info) }));
     return {
-        ...only(HOST_FIELDS, host),
-        services: services.map((service) => only(SERVICE_FIELDS, service)),
-        notes: found(NOTE_FIELDS, notes),
-        vulns: found(VULN_FIELDS, vulns),
+        ...withShortTexts(only(HOST_FIELDS, host)),
+        services: importableServices(services).map((service) => withShortTexts(only(SERVICE_FIELDS, service))),
+        notes: found(NOTE_FIELDS, notes).map(withShortTexts),
+        vulns: found(VULN_FIELDS, vulnsWithRoom),
     };
 }
 

@@ -1,7 +1,8 @@
 import Joi from 'joi';
 import { ScanwireError } from '../errors.ts';
-import { isStorable, storableTime, UNSTORABLE } from '../schema-validation.ts';
+import { isStorable, storableText, storableTime, UNSTORABLE } from '../schema-validation.ts';
 import { FIELD_SCHEMAS, MAX_ID, PROTOCOLS } from './fields.ts';
+import { MAX_TEXT, shortened } from './long-text.ts';
 import type { Note, Service, Vuln } from './resources.ts';
 
 /** The service that a note or a vulnerability is about; without one it is about the host. */
@@ -67,7 +68,8 @@ export function findingSchemas(
             Joi.object({
                 ...common,
                 name: text().disallow('').max(MAX_NAME).required(),
-                info: text().allow(null).default(null),
+                // How long it may be depends on whether it ends in references.
+                info: storableText().allow('', null).default(null),
                 refs: Joi.array().items(text().disallow('')),
                 exploited_at: storableTime().allow(null),
                 vuln_detail_count: number(),
@@ -81,7 +83,8 @@ export function findingSchemas(
 /**
  * The notes and vulnerabilities of a host of an import whose fields are checked.
  *
- * @throws ScanwireError `INVALID_INPUT` naming the first that is about a service which the host does not name, or that cannot be stored.
+ * @throws ScanwireError `INVALID_INPUT` naming the first that is about a service which the host does not name, that is too long, or that cannot be
+ *     stored.
  */
 export function checkedFindings({
     notes,
@@ -119,7 +122,8 @@ export function checkedFindings({
         ...(vulns !== undefined && {
             vulns: vulns.map(({ port, proto, ...given }, index) => {
                 const { refs = [], ...vuln } = given as typeof given & { readonly refs?: readonly string[] };
-                return { ...onService(`vulns[${index}]`, { port, proto } as OnService), ...vuln, info: withReferences(vuln.info, refs) };
+                const info = withReferences(checkedInfo(vuln.info, `vulns[${index}].info`), refs);
+                return { ...onService(`vulns[${index}]`, { port, proto } as OnService), ...vuln, info };
             }),
         }),
     };
@@ -150,14 +154,54 @@ function isDeeper(value: unknown, depth: number): boolean {
 
 const REFERENCES = 'References: ';
 
-/** What is said of a vulnerability, with what it is called elsewhere as its last line: `CVE-2014-0160`, `BID-66690`, `URL-https://…`. */
+/** Of a text that is cut for its references a sign is left at least, and the end of its line. */
+const MAX_LINE = MAX_TEXT - 2;
+
+/**
+ * What is said of a vulnerability, with what it is called elsewhere as its last line: `CVE-2014-0160`, `BID-66690`, `URL-https://…`. What is said is cut so that
+ * both have room; references for which there is none at all are left out.
+ */
 export function withReferences(info: string | null, refs: readonly string[]): string | null {
-    if (refs.length === 0) {
+    const fitting: string[] = [];
+    let length = REFERENCES.length;
+    for (const ref of new Set(refs.map((one) => one.trim().replace(/\s+/g, '%20')))) {
+        if (length + ref.length <= MAX_LINE) {
+            fitting.push(ref);
+            length += ref.length + 1;
+        }
+    }
+    if (fitting.length === 0) {
         return info;
     }
 
-    const line = `${REFERENCES}${[...new Set(refs.map((ref) => ref.trim().replace(/\s+/g, '%20')))].join(' ')}`;
-    return info === null || info === '' ? line : `${info}\n${line}`;
+    const line = `${REFERENCES}${fitting.join(' ')}`;
+    return info === null || info === '' ? line : `${shortened(info, MAX_TEXT - line.length - 1)}\n${line}`;
+}
+
+/** What is said of a vulnerability, and the references behind it. */
+function saidAndWritten(info: string): readonly [said: string, refs: readonly string[]] {
+    const end = info.lastIndexOf('\n');
+    const last = info.slice(end + 1);
+    return last.startsWith(REFERENCES) ? [info.slice(0, Math.max(end, 0)), last.slice(REFERENCES.length).split(' ')] : [info, []];
+}
+
+/** A text as an import takes it: with references it may be too long, as it was stored before it was cut for them. */
+function checkedInfo(info: string | null, field: string): string | null {
+    if (info === null || info.length <= MAX_TEXT) {
+        return info;
+    }
+
+    const [said, refs] = saidAndWritten(info);
+    if (said.length > MAX_TEXT) {
+        throw new ScanwireError('INVALID_INPUT', `${field} length must be less than or equal to ${MAX_TEXT} characters long`, { field });
+    }
+    return withReferences(said, refs);
+}
+
+/** A text of a row as an import takes it, cut where it has to be. */
+export function importableInfo(info: string): string {
+    const [said, refs] = info.length <= MAX_TEXT ? [info, []] : saidAndWritten(info);
+    return withReferences(shortened(said), refs) as string;
 }
 
 const CVE = /CVE-\d{4}-\d{4,7}/gi;
@@ -170,8 +214,7 @@ export function cveIdsIn(text: string): readonly string[] {
 /** What a vulnerability is called elsewhere: the ids of CVE that it names, and all that {@link withReferences} has written. */
 export function referencesOf({ name, info }: Readonly<Record<string, unknown>>): readonly string[] {
     const text = `${info ?? ''}`;
-    const last = text.slice(text.lastIndexOf('\n') + 1);
-    const written = last.startsWith(REFERENCES) ? last.slice(REFERENCES.length).split(' ') : [];
+    const [, written] = saidAndWritten(text);
     return [...new Set([...cveIdsIn(`${name ?? ''} ${text}`), ...written])];
 }
 

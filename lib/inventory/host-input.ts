@@ -7,9 +7,8 @@ import { checkedClosedPorts } from './closed-ports.ts';
 import { PROTOCOLS, SERVICE_STATES } from './fields.ts';
 import { checkedFindings, findingSchemas } from './findings.ts';
 import { byHostField, HOST_STATES, type HostFieldKind, type HostInput, normaliseArch, type ServiceInput } from './host.ts';
+import { MAX_TEXT } from './long-text.ts';
 
-/** Longest text of one field, in UTF-16 code units. */
-export const MAX_TEXT = 65_536;
 /** Every port once with each protocol. */
 const MAX_SERVICES = 2 * 65_535;
 /** Every other port. */

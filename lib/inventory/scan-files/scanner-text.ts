@@ -1,19 +1,16 @@
 import { MAX_NAME } from '../findings.ts';
-import { MAX_TEXT } from '../host-input.ts';
+import { beginningOf, shortened } from '../long-text.ts';
 
 /* Texts as scanners write them, as the inventory keeps them. */
 
-const HALF_PAIR = /[\ud800-\udbff]$/;
-
 /** A name that is not too long, of what a scanner calls a vulnerability. */
 export function vulnName(text: string): string {
-    // Half a surrogate pair could not be stored.
-    return text.trim().slice(0, MAX_NAME).replace(HALF_PAIR, '');
+    return beginningOf(text.trim(), MAX_NAME);
 }
 
 /** What a scanner says of a vulnerability: the output of one that lists a disk can be longer than a text may be, and is cut off. */
 export function vulnInfo(text: string): string {
-    return text.length <= MAX_TEXT ? text : `${text.slice(0, MAX_TEXT - 1).replace(HALF_PAIR, '')}…`;
+    return shortened(text);
 }
 
 /**

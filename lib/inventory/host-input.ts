@@ -2,15 +2,20 @@ import Joi from 'joi';
 import { canonicalAddress } from '../addresses.ts';
 import { compiled, type QuickCheck, UNSURE } from '../compiled-schema.ts';
 import { ScanwireError } from '../errors.ts';
-import { checked, STORABLE, storableText } from '../schema-validation.ts';
+import { checked, isObject, STORABLE, storableText } from '../schema-validation.ts';
 import { checkedClosedPorts } from './closed-ports.ts';
 import { PROTOCOLS, SERVICE_STATES } from './fields.ts';
-import { checkedFindings, findingSchemas } from './findings.ts';
+import { checkedFindings, findingSchemas, MAX_FINDINGS } from './findings.ts';
 import { byHostField, HOST_STATES, type HostFieldKind, type HostInput, normaliseArch, type ServiceInput } from './host.ts';
 import { MAX_TEXT } from './long-text.ts';
 
 /** Every port once with each protocol. */
 const MAX_SERVICES = 2 * 65_535;
+/** What is below a host. */
+type Below = 'services' | 'notes' | 'vulns';
+
+/** How much of it one may have. */
+const MOST_BELOW: Readonly<Record<Below, number>> = { services: MAX_SERVICES, notes: MAX_FINDINGS, vulns: MAX_FINDINGS };
 /** Every other port. */
 const MAX_RANGES = 32_768;
 const MAX_INT32 = 2_147_483_647;
@@ -75,6 +80,13 @@ const TEXT_FIELDS = Object.keys(byHostField({ text: (field) => field })) as read
  * @throws ScanwireError `INVALID_INPUT` naming the first field that is unknown or breaks a rule.
  */
 export function normaliseHost(input: unknown): HostInput {
+    // Joi tells that there are too many once it has looked at each.
+    for (const [field, given] of isObject(input) ? Object.entries(input) : []) {
+        if (Array.isArray(given) && Object.hasOwn(MOST_BELOW, field)) {
+            refuseTooMany(field as Below, given.length);
+        }
+    }
+
     const host = withoutNullTexts(checkedHost(input));
     refuseRepeatedServices(host.services ?? []);
     const { address, scope } = canonicalAddress(host.address);
@@ -82,6 +94,13 @@ export function normaliseHost(input: unknown): HostInput {
     const services = host.services === undefined ? {} : { services: host.services.map(withBoth) };
     const findings = checkedFindings({ ...host, ...services });
     return { ...host, ...normaliseArch(host), ...services, ...findings, address, ...(scope !== null && { scope }), ...closed };
+}
+
+/** @throws ScanwireError `INVALID_INPUT` where a host has more of these below it than it may. */
+export function refuseTooMany(field: Below, count: number): void {
+    if (count > MOST_BELOW[field]) {
+        throw new ScanwireError('INVALID_INPUT', `${field} must contain less than or equal to ${MOST_BELOW[field]} items`, { field });
+    }
 }
 
 /** Made by the first host: to compile a schema takes longer than to check some hosts by it. */

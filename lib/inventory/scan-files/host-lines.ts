@@ -8,7 +8,7 @@ import { normaliseHost } from '../host-input.ts';
 import { type BadLines, badLines } from './bad-lines.ts';
 import { serviceInfo, serviceName } from './nmap-host.ts';
 import type { ScannedHost } from './read-xml.ts';
-import { bannerService } from './scanner-text.ts';
+import { bannerService, serviceText } from './scanner-text.ts';
 
 /** Longest line that is read, in bytes without its line break: a host may be as long in XML, and an export writes each on one line. */
 export const MAX_HOST_LINE: number = 32 * 1024 * 1024;
@@ -215,7 +215,7 @@ const httpx: Form = {
         const service = {
             port: typeof port === 'string' ? Number(port) : port,
             name: scheme === 'https' ? 'ssl/http' : 'http',
-            info: webserver ?? null,
+            info: serviceText(webserver ?? null),
         };
         return alive(addresses.find(isAddress), [service], name?.startsWith('[') ? undefined : name);
     },
@@ -239,7 +239,7 @@ const zgrab: Form = {
 
 function zgrabService({ port, protocol }: JsonObject): JsonObject {
     const proto = UDP_MODULES.has(protocol) ? 'udp' : 'tcp';
-    return { port, proto, name: protocol === 'tls' ? 'ssl' : protocol, info: null };
+    return { port, proto, name: protocol === 'tls' ? 'ssl' : serviceText(protocol), info: null };
 }
 
 /** What fits two of them is of the first. */

@@ -1,9 +1,10 @@
 import { PROTOCOLS, SERVICE_STATES } from '../fields.ts';
 import { byHostField, HOST_STATES } from '../host.ts';
+import { refuseTooMany } from '../host-input.ts';
 import { type Columns, columnText, given, hasValue, noteData, rowElements } from './metasploit-columns.ts';
 import { webSite, webVuln } from './metasploit-web.ts';
 import type { HostElements, ScannedHost, XmlForm } from './read-xml.ts';
-import { vulnInfo, vulnName } from './scanner-text.ts';
+import { serviceText, vulnInfo, vulnName } from './scanner-text.ts';
 
 /** Of what elements are made that stand for themselves, by their paths. */
 const READERS: Readonly<Record<string, () => HostElements>> = {
@@ -31,6 +32,9 @@ interface Row {
 /** What is below a host, by the paths of their elements. Of the notes of a vulnerability some versions know no host. */
 const LISTS = ['services/service', 'notes/note', 'vulns/vuln', 'vulns/vuln/notes/note'] as const;
 
+/** What rows become one by one. Of services one port may have several. */
+const BECOME = { 'notes/note': 'notes', 'vulns/vuln': 'vulns', 'vulns/vuln/notes/note': 'notes' } as const;
+
 type Rows = Readonly<Record<(typeof LISTS)[number], Row[]>>;
 
 function metasploitHost(): HostElements {
@@ -45,6 +49,9 @@ function metasploitHost(): HostElements {
             text = '';
             const list = LISTS.find((one) => one === path.join('/'));
             if (list !== undefined) {
+                if (list !== 'services/service') {
+                    refuseTooMany(BECOME[list], rows[list].length + 1);
+                }
                 rows[list].push({ columns: {}, refs: [], vuln: rows['vulns/vuln'].at(-1) });
             }
         },
@@ -113,7 +120,7 @@ function notesOf(rows: Rows): readonly Columns[] {
 }
 
 function scannedService(columns: Columns): object {
-    const [name, info] = [given(columns, 'name'), given(columns, 'info')];
+    const [name, info] = [serviceText(given(columns, 'name')), serviceText(given(columns, 'info'))];
     return {
         port: Number(columns.port),
         proto: columns.proto,

@@ -1,7 +1,8 @@
 import { isIP } from 'node:net';
 import { PROTOCOLS } from '../fields.ts';
+import { refuseTooMany } from '../host-input.ts';
 import type { Attributes, HostElements, ScannedHost, XmlForm } from './read-xml.ts';
-import { vulnInfo, vulnName } from './scanner-text.ts';
+import { serviceText, vulnInfo, vulnName } from './scanner-text.ts';
 
 /** The reports of Nessus (`.nessus`), as "Nessus v2 File Format" of 2016-11-18 has them. */
 export const nessusForm: XmlForm = {
@@ -25,6 +26,7 @@ const KEPT = new Set<string>([...TOLD, 'cve', 'bid', 'xref', 'see_also', 'cvss_b
 function nessusHost({ name = '' }: Attributes): HostElements {
     const tags = new Map<string, string>();
     const items: Item[] = [];
+    const counts = { notes: 0, vulns: 0 };
     let item: Item | null = null;
     let tag: string | null = null;
     let text = '';
@@ -34,6 +36,9 @@ function nessusHost({ name = '' }: Attributes): HostElements {
             text = '';
             if (element === 'ReportItem') {
                 item = { attributes, texts: new Map() };
+                const kind = severityOf(item) > 0 ? 'vulns' : 'notes';
+                counts[kind] += 1;
+                refuseTooMany(kind, counts[kind]);
                 items.push(item);
             } else if (element === 'tag') {
                 tag = attributes.name ?? null;
@@ -51,7 +56,9 @@ function nessusHost({ name = '' }: Attributes): HostElements {
                 tags.set(tag, text.trim());
                 tag = null;
             } else if (item !== null && KEPT.has(element)) {
-                item.texts.set(element, [...(item.texts.get(element) ?? []), text.trim()]);
+                const texts = item.texts.get(element) ?? [];
+                texts.push(text.trim());
+                item.texts.set(element, texts);
             }
             text = '';
         },
@@ -102,7 +109,7 @@ function servicesOf(items: readonly Item[]): readonly object[] {
         const key = `${port}/${proto}`;
         const known = services.get(key);
         if (port !== undefined && (isNamed || known === undefined || (isGuess && !('name' in known)))) {
-            const told = { ...(isNamed && { name }), ...(isGuess && { guessed_name: name.slice(0, -1) }) };
+            const told = { ...(isNamed && { name: serviceText(name) }), ...(isGuess && { guessed_name: serviceText(name.slice(0, -1)) }) };
             services.set(key, { port, proto, state: 'open', ...told });
         }
     }

@@ -2,7 +2,7 @@ import { type ClosedPorts, countPorts, mergedRanges, type PortRange, portRanges,
 import type { HostState, ServiceInput } from '../host.ts';
 import { nmapScripts } from './nmap-script.ts';
 import type { Attributes, HostElements, ScannedHost, XmlForm } from './read-xml.ts';
-import { bannerService, withoutByteEscapes } from './scanner-text.ts';
+import { bannerService, serviceText, withoutByteEscapes } from './scanner-text.ts';
 
 const STATES: Readonly<Record<string, HostState>> = { up: 'alive', down: 'down' };
 const PORT_STATES: Readonly<Record<string, ServiceInput['state']>> = {
@@ -23,8 +23,11 @@ interface Port {
     guessed_name?: string;
 }
 
-/** The ports that a scan went through, by protocol. */
+/** The ports that a scan went through, by protocol; of {@link OTHER} none. */
 type ScannedPorts = ReadonlyMap<string, readonly PortRange[]>;
+
+/** Every protocol that is not known, however many a file names. */
+const OTHER = 'other';
 
 /** The XML of nmap. */
 export const nmapForm: XmlForm = {
@@ -45,7 +48,8 @@ export const nmapForm: XmlForm = {
                 }
 
                 if (element === 'scaninfo') {
-                    scanned.set(protocol, portRanges(services));
+                    const isKnown = isKnownProtocol(protocol);
+                    scanned.set(isKnown ? protocol : OTHER, isKnown ? portRanges(services) : []);
                 }
             },
         };
@@ -147,11 +151,14 @@ function nmapHost(scanned: ScannedPorts, onUnclear: () => void): HostElements {
             }
 
             const name = names.user ?? names.dns;
+            // masscan says of no host that it is up: it names those alone of which a port has answered.
+            const isAlive = state === undefined && [...ports.values()].some((one) => one.state === 'open' || one.state === 'closed');
             return {
                 address,
                 ...(addresses.mac !== undefined && { mac: addresses.mac }),
                 ...(name !== undefined && { name }),
                 ...(state !== undefined && { state }),
+                ...(isAlive && { state: 'alive' }),
                 ...(serviceOs !== '' && { os_name: serviceOs }),
                 ...os.best(),
                 ...(ports.size > 0 && { services: [...ports.values()] }),
@@ -243,13 +250,13 @@ const BYTES = /(?:\\x[0-9a-f]{2})+/g;
 
 /** As nmap prints it: `ssl/http` for HTTP inside of TLS. */
 export function serviceName({ name = '', tunnel = '' }: Attributes): string {
-    return tunnel === '' ? name : `${tunnel}/${name}`;
+    return serviceText(tunnel === '' ? name : `${tunnel}/${name}`);
 }
 
 /** As nmap prints it: `OpenSSH 9.2p1 Debian 2 (protocol 2.0)`. */
 export function serviceInfo({ product = '', version = '', extrainfo = '' }: Attributes): string | null {
     const info = [product, version, extrainfo && `(${extrainfo})`].filter((part) => part !== '').join(' ');
-    return info === '' ? null : info;
+    return info === '' ? null : serviceText(info);
 }
 
 type Guess = ReturnType<typeof guessOf>;

@@ -1,5 +1,6 @@
 import { cveIdsIn, type Findings, type NoteInput, type VulnInput } from '../findings.ts';
 import type { ServiceInput } from '../host.ts';
+import { refuseTooMany } from '../host-input.ts';
 import type { Attributes } from './read-xml.ts';
 import { vulnInfo, vulnName } from './scanner-text.ts';
 
@@ -27,7 +28,7 @@ export interface NmapScripts {
 /** The scripts of one host. */
 export function nmapScripts(): NmapScripts {
     const notes: NoteInput[] = [];
-    const vulns = new Map<string, VulnInput & { readonly refs: readonly string[] }>();
+    const vulns = new Map<string, VulnInput & { readonly refs: string[] }>();
     let script: { readonly id: string; readonly output: string; readonly on: On | null } | null = null;
     let tables: Table[] = [];
     let elem: { readonly key: string | undefined; text: string } | null = null;
@@ -39,12 +40,20 @@ export function nmapScripts(): NmapScripts {
 
         const { id, output, on } = script;
         const elements = valueFrom(items);
+        refuseTooMany('notes', notes.length + 1);
         notes.push({ ...on, ntype: `nmap.nse.${id}`, data: { output, ...(items.length > 0 && { elements }) } });
         for (const vuln of vulnsOf(id, elements)) {
             const key = JSON.stringify([on, vuln.name]);
             const known = vulns.get(key);
             // Of two scripts that name it the first one is told; their references are told together.
-            vulns.set(key, known === undefined ? { ...on, ...vuln } : { ...known, refs: [...known.refs, ...vuln.refs] });
+            if (known === undefined) {
+                refuseTooMany('vulns', vulns.size + 1);
+                vulns.set(key, { ...on, ...vuln, refs: [...vuln.refs] });
+            } else {
+                for (const ref of vuln.refs) {
+                    known.refs.push(ref);
+                }
+            }
         }
     }
 

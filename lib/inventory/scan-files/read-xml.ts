@@ -29,6 +29,7 @@ export type ScannedHost = Readonly<Record<string, unknown>>;
 
 /** Takes what is inside of the element of a host; knows nothing of what it does not use. */
 export interface HostElements {
+    /** @throws ScanwireError `INVALID_INPUT`, as `close` does, where the host is refused whatever comes: the rest of it is read over. */
     open(element: string, attributes: Attributes): void;
     close?(element: string): void;
     /** A piece of text, blanks between elements too. */
@@ -211,6 +212,11 @@ function scanElements(fail: Fail, { position, onBad }: { readonly position: () =
         reader = form.reader(fail);
     }
 
+    function refuse(error: unknown): void {
+        host = READ_OVER;
+        onBad(ofHost(error, 'that is here', fail));
+    }
+
     const hostPath = (): string | undefined => form?.paths.find((one) => one === path.slice(1).join('/'));
 
     return {
@@ -229,7 +235,11 @@ function scanElements(fail: Fail, { position, onBad }: { readonly position: () =
             }
 
             if (host !== null) {
-                host.open(name, attributes);
+                try {
+                    host.open(name, attributes);
+                } catch (error) {
+                    refuse(error);
+                }
                 return;
             }
 
@@ -250,14 +260,18 @@ function scanElements(fail: Fail, { position, onBad }: { readonly position: () =
                 const scanned = host.finish();
                 host = null;
                 try {
-                    hosts.push(...(scanned === null ? [] : [normalised(scanned, fail)]));
+                    hosts.push(...(scanned === null ? [] : [normaliseHost(scanned)]));
                 } catch (error) {
-                    onBad(error);
+                    onBad(ofHost(error, 'that ends here', fail));
                 }
             }
 
             const name = path.pop() ?? '';
-            host?.close?.(name);
+            try {
+                host?.close?.(name);
+            } catch (error) {
+                refuse(error);
+            }
         },
 
         /** So far; 0 outside of hosts. */
@@ -265,12 +279,12 @@ function scanElements(fail: Fail, { position, onBad }: { readonly position: () =
     };
 }
 
-function normalised(scanned: object, fail: Fail): HostInput {
-    try {
-        return normaliseHost(scanned);
-    } catch (error) {
-        throw error instanceof ScanwireError ? fail(`in the host that ends here, ${error.message}`, error.field) : error;
-    }
+/** The rest of a host that is refused before its end. */
+const READ_OVER: HostElements = { open: () => {}, finish: () => null };
+
+/** What is wrong with a host, with its place. @param which Which host it is, as the sentence goes on. */
+function ofHost(error: unknown, which: string, fail: Fail): unknown {
+    return error instanceof ScanwireError ? fail(`in the host ${which}, ${error.message}`, error.field) : error;
 }
 
 /** The parser writes line and column before its message; only the message is wanted. */

@@ -13,6 +13,11 @@ export function vulnInfo(text: string): string {
     return shortened(text);
 }
 
+/** What a scanner says of a service, as a database keeps it: whoever was scanned has chosen it, and one server must not make the scan of all others fail. What is no text is for the rules for hosts. */
+export function serviceText<Value>(value: Value): Value | string {
+    return typeof value === 'string' ? shortened(storable(value)) : value;
+}
+
 /**
  * The text of bytes that a scanner has written one by one, as `\xc3`.
  *
@@ -28,10 +33,12 @@ function bytesOf(run: string): string {
     return decoded.includes('\ufffd') ? run : storable(decoded);
 }
 
-/** Without NUL, which PostgreSQL does not store. */
+/** Without NUL, which PostgreSQL does not store, and halves of surrogate pairs, which have no UTF-8. */
 function storable(text: string): string {
-    return text.replaceAll('\0', '\ufffd');
+    return text.replace(UNSTORABLE, '\ufffd');
 }
+
+const UNSTORABLE = /[\0\p{Cs}]/gu;
 
 /** Of the banners that masscan names, those that name the protocol of the port; the others are about a part of what was read. */
 const BANNERS: ReadonlySet<unknown> = new Set([
@@ -40,6 +47,5 @@ const BANNERS: ReadonlySet<unknown> = new Set([
 
 /** Name and info of a service from a banner of masscan; nothing where it does not tell the protocol. */
 export function bannerService(name: unknown, banner: unknown): Readonly<Record<string, unknown>> {
-    const info = typeof banner === 'string' ? storable(banner) : banner;
-    return BANNERS.has(name) ? { name, info: info === '' ? null : info } : {};
+    return BANNERS.has(name) ? { name, info: banner === '' ? null : serviceText(banner) } : {};
 }

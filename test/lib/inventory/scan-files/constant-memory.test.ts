@@ -7,6 +7,8 @@ const HOSTS = 3_000;
 /** Far less than that many hosts take. */
 const MEMORY = { maxOldGenerationSizeMb: 20, maxYoungGenerationSizeMb: 4 };
 const TEXT = 'seen by the weekly scan '.repeat(400);
+/** As long as the other texts, all of them apart. */
+const PORTS = Array.from({ length: 2000 }, (_, index) => 2 * index + 1).join();
 
 const PORT = `<port protocol="tcp" portid="443"><state state="open"/><script id="x" output="${TEXT}"/></port>`;
 const NOTES = `<notes><note><ntype>x</ntype><data>${TEXT}</data></note></notes>`;
@@ -25,6 +27,11 @@ const FILES: Readonly<Record<string, Omit<Read, 'count'>>> = {
         head: '<MetasploitV5><hosts>',
         host: `<host><address>#</address>${NOTES}</host>\n`,
         end: '</hosts></MetasploitV5>',
+    },
+    'XML of nmap that lists the ports of ever other protocols': {
+        head: '<nmaprun scanner="nmap">\n',
+        host: `<scaninfo type="syn" protocol="#" services="${PORTS}"/><host><status state="up"/><address addr="#" addrtype="ipv4"/></host>\n`,
+        end: '</nmaprun>\n',
     },
     'a report of Nessus': {
         head: '<NessusClientData_v2><Report>',

@@ -107,9 +107,15 @@ t.test('leaves name and info open where the scanner says only that the port is t
     ]);
 });
 
-t.test('leaves the state open where the scanner says nothing about it', async (t) => {
-    const [host] = await hostsOf(`<host>${ADDRESS}<ports><port protocol="tcp" portid="80"><state state="open"/></port></ports></host>`);
-    t.notOk('state' in (host as object));
+t.test('takes a host of which no state is told for alive once one of its ports has answered', async (t) => {
+    const host = (state: string) =>
+        `<host>${ADDRESS}<ports><port protocol="tcp" portid="80"><state state="${state}"/></port></ports></host>`;
+    t.match(await hostsOf(host('open'), host('closed'), host('filtered'), `<host>${ADDRESS}</host>`), [
+        { state: 'alive' },
+        { state: 'alive' },
+        { state: undefined },
+        { state: undefined },
+    ]);
 });
 
 t.test('tells hosts that are down to those who know them, unless there is more to say about them', async (t) => {

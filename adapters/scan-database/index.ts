@@ -267,8 +267,6 @@ function readSource(columns: Columns, name: keyof InventoryStore, { mend = (row)
         select: selected.join(', '),
         // Finer than milliseconds a row would be behind itself.
         column: (field) => (field === 'updated_at' ? `date_trunc('milliseconds', ${value(field)})` : value(field)),
-        // Nobody has an index of the times of changes there.
-        sortsChanges: true,
         whole: (rows, path) => made(rows.map(mend), path) as readonly GivenRow[],
     };
 }

@@ -37,15 +37,13 @@ export interface CollectionSource {
     readonly column?: (field: string) => string;
     /**
      * Instead of `from`: only the rows with something laid over them, called `staged`. So that rows can be read in the order of their
-     * change, both parts by their own index: over what is laid over rows there can be none.
+     * change, both parts by their own index: over what is laid over rows there can be none. Without it no index has that order, and rows are sorted.
      */
     readonly staged?: string;
     /** The table, where it is told what was deleted from it. */
     readonly buried?: BuriedTable;
     /** Whether the hosts are those of our own table: the blocks of addresses that there are can be looked up. */
     readonly hasBlocks?: true;
-    /** Whether no index has the order of changes: then it is looked up for many batches at once, each of which would sort all rows. */
-    readonly sortsChanges?: true;
     /** Makes of what was read what SQL cannot. */
     readonly whole?: (rows: readonly GivenRow[], path: readonly number[]) => readonly GivenRow[];
     /** Instead of `select` and `from`: the text of a row, null where it has none. Not used while an import lays something over rows. */
@@ -156,9 +154,9 @@ export function collection<Row extends { readonly id: number }>(readers: Readers
 const STAGED_SHOWN = prepared('select staged_shown from scanwire.workspaces where id = $1');
 
 /** Whether an index leads from one row of the selection to the next: other filters may pass over any number of rows for each. */
-function followsIndex({ byHost, hasBlocks }: CollectionSource, { where = {}, hosts }: Selection): boolean {
+function followsIndex({ byHost, hasBlocks, staged }: CollectionSource, { where = {}, hosts }: Selection): boolean {
     const { address, updated_since, ...others } = where;
-    const isInOrder = updated_since === undefined || (address === undefined && hosts === undefined);
+    const isInOrder = updated_since === undefined || (staged !== undefined && address === undefined && hosts === undefined);
     // A host may have any number of rows.
     const isFound = address === undefined || (byHost !== true && isLookedUp(address, hasBlocks === true));
     return isInOrder && isFound && Object.values(others).every((value) => value === undefined);

@@ -10,14 +10,13 @@ import { BATCH, changing, type SortedBatch, type Statement, selecting, sorting }
 /** Rows whose order is looked up at once, where all are sorted for it. */
 const SORTED = 50_000;
 
-/** Whether the order of changes of a selection, which no index has, is looked up before its rows are read. */
+/** Whether the order of changes of a selection, which no index has, is looked up before its rows are read: each of many batches would sort all rows. */
 export function isSorted(
-    { sortsChanges, staged }: CollectionSource,
+    { staged }: CollectionSource,
     { where, limit = Number.POSITIVE_INFINITY }: Selection,
     inRanges: boolean,
 ): boolean {
-    const comesByChange = where?.updated_since !== undefined;
-    return comesByChange && ((sortsChanges === true && limit > BATCH) || (inRanges && staged === undefined));
+    return where?.updated_since !== undefined && staged === undefined && (inRanges || limit > BATCH);
 }
 
 /** In the order of changes. What has changed since the order was looked up comes behind it: then the rest is looked up once more. */

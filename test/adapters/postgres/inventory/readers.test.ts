@@ -323,7 +323,6 @@ t.test('looks the order of changes up once for many batches where no index has i
         from: 'rows',
         parents: [],
         filters: ['updated_since'],
-        sortsChanges: true,
     });
     const read: number[] = [];
     for await (const batch of rows.select([], { where: { updated_since: new Date(0) } })) {
@@ -332,4 +331,23 @@ t.test('looks the order of changes up once for many batches where no index has i
     t.strictSame(read, ids);
     t.equal(statements.filter((text) => text.includes('row_number')).length, 1);
     t.equal(statements.length, 41);
+});
+
+t.test('takes a page by changes for a search where no index has their order', async (t) => {
+    const asked: string[] = [];
+    const reader = (name: string): Executor => ({
+        async query() {
+            asked.push(name);
+            return { rows: [], rowCount: 0 };
+        },
+    });
+    const readers = readersOf(reader('followed'), reader('texts'), reader('searched'));
+    const source = { select: 'id', table: 'rows', from: 'rows', parents: [], filters: ['updated_since'] } as const;
+    const page = { where: { updated_since: new Date(0) }, limit: 100 };
+    for (const one of [source, { ...source, staged: 'staged join rows on rows.id = staged.id' }]) {
+        for await (const _ of collection(readers, one).select([], page)) {
+            t.fail('there is no row');
+        }
+    }
+    t.strictSame(asked, ['searched', 'followed']);
 });

@@ -57,7 +57,9 @@ t.test('sorts the services of a workspace once for a listing by their changes', 
     await store.importHosts('default', each(Array.from({ length: HOSTS }, (_, index) => ({ address: `192.0.2.${index + 1}`, services }))));
     await connection.pool.query('analyze');
     const executed = await connection.each(() => idsOf(store, { where: { updated_since: new Date(0) } }));
-    const read = executed.flatMap(({ scans }) => scans.filter(({ table }) => table === 'services')).reduce((sum, { rows }) => sum + rows, 0);
+    const read = executed
+        .flatMap(({ scans }) => scans.filter(({ table }) => table === 'services'))
+        .reduce((sum, { rows }) => sum + rows, 0);
     // Once to be sorted, once to be told.
     t.ok(read <= 3 * ALL, `${read} for ${ALL} services`);
 });

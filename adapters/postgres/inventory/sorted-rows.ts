@@ -11,11 +11,7 @@ import { BATCH, changing, type SortedBatch, type Statement, selecting, sorting }
 const SORTED = 50_000;
 
 /** Whether the order of changes of a selection, which no index has, is looked up before its rows are read: each of many batches would sort all rows. */
-export function isSorted(
-    { staged }: CollectionSource,
-    { where, limit = Number.POSITIVE_INFINITY }: Selection,
-    inRanges: boolean,
-): boolean {
+export function isSorted({ staged }: CollectionSource, { where, limit = Number.POSITIVE_INFINITY }: Selection, inRanges: boolean): boolean {
     return where?.updated_since !== undefined && staged === undefined && (inRanges || limit > BATCH);
 }
 

@@ -29,8 +29,8 @@ export type AnswerBody = readonly (string | Uint8Array)[] | AsyncIterable<string
  */
 export function answered(request: Request, h: ResponseToolkit, body: AnswerBody, type: string): ResponseObject {
     const compression = compressionOf(request);
-    if (compression === undefined || (compression.encoding === 'gzip' && type !== LINES_TYPE)) {
-        const whole = wholeOf(body);
+    const whole = wholeOf(body);
+    if (compression === undefined || (compression.encoding === 'gzip' && type !== LINES_TYPE) || isShort(request, whole)) {
         // Of nothing hapi makes a 204, and of the text that an answer to HEAD does not have nobody knows the length.
         const response = h.response(whole === null || whole.length === 0 ? streamOf(body) : whole).type(type);
         // hapi says it of what it compresses, and so not of short texts.
@@ -58,6 +58,13 @@ function wholeOf(body: AnswerBody): string | Buffer | null {
     return pieces.every((piece) => typeof piece === 'string')
         ? pieces.join('')
         : Buffer.concat(pieces.map((piece) => (typeof piece === 'string' ? Buffer.from(piece) : piece)));
+}
+
+/** Whether it is not worth it to compress a text, as hapi says of its own; of an answer to HEAD nobody knows. */
+function isShort({ server, method }: Request, whole: string | Buffer | null): boolean {
+    const { compression } = server.settings;
+    const { minBytes = 0 } = typeof compression === 'object' ? compression : {};
+    return method !== 'head' && whole !== null && Buffer.byteLength(whole) < minBytes;
 }
 
 function compressionOf({ server, headers }: Request): Compression | undefined {

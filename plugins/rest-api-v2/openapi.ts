@@ -170,6 +170,13 @@ function rowSchema(resource: Resource): JsonSchema {
     return withExample(row);
 }
 
+/** A row of an index: with `fields` those alone, with `deleted_since` its id and the time. */
+function listedSchema(resource: Resource): JsonSchema {
+    const { properties, required: _, examples: __, ...row } = rowSchema(resource);
+    const deleted = resource.rows.deletions === undefined ? {} : { deleted_at: { type: 'string', format: 'date-time' } };
+    return { ...row, properties: { ...(properties as object), ...deleted } };
+}
+
 /** Of the fields that go out on request only: times, so far. */
 const EXTRA_SCHEMA: JsonSchema = { type: ['string', 'null'], format: 'date-time' };
 
@@ -204,7 +211,7 @@ function resourcePaths(resource: Resource, { name, base, every }: Place): [strin
             ...(rows.count ? [PREFER] : []),
         ],
         responses: {
-            200: indexAnswer(row, every),
+            200: indexAnswer(listedSchema(resource), every),
             400: of('BadRequest'),
             404: of('NotFound'),
             ...(rows.deletions !== undefined && { 410: of('Gone') }),
@@ -228,7 +235,7 @@ function resourcePaths(resource: Resource, { name, base, every }: Place): [strin
     ];
 }
 
-function indexAnswer(row: Json, { headers }: EveryAnswer): Json {
+function indexAnswer(row: JsonSchema, { headers }: EveryAnswer): Json {
     const text = { schema: { type: 'string' } };
     return {
         description: 'The rows',

@@ -185,6 +185,10 @@ t.test('describes the rows as they go out', async (t) => {
         t.ok(!Array.isArray(rows) || rows.length > 0, path);
         const [row] = [rows].flat();
         t.notOk(validate?.(Array.isArray(rows) ? [{ ...row, other: 1 }] : { ...row, other: 1 }), 'and nothing else');
+        t.equal(validate?.(Array.isArray(rows) ? [{ id: 1 }] : { id: 1 }), Array.isArray(rows), `${path}, with \`fields\` of an index`);
+        const { parameters } = (document.paths as Record<string, { get: { parameters: { name: string }[] } }>)[path]?.get ?? {};
+        const tellsDeletions = parameters?.some(({ name }) => name === 'deleted_since');
+        t.equal(validate?.([{ id: 1, deleted_at: '2026-11-21T09:30:00.000Z' }]), tellsDeletions, `${path}, with \`deleted_since\``);
     }
     const names = Object.keys((document.components as { schemas: Json }).schemas);
     t.same(names, ['Error', 'Workspace', 'Host', 'Service', 'Note', 'Session', 'Vuln', 'WorkspaceNote', 'WorkspaceVuln', 'OldCampaign']);

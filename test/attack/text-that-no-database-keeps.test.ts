@@ -66,7 +66,8 @@ const SAMPLES: { readonly [Name in OperationName]: readonly Sample[] } = {
     showExporter: [{ id: 'EXPORTER' }],
     updateExporter: [
         { id: 'EXPORTER', wait: false, owner: 'ann' },
-        ...SETTINGS.map((settings) => ({ id: 'EXPORTER', wait: false, ...settings })),
+        // What a proxy could read unasked is refused without it.
+        ...SETTINGS.map((settings) => ({ id: 'EXPORTER', wait: false, ...settings, ...('proxy' in settings && { keepHeaders: true }) })),
     ],
     startExporter: [{ id: ID }],
     stopExporter: [{ id: 'EXPORTER' }],

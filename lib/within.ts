@@ -40,8 +40,8 @@ export async function allEnded(parts: readonly Promise<unknown>[], onError: (err
 
 /** A timer that is late by so many milliseconds was held up: the process stood still, or was busy. */
 const HELD_UP = 100;
-/** Turns of the event loop in which what has come meanwhile is read. The first may have begun before it came. */
-const TURNS = 2;
+/** Turns of the event loop in which what has come meanwhile is read. The first may have begun before it came, and in a process with much else to read it takes two more. */
+const TURNS = 4;
 
 /** By so many milliseconds and more, a process stood still for too long to say that others were late. */
 export const STOOD_STILL = 1_000;

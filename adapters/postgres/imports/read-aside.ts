@@ -7,8 +7,17 @@ import { type ReadBatch, SERVICES_PER_BATCH, setAside, takeBack } from './import
 
 /** So many make a short transaction also on the embedded database, where everybody waits for it. */
 const HOSTS_PER_BATCH = 150;
-/** So much waits in memory to be merged with what is aside: each time every batch that it is of is read and written again. */
-const WAITING = 20_000;
+/**
+ * How much waits in memory to be merged with what is aside: each time every batch that it is of is read and written again. In the order of a scanner that
+ * asks its addresses at random it is of all batches, so that of each there has to be some.
+ */
+const WAITING: Waiting = { least: 20_000, ofEach: 100, most: 200_000 };
+
+interface Waiting {
+    readonly least: number;
+    readonly ofEach: number;
+    readonly most: number;
+}
 
 /**
  * Sets the hosts of an import aside in the database, in batches, before any is imported. What is said of an address that comes again is merged
@@ -21,9 +30,10 @@ export async function readAside(
     importId: string,
     hosts: AsyncIterable<HostInput>,
     { merged }: Pick<Merging, 'merged'>,
+    waiting: Waiting = WAITING,
 ): Promise<readonly ReadBatch[]> {
     const batches = asideBatches(pool, importId, merged);
-    const reading = partsOf(hosts, batches.has);
+    const reading = partsOf(hosts, batches.has, () => Math.min(Math.max(waiting.least, waiting.ofEach * batches.count()), waiting.most));
     let storing = Promise.resolve();
     try {
         for (;;) {
@@ -48,8 +58,15 @@ interface Part {
     readonly again: boolean;
 }
 
-/** @param isAside Whether an address was in a part before. */
-async function* partsOf(hosts: AsyncIterable<HostInput>, isAside: (address: string) => boolean): AsyncGenerator<Part, void, undefined> {
+/**
+ * @param isAside Whether an address was in a part before.
+ * @param mostWaiting How much of those waits at most.
+ */
+async function* partsOf(
+    hosts: AsyncIterable<HostInput>,
+    isAside: (address: string) => boolean,
+    mostWaiting: () => number,
+): AsyncGenerator<Part, void, undefined> {
     let current = mentionsOf([]);
     let waiting = mentionsOf([]);
     for await (const host of hosts) {
@@ -59,7 +76,7 @@ async function* partsOf(hosts: AsyncIterable<HostInput>, isAside: (address: stri
         }
 
         add(isAside(host.address) ? waiting : current, host);
-        if (waiting.weight > WAITING) {
+        if (waiting.weight > mostWaiting()) {
             yield { mentions: waiting, again: true };
             waiting = mentionsOf([]);
         }
@@ -121,6 +138,8 @@ function asideBatches(pool: Executor, importId: string, merged: Merging['merged'
         },
 
         has: (address: string): boolean => numbers.get(address) !== undefined,
+        /** How many there were before any of them was read again. */
+        count: (): number => first.length,
 
         /** What is said again of addresses that are aside. */
         async mergeInto({ byAddress }: Mentions): Promise<void> {

@@ -6,7 +6,17 @@ import { prepared } from '../prepared.ts';
 import { isLookedUp } from './hosts-by-address.ts';
 import { forManyListings, type Readers } from './readers.ts';
 import { type Counted, rangesOf } from './search-ranges.ts';
-import { BATCH, belowOf, counting, type Part, type Statement, seenBelow, selecting, selectingByAddress } from './selecting.ts';
+import {
+    BATCH,
+    belowOf,
+    counting,
+    countingRange,
+    type Part,
+    type Statement,
+    seenBelow,
+    selecting,
+    selectingByAddress,
+} from './selecting.ts';
 import { isSorted, sortedRows } from './sorted-rows.ts';
 import { fromWithin, idsWithin, textBatches } from './text-batches.ts';
 import { type BuriedTable, deletions } from './tombstones.ts';
@@ -140,13 +150,15 @@ export function collection<Row extends { readonly id: number }>(readers: Readers
                 return 0;
             }
 
-            const count = async (between?: Part) => {
-                const { text, values } = counting(source, path, where, between);
-                return (await searching.database.query<Counted>(text, values, signal)).rows[0] ?? { count: 0, took: 0 };
+            const asked = async <Result>({ text, values }: Statement): Promise<Result> => {
+                const { rows } = await searching.database.query<Result>(text, values, signal);
+                return rows[0] as Result;
             };
             const { updated_since: _, ...others } = where;
             const ranges = searching.inRanges ? rangesOf(source, path, { where: others }) : null;
-            return ranges === null ? (await count()).count : await ranges.count(searching.database, count, signal);
+            return ranges === null
+                ? (await asked<Pick<Counted, 'count'>>(counting(source, path, where))).count
+                : await ranges.count(searching.database, (between) => asked<Counted>(countingRange(source, path, where, between)), signal);
         },
     };
 }

@@ -37,20 +37,27 @@ function betweenIds({ after, until }: Pick<Part, 'after' | 'until'> = {}, values
     return [...(after === undefined ? [] : [`rows.id > $${values.push(after.id)}`]), ...upTo(until, values)];
 }
 
-/**
- * The statement that counts the rows of a selection, between two ids where these are given, and tells how many milliseconds it took without what it has waited
- * for others before.
- */
-export function counting(
-    source: CollectionSource,
-    path: readonly number[],
-    where: Filters,
-    between?: Pick<Part, 'after' | 'until'>,
-): Statement {
+/** The statement that counts the rows of a selection. */
+export function counting(source: CollectionSource, path: readonly number[], where: Filters): Statement {
     const values: unknown[] = [...path];
-    const all = [...seenBelow(source), listedFor(source, where), ...conditions(source, where, values), ...betweenIds(between, values)];
-    const took = 'extract(epoch from clock_timestamp() - statement_timestamp())::double precision * 1000 as took';
-    return { text: `select count(*)::integer as count, ${took} from ${source.from} where ${all.join(' and ')}`, values };
+    return { text: `select count(*)::integer as count from ${source.from} where ${counted(source, where, values).join(' and ')}`, values };
+}
+
+/** The same of those of a range, which tells how many milliseconds it took, without what it has waited for others before. */
+export function countingRange(source: CollectionSource, path: readonly number[], where: Filters, between: Part): Statement {
+    const values: unknown[] = [...path];
+    // In need of the time, the counting begins behind it.
+    const all = [...counted(source, where, values), ...betweenIds(between, values), 'begun.at is not null'];
+    const took = 'extract(epoch from scanwire.now() - begun.at)::double precision * 1000 as took';
+    return {
+        text: `select rows.count, ${took} from (select scanwire.now() as at offset 0) begun
+            cross join lateral (select count(*)::integer as count from ${source.from} where ${all.join(' and ')}) rows`,
+        values,
+    };
+}
+
+function counted(source: CollectionSource, where: Filters, values: unknown[]): readonly string[] {
+    return [...seenBelow(source), listedFor(source, where), ...conditions(source, where, values)];
 }
 
 /**

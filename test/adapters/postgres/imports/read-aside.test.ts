@@ -8,6 +8,7 @@ import type { HostInput, ServiceInput } from '../../../../lib/inventory/host.ts'
 import { importCounts } from '../../../../lib/inventory/import-counts.ts';
 import { merging } from '../../../../lib/inventory/mentions.ts';
 import type { Executor } from '../../../../lib/transaction.ts';
+import { seeded } from '../../../support/seeded.ts';
 import { databases, startAfresh } from '../databases.ts';
 import { failingOnceAt } from '../failing-pools.ts';
 import { all, each, manyHosts } from './imported.ts';
@@ -68,6 +69,28 @@ for (const { name, openMigrated } of databases) {
             t.same([second?.services, second?.notes, second?.vulns], [[], [], []]);
             t.equal(found.filter(({ comments }) => comments === '11').length, again.length);
             t.same((await pool.query('select from scanwire.import_batches')).rowCount, 0);
+        });
+
+        t.test('is read again a few times, however many hosts come in whatever order', async (t) => {
+            const random = seeded(1);
+            for (const count of [1_500, 3_000]) {
+                const hosts = manyHosts(count);
+                const again = Array.from({ length: 4 }, (_, port) => hosts.map((host) => ({ ...host, services: [open(port + 1)] }))).flat();
+                const shuffled = again.map((host) => ({ host, at: random() })).toSorted((one, other) => one.at - other.at);
+                let takenBack = 0;
+                const counting: Executor = {
+                    query: (sql, values) => {
+                        takenBack += sql.startsWith('delete from scanwire.import_batches') ? 1 : 0;
+                        return pool.query(sql, values);
+                    },
+                };
+                const source = each([...hosts, ...shuffled.map(({ host }) => host)]);
+                const importId = randomUUID();
+                await readAside(counting, importId, source, merging(), { least: 500, ofEach: 100, most: 200_000 });
+                await removeAside(pool, importId);
+
+                t.ok(takenBack <= 12 * (count / 150), `${takenBack} times for ${count} hosts`);
+            }
         });
 
         t.test('is read while the batch before is stored, of which there is never more than one', async (t) => {

@@ -189,8 +189,11 @@ async function workerConnection(
     const clients = [redis];
     const watch = (client: RedisClient): void => {
         client.on('close', () => {
-            losses.note();
-            client.once('ready', losses.note);
+            // What closes once nothing is waited for is closed by us, and what comes meanwhile is left with its claim.
+            if (waits) {
+                losses.note();
+                client.once('ready', losses.note);
+            }
         });
     };
     watch(redis);

@@ -32,7 +32,7 @@ export async function untilStopped(drainTimeout: number, start: (running: Runnin
         stoppedAt = performance.now();
     });
     const timeout = drainTimeout * 1000;
-    // Who has read what is printed may end long before us: no reason to end as well.
+    // Whoever reads what is printed may end long before us, and a file that it goes to may be full: no reason to end as well, and nobody left to tell.
     process.stdout.removeAllListeners('error').on('error', () => {});
 
     try {

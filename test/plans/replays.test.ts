@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import t from 'tap';
+import t, { type Test } from 'tap';
 import { present } from '../../adapters/contract/assertions.ts';
 import { sampleExporter } from '../../adapters/contract/webhooks/fixture.ts';
 import { postgresWebhooks } from '../../adapters/postgres/index.ts';
@@ -33,18 +33,22 @@ update scanwire.deliveries d
 set state = 'exhausted', finished_at = scanwire.now()
 where d.state = 'pending' and d.queued_at is not null and d.seq % 2 = 0`;
 
+/** The deliveries of one exporter, all of which have failed, and how they are replayed. @param more Statements that store what lies beside them. */
+async function failedDeliveries(t: Test, { analysed, more }: { readonly analysed: boolean; readonly more?: string }) {
+    const { pool, connection } = await explainedDatabase(t);
+    const { exporters } = postgresWebhooks({ pool, notify: false });
+    const { id } = sampleExporter();
+    await exporters.insert(sampleExporter({ id }));
+    await keep(pool, FAILED);
+    for (const statement of [FAIL, more, analysed ? 'vacuum analyze' : undefined]) {
+        await (statement !== undefined && pool.query(statement));
+    }
+    return { id, pool, connection, replays: present(postgresWebhooks({ pool: connection.pool, notify: false }).deliveries.replays) };
+}
+
 for (const analysed of [true, false]) {
     t.test(`a step of a replay costs no more for what it leaves to others, ${analysed ? 'freshly' : 'never'} analysed`, async (t) => {
-        const { pool, connection } = await explainedDatabase(t);
-        const { exporters } = postgresWebhooks({ pool, notify: false });
-        const { id } = sampleExporter();
-        await exporters.insert(sampleExporter({ id }));
-        await keep(pool, FAILED);
-        await pool.query(FAIL);
-        if (analysed) {
-            await pool.query('vacuum analyze');
-        }
-        const replays = present(postgresWebhooks({ pool: connection.pool, notify: false }).deliveries.replays);
+        const { id, pool, connection, replays } = await failedDeliveries(t, { analysed });
         const planned = { id: randomUUID(), exporterId: id, failedSince: new Date(0), rate: 1_000 };
         const pieces = await connection.each(() => replays.plan(planned));
         const { total } = await replays.get(planned.id);
@@ -93,17 +97,7 @@ from scanwire.deliveries d`;
 
 for (const analysed of [true, false]) {
     t.test(`a step of a replay costs no more for what waits and is none of it, ${analysed ? 'freshly' : 'never'} analysed`, async (t) => {
-        const { pool, connection } = await explainedDatabase(t);
-        const { exporters } = postgresWebhooks({ pool, notify: false });
-        const { id } = sampleExporter();
-        await exporters.insert(sampleExporter({ id }));
-        await keep(pool, FAILED);
-        await pool.query(FAIL);
-        await pool.query(FAILED_BEFORE);
-        if (analysed) {
-            await pool.query('vacuum analyze');
-        }
-        const replays = present(postgresWebhooks({ pool: connection.pool, notify: false }).deliveries.replays);
+        const { id, pool, connection, replays } = await failedDeliveries(t, { analysed, more: FAILED_BEFORE });
         const planned = { id: randomUUID(), exporterId: id, failedSince: new Date(Date.now() - 3_600_000), rate: 1_000 };
         await replays.plan(planned);
         const step = async (size: number): Promise<number> => {

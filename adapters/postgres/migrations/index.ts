@@ -78,6 +78,7 @@ import { looksThatTakeLong } from './0106-looks-that-take-long.ts';
 import { recoveriesForgotten } from './0107-recoveries-forgotten.ts';
 import { replaysGoOn } from './0108-replays-go-on.ts';
 import { claimsOfACollector } from './0109-claims-of-a-collector.ts';
+import { othersCountedFurther } from './0115-others-counted-further.ts';
 
 /** All steps in order. A new one goes to the end. */
 export const migrations: readonly Migration[] = [
@@ -160,4 +161,5 @@ export const migrations: readonly Migration[] = [
     recoveriesForgotten,
     replaysGoOn,
     claimsOfACollector,
+    othersCountedFurther,
 ];

@@ -71,7 +71,7 @@ t.test('looks at nobody else while others have much in flight, and it has nothin
     const empty = emptyWebhookStores(pool);
     await empty.start();
     const bench = new WebhookBench(empty);
-    await flyBeside(bench, 64, 1);
+    await flyBeside(bench, 100, 3);
     const { id } = await bench.addExporter();
     await pool.query('update scanwire.exporters set answers_slowly = false');
     await pool.query('alter function scanwire.rooms_of rename to rooms_elsewhere');
@@ -91,7 +91,7 @@ t.test('counts what is in flight to its end, however much there are slots for', 
     await bench.setTime(at(0));
     await pool.query('update scanwire.exporters set answers_slowly = false');
     await bench.deliveries.keepAlive({ id: crypto.randomUUID(), process: '{}', slots: { default: 50_000 } }, 60_000_000);
-    const window = 150;
+    const window = 600;
     await bench.acceptAtOnce(window, { window });
     const [accepted] = await bench.acceptAtOnce(1, { window });
     t.strictSame(accepted?.handedOut, []);

@@ -1,7 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { Checkout } from './checkout.ts';
 import { investigation } from './contenders/investigation.ts';
-import { REFERENCE, warmUp } from './pace.ts';
+import { stretchOf, warmUp } from './pace.ts';
+import { type AbsoluteBar, scaledTo } from './reference.ts';
 import type { Figure, Figures, Run, Section } from './section.ts';
 import { type SenderOptions, type SenderUnderTest, withSender } from './senders.ts';
 import { percentilesOf } from './steady.ts';
@@ -17,8 +19,8 @@ export interface Commits {
 }
 
 const CASES: readonly Commits[] = [
-    { title: 'alone, one every 2 to 3 s', count: 12, every: [2_000, 1_000] },
-    { title: '5/s', count: 60, every: [200, 0] },
+    { title: 'alone, one every 2 to 3 s', count: 12, every: [2_000, 1_000], first: 3 },
+    { title: '5/s', count: 60, every: [200, 0], first: 15 },
     { title: '50/s', count: 400, every: [20, 0], first: 200 },
 ];
 /** How long a transaction goes on after the publish, in milliseconds. */
@@ -27,8 +29,15 @@ const WARM = 2_000;
 
 const FIGURES: Readonly<Record<string, Figure>> = Object.fromEntries(
     CASES.flatMap(({ title }): [string, Figure][] => [
-        [`${title} p50`, { label: `${title}: commit to arrival p50, ms`, digits: 1, bar: '≤ 5' }],
-        [`${title} p95`, { label: `${title}: commit to arrival p95, ms`, digits: 1, bar: '≤ 10' }],
+        [`${title} p50`, { label: `${title}: commit to arrival p50, ms`, digits: 1, bar: '≤ 1.0 ×' }],
+        [`${title} p95`, { label: `${title}: commit to arrival p95, ms`, digits: 1, bar: '≤ 1.0 ×' }],
+    ]),
+);
+
+const BARS: Readonly<Record<string, AbsoluteBar>> = Object.fromEntries(
+    CASES.flatMap(({ title }): [string, AbsoluteBar][] => [
+        [`${title} p50`, { there: 5, by: 'p50' }],
+        [`${title} p95`, { there: 10, by: 'p95' }],
     ]),
 );
 
@@ -37,18 +46,27 @@ export const committed: Section = {
     name: 'committed',
     discarded: 0,
 
-    async open({ scale }) {
+    async open({ own, scale }) {
         return {
             measurements: [
                 {
-                    title: `committed in a host's transaction, 50 to 450 ms after the publish (bars: ${REFERENCE})`,
+                    title: "committed in a host's transaction, 50 to 450 ms after the publish",
                     figures: FIGURES,
                     scanwire: async (checkout) => committing({ checkout, kind: 'servers' }, scale),
+                    peers: async () => [{ name: 'bar here', run: floor(own, scale), as: scaledTo(BARS) }],
                 },
             ],
         };
     },
 };
+
+function floor(checkout: Checkout, scale: number): Run {
+    return () =>
+        withSender({ checkout, kind: 'floor' }, async (sender) => {
+            await warmUp(sender, Math.ceil(WARM * scale));
+            return stretchOf(sender, { rate: 200, seconds: 8 }, scale);
+        });
+}
 
 function committing(options: SenderOptions, scale: number): Run {
     return () =>

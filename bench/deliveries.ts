@@ -3,7 +3,8 @@ import type { Checkout } from './checkout.ts';
 import { now } from './contenders/http.ts';
 import { investigation } from './contenders/investigation.ts';
 import type { Burst } from './contenders/sender-server.ts';
-import { REFERENCE, warmUp } from './pace.ts';
+import { warmUp } from './pace.ts';
+import { REFERENCE } from './reference.ts';
 import { type Figure, type Figures, type Measurement, type Peer, type Run, type Section, withBars } from './section.ts';
 import { CPU_FIGURES, cpuSince, deliveriesOfEach, type SenderOptions, type SenderUnderTest, withSender } from './senders.ts';
 

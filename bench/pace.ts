@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Checkout } from './checkout.ts';
 import type { Burst } from './contenders/sender-server.ts';
+import { type AbsoluteBar, scaledTo } from './reference.ts';
 import type { Figure, Figures, Measurement, Peer, Run, Section } from './section.ts';
 import { CPU_FIGURES, cpuSince, type SenderKind, type SenderOptions, type SenderUnderTest, withSender } from './senders.ts';
 import { LATENCIES, percentilesOf, steady } from './steady.ts';
@@ -38,12 +39,11 @@ const SETTLING_SECONDS = 2;
 export const AFTERWARDS = 300;
 
 type Bars = Readonly<Record<string, string>>;
+/** The same where they are absolute, of a machine whose floor is known. */
+type AbsoluteBars = Readonly<Record<string, number>>;
 
 /** Against the floor. */
 const OF_THE_FLOOR: Bars = { p50: '≤ 1.4 ×', p95: '≤ 1.4 ×', p99: '≤ 1.6 ×', cpu: '≤ 1.3 ×' };
-
-/** What absolute bars are for: others scale with what its floor has at 200 events a second. */
-export const REFERENCE = 'a floor of 2.1 / 3.4 / 6.9 ms and 2,800 µs at 200/s';
 
 /** What most users have: a few events a second. Then nothing is batched, and every event pays the fixed cost of each statement. */
 export const pace: Section = {
@@ -53,37 +53,35 @@ export const pace: Section = {
     async open({ own, scale }) {
         const paced = (one: Paced): Run => steadily(one, scale);
         const floor: Peer = { name: 'floor', run: paced({ checkout: own, kind: 'floor', warm: WARM, stretches: SERVERS }) };
-        const measurement = (title: string, bars: Bars, one: Omit<Paced, 'checkout'>, peers: readonly Peer[] = []): Measurement => ({
+        const measurement = (title: string, bars: Bars, one: Omit<Paced, 'checkout'>, peer: Peer): Measurement => ({
             title,
             figures: figuresOf(one.stretches, bars),
             scanwire: async (checkout) => paced({ checkout, ...one }),
-            peers: async () => peers,
+            peers: async () => [peer],
         });
-        const embedded: Bars = { p50: '≤ 6', p95: '≤ 10', cpu: '≤ 8,000' };
-        const withoutRedis: Bars = { p50: '≤ 8', p95: '≤ 14', cpu: '≤ 5,000' };
+        const within = (title: string, bars: AbsoluteBars, one: Omit<Paced, 'checkout'>): Measurement =>
+            measurement(title, Object.fromEntries(Object.keys(bars).map((name) => [name, '≤ 1.0 ×'])), one, {
+                name: 'bar here',
+                run: floor.run,
+                as: scaledTo(absoluteBars(one.stretches, bars), '200/s '),
+            });
+        const embedded = { kind: 'serve-embedded', warm: WARM_EMBEDDED, stretches: EMBEDDED } as const;
+        const withoutRedis = { kind: 'serve-postgres', warm: WARM_EMBEDDED, stretches: WITHOUT_REDIS } as const;
         return {
             measurements: [
                 measurement(
                     'serve at everyday rates, one exporter; floor: BullMQ + undici and two prepared statements',
                     OF_THE_FLOOR,
                     { kind: 'serve', warm: WARM, stretches: SERVERS },
-                    [floor],
+                    floor,
                 ),
-                measurement(
-                    `serve, 20 events/s each to 10 exporters, until the last arrival (bars: ${REFERENCE})`,
-                    { p50: '≤ 5', p95: '≤ 8' },
+                within(
+                    'serve, 20 events/s each to 10 exporters, until the last arrival',
+                    { p50: 5, p95: 8 },
                     { kind: 'serve', warm: WARM, stretches: TWENTY, exporters: 10 },
                 ),
-                measurement(`embedded serve at everyday rates (bars: ${REFERENCE})`, embedded, {
-                    kind: 'serve-embedded',
-                    warm: WARM_EMBEDDED,
-                    stretches: EMBEDDED,
-                }),
-                measurement(`serve on PostgreSQL without Redis at everyday rates (bars: ${REFERENCE})`, withoutRedis, {
-                    kind: 'serve-postgres',
-                    warm: WARM_EMBEDDED,
-                    stretches: WITHOUT_REDIS,
-                }),
+                within('embedded serve at everyday rates', { p50: 6, p95: 10, cpu: 8_000 }, embedded),
+                within('serve on PostgreSQL without Redis at everyday rates', { p50: 8, p95: 14, cpu: 5_000 }, withoutRedis),
             ],
         };
     },
@@ -98,6 +96,14 @@ export function figuresOf(stretches: readonly Stretch[], bars: Bars): Readonly<R
         ]),
     );
     return Object.fromEntries(figures);
+}
+
+/** By the names of `pacedFigures`. */
+function absoluteBars(stretches: readonly Stretch[], bars: AbsoluteBars): Readonly<Record<string, AbsoluteBar>> {
+    const each = stretches.flatMap(({ rate }) =>
+        Object.entries(bars).map(([by, there]): [string, AbsoluteBar] => [`${rate}/s ${by}`, { there, by }]),
+    );
+    return Object.fromEntries(each);
 }
 
 interface Paced extends Pick<SenderOptions, 'exporters'> {

@@ -39,6 +39,8 @@ export interface Peer {
     readonly name: string;
     /** Peers that share a run are measured once. */
     readonly run: Run;
+    /** Makes of what a run has measured what is compared; nothing by default. */
+    readonly as?: (figures: Figures) => Figures;
 }
 
 /** What all the runs of a section share. */
@@ -128,8 +130,12 @@ async function inTurn(pairs: readonly Pair[], count: number, discarded: number):
     return pairs.map(({ scanwire, beside, ...rest }) => ({
         ...rest,
         scanwire: of(scanwire),
-        ...(beside && { beside: { name: beside.name, runs: of(beside.run) } }),
+        ...(beside && { beside: { name: beside.name, runs: comparedOf(beside, of(beside.run)) } }),
     }));
+}
+
+function comparedOf({ as = (figures) => figures }: Peer, runs: readonly Figures[]): readonly Figures[] {
+    return runs.map(as);
 }
 
 async function pairByPair(pairs: readonly Pair[], count: number, discarded: number): Promise<readonly Measured[]> {
@@ -140,7 +146,7 @@ async function pairByPair(pairs: readonly Pair[], count: number, discarded: numb
             measured.push({ ...rest, scanwire: runs });
         } else {
             const [ours = [], theirs = []] = await together([scanwire, beside.run], count, discarded);
-            measured.push({ ...rest, scanwire: ours, beside: { name: beside.name, runs: theirs } });
+            measured.push({ ...rest, scanwire: ours, beside: { name: beside.name, runs: comparedOf(beside, theirs) } });
         }
     }
 

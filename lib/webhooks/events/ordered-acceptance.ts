@@ -19,6 +19,7 @@ import { ownedKeyOf } from './keyed-acceptance.ts';
  *
  * An event without an order key whose idempotency key may be locked waits in the same way, in the line of that key: it has left its list since one of
  * the list's keys is locked. Most of the others are free. So those that have not been looked at have one of the two connections before all others.
+ * Events that are stored together or not at all wait so too, in a line of their own, since any of their keys may be locked.
  */
 
 /** How events are accepted. */
@@ -43,16 +44,19 @@ const PATIENCE = 25_000;
 /** Milliseconds between two looks at what has waited for so long. */
 const OVERDUE_EVERY = 200;
 
-interface WaitingEvent {
-    readonly event: UnroutedEvent;
+/** The events of one call. */
+interface WaitingCall {
+    readonly events: readonly UnroutedEvent[];
     readonly since: number;
-    resolve(acceptance: Acceptance): void;
+    resolve(acceptances: readonly Acceptance[]): void;
     reject(error: unknown): void;
 }
 
-/** Events of one key, in the order of their calls. */
+/** Calls for one key, in their order. */
 interface Line {
-    readonly events: WaitingEvent[];
+    readonly calls: WaitingCall[];
+    /** Whether what it waits for may be locked already: it is found out behind others. */
+    readonly isDoubtful: boolean;
     /** How many of them, from the first, the last statement was given. */
     turn: number;
     /** How many of them, from the first, go one at a time: together they were refused. */
@@ -64,9 +68,17 @@ interface Line {
 
 type Turn = readonly Acceptance[];
 
-/** Accepts events with order keys, and those whose idempotency keys may be locked, each by a call of its own. */
-export function orderedAcceptance({ accept, limit, monotonic, sleep }: AcceptanceSteps): (event: UnroutedEvent) => Promise<Acceptance> {
-    const lines = new Map<string, Line>();
+/** Accepts what may have to wait for a key. */
+export interface OrderedAcceptance {
+    /** For an event with an order key, or with an idempotency key that may be locked. */
+    one(event: UnroutedEvent): Promise<Acceptance>;
+    /** For events of which a key may be locked: all of them or none. */
+    all(events: readonly UnroutedEvent[]): Promise<readonly Acceptance[]>;
+}
+
+/** Accepts events with order keys, and those whose idempotency keys may be locked, each by a call of its own, or several by one call together. */
+export function orderedAcceptance({ accept, limit, monotonic, sleep }: AcceptanceSteps): OrderedAcceptance {
+    const lines = new Map<string | symbol, Line>();
     const refuseInTime = overdueRefusals(lines, { monotonic, sleep });
     /** How many lines wait for their key, or for a place to do so. */
     let locked = 0;
@@ -87,7 +99,7 @@ export function orderedAcceptance({ accept, limit, monotonic, sleep }: Acceptanc
         const turns = some.map((line) => {
             line.turn = turnOf(line, limit);
             line.isUnderWay = true;
-            return line.events.slice(0, line.turn).map(({ event }) => event);
+            return line.calls.slice(0, line.turn).flatMap(({ events }) => events);
         });
         const accepted = [...(await accept(turns.flat(), lockTimeout))];
         return turns.map((turn) => accepted.splice(0, turn.length));
@@ -96,7 +108,7 @@ export function orderedAcceptance({ accept, limit, monotonic, sleep }: Acceptanc
     async function acceptLocked(some: readonly Line[]): Promise<readonly Turn[]> {
         const [line] = some as readonly [Line];
         refuseOverdue(line, monotonic());
-        if (line.events.length === 0) {
+        if (line.calls.length === 0) {
             line.turn = 0;
             return [[]];
         }
@@ -104,8 +116,7 @@ export function orderedAcceptance({ accept, limit, monotonic, sleep }: Acceptanc
     }
 
     async function acceptTurn(line: Line): Promise<Turn> {
-        const [first] = line.events;
-        if (line.isLocked || first?.event.orderKey === undefined) {
+        if (line.isLocked || line.isDoubtful) {
             locked += 1;
             void refuseInTime();
             return await behindLock.add(line).finally(() => {
@@ -113,12 +124,12 @@ export function orderedAcceptance({ accept, limit, monotonic, sleep }: Acceptanc
             });
         }
         // A refused key must not make other events of the statement fail.
-        const isAlone = line.singly > 0 || first.event.idempotency !== undefined;
+        const isAlone = line.singly > 0 || isRefusable(line.calls[0]);
         return isAlone ? ((await acceptTurns([line], 0))[0] as Turn) : await together.add(line);
     }
 
-    async function serve(key: string, line: Line): Promise<void> {
-        while (line.events.length > 0) {
+    async function serve(key: string | symbol, line: Line): Promise<void> {
+        while (line.calls.length > 0) {
             try {
                 settle(line, await acceptTurn(line), monotonic());
             } catch (error) {
@@ -129,19 +140,30 @@ export function orderedAcceptance({ accept, limit, monotonic, sleep }: Acceptanc
         lines.delete(key);
     }
 
-    return (event) =>
-        new Promise((resolve, reject) => {
-            const key = event.orderKey === undefined ? `idempotency ${ownedKeyOf(event)}` : `order ${event.orderKey}`;
-            const waiting: WaitingEvent = { event, since: monotonic(), resolve, reject };
+    function add(key: string | symbol, events: readonly UnroutedEvent[], isDoubtful: boolean): Promise<readonly Acceptance[]> {
+        return new Promise((resolve, reject) => {
+            const call: WaitingCall = { events, since: monotonic(), resolve, reject };
             const line = lines.get(key);
             if (line !== undefined) {
-                line.events.push(waiting);
+                line.calls.push(call);
                 return;
             }
-            const first: Line = { events: [waiting], turn: 0, singly: 0, isLocked: false, isUnderWay: false };
+            const first: Line = { calls: [call], isDoubtful, turn: 0, singly: 0, isLocked: false, isUnderWay: false };
             lines.set(key, first);
             void serve(key, first);
         });
+    }
+
+    return {
+        async one(event) {
+            const isDoubtful = event.orderKey === undefined;
+            const key = isDoubtful ? `idempotency ${ownedKeyOf(event)}` : `order ${event.orderKey}`;
+            const [acceptance] = await add(key, [event], isDoubtful);
+            return acceptance as Acceptance;
+        },
+
+        all: (events) => add(Symbol('together'), events, true),
+    };
 }
 
 /** One line, in turn; but one that has not been found to be locked goes before the others, unless there is another such one under way. */
@@ -151,16 +173,20 @@ function nextBehindLock<Call extends { readonly item: Line }>(calls: readonly Ca
     return preferred === undefined ? calls.slice(0, 1) : [preferred];
 }
 
-/** How many of the events go together, at most `limit`: one that is told to, or that has a key which may be refused, goes alone. */
-function turnOf({ events, singly }: Line, limit: number): number {
-    const first = events.slice(0, limit);
-    const end = first.findIndex(({ event }) => event.idempotency !== undefined);
+/** How many of the calls go together, at most `limit`: one that is told to, or that has a key which may be refused, goes alone. */
+function turnOf({ calls, singly }: Line, limit: number): number {
+    const first = calls.slice(0, limit);
+    const end = first.findIndex(isRefusable);
     return singly > 0 || end === 0 ? 1 : end === -1 ? first.length : end;
 }
 
-function takeTurn(line: Line): readonly WaitingEvent[] {
+function isRefusable(call: WaitingCall | undefined): boolean {
+    return call?.events.some(({ idempotency }) => idempotency !== undefined) === true;
+}
+
+function takeTurn(line: Line): readonly WaitingCall[] {
     line.singly = Math.max(0, line.singly - line.turn);
-    return line.events.splice(0, line.turn);
+    return line.calls.splice(0, line.turn);
 }
 
 function settle(line: Line, accepted: Turn, now: number): void {
@@ -169,14 +195,15 @@ function settle(line: Line, accepted: Turn, now: number): void {
         refuseOverdue(line, now);
         return;
     }
-    for (const [index, { resolve }] of takeTurn(line).entries()) {
-        resolve(accepted[index] as Acceptance);
+    const left = [...accepted];
+    for (const { events, resolve } of takeTurn(line)) {
+        resolve(left.splice(0, events.length));
     }
 }
 
 /** Refuses in time what is overdue in any line, for as long as one is locked. What a statement has is refused after it, unless it is stored by then. */
 function overdueRefusals(
-    lines: ReadonlyMap<string, Line>,
+    lines: ReadonlyMap<string | symbol, Line>,
     { monotonic, sleep }: Pick<AcceptanceSteps, 'monotonic' | 'sleep'>,
 ): () => Promise<void> {
     let isRefusing = false;
@@ -197,18 +224,24 @@ function overdueRefusals(
     };
 }
 
-function lockedOf(lines: ReadonlyMap<string, Line>): readonly Line[] {
+function lockedOf(lines: ReadonlyMap<string | symbol, Line>): readonly Line[] {
     return [...lines.values()].filter(({ isLocked }) => isLocked);
 }
 
-function refuseOverdue({ events }: Line, now: number): void {
+function refuseOverdue({ calls }: Line, now: number): void {
     const overdue = now - PATIENCE;
-    const end = events.findIndex(({ since }) => since > overdue);
-    for (const { event, reject } of events.splice(0, end === -1 ? events.length : end)) {
-        const kind = event.orderKey === undefined ? 'idempotency' : 'order';
-        const reason = `an open transaction has its ${kind} key, or something else that it needs`;
-        reject(new ScanwireError('UNAVAILABLE', `The event could not be stored within ${PATIENCE} ms: ${reason}`));
+    const end = calls.findIndex(({ since }) => since > overdue);
+    for (const { events, reject } of calls.splice(0, end === -1 ? calls.length : end)) {
+        reject(new ScanwireError('UNAVAILABLE', overdueText(events)));
     }
+}
+
+function overdueText([first, ...others]: readonly UnroutedEvent[]): string {
+    const [what, key] =
+        others.length > 0
+            ? ['events', 'one of their keys']
+            : ['event', `its ${first?.orderKey === undefined ? 'idempotency' : 'order'} key`];
+    return `The ${what} could not be stored within ${PATIENCE} ms: an open transaction has ${key}, or something else that ${others.length > 0 ? 'they need' : 'it needs'}`;
 }
 
 function fail(line: Line, error: unknown): void {

@@ -11,6 +11,7 @@ import type { EventBody } from './event-body-types.ts';
 import type { EventKinds } from './event-kinds.ts';
 import type { UnroutedEvent } from './event-routing.ts';
 import { keyedAcceptance, ownedKeyOf } from './keyed-acceptance.ts';
+import { hasKey, listAcceptance } from './list-acceptance.ts';
 import type { AcceptedEvent, AcceptOptions, NewEvent } from './new-event.ts';
 import { orderedAcceptance } from './ordered-acceptance.ts';
 import { type PublishOptions, unroutedEvents } from './unrouted-event.ts';
@@ -89,8 +90,10 @@ export function publisher(context: WebhooksContext): Publisher {
     const keyedSteps = {
         accept: (events: readonly UnroutedEvent[], lockTimeout: number) =>
             routing.route(events, (newEvents, revision) => accept(newEvents, { lockTimeout, ...revision })),
-        acceptLocked: acceptOrdered,
+        acceptLocked: acceptOrdered.one,
     };
+    const acceptKeyedList = listAcceptance({ ...keyedSteps, acceptLocked: acceptOrdered.all });
+    const acceptList = (events: readonly UnroutedEvent[]) => (events.some(hasKey) ? acceptKeyedList(events) : acceptTogether(events));
     const acceptKeyed = keyedAcceptance({ ...keyedSteps, limit: BATCH });
     const acceptLargeKeyed = keyedAcceptance({ ...keyedSteps, limit: LARGE_BATCH });
 
@@ -124,10 +127,8 @@ export function publisher(context: WebhooksContext): Publisher {
 
     const resting = (milliseconds: number): Promise<void> | undefined => (milliseconds > 0 ? sleep(milliseconds) : undefined);
 
-    function acceptIn(tx: Executor | undefined, events: readonly UnroutedEvent[]): Promise<readonly Acceptance[]> {
-        return tx === undefined
-            ? routing.route(events, accept)
-            : routing.route(events, (newEvents, revision) => deliveries.accept(newEvents, { tx, ...revision }), tx);
+    function acceptIn(tx: Executor, events: readonly UnroutedEvent[]): Promise<readonly Acceptance[]> {
+        return routing.route(events, (newEvents, revision) => deliveries.accept(newEvents, { tx, ...revision }), tx);
     }
 
     function acceptOne(tx: Executor | undefined, event: UnroutedEvent): Promise<Acceptance> {
@@ -135,7 +136,7 @@ export function publisher(context: WebhooksContext): Publisher {
             return acceptIn(tx, [event]).then(only);
         }
         if (event.orderKey !== undefined) {
-            return acceptOrdered(event);
+            return acceptOrdered.one(event);
         }
         const [small, large] = event.idempotency === undefined ? [acceptBatched, acceptLarge] : [acceptKeyed, acceptLargeKeyed];
         return isLarge(event.body) ? large(event) : small(event);
@@ -163,7 +164,8 @@ export function publisher(context: WebhooksContext): Publisher {
             const all = events.map(({ kind, body, ...options }, index) => atIndex(index, () => unrouted(written(kind, body), options)));
             assertTogether(all);
             await resting(restBefore(tx, all));
-            const accepted = all.length === 0 ? [] : await traced(all, (events) => acceptIn(tx, events));
+            const accepted =
+                all.length === 0 ? [] : await traced(all, (events) => (tx === undefined ? acceptList(events) : acceptIn(tx, events)));
             return accepted.map((one, index) => published(all[index] as UnroutedEvent, one, tx !== undefined));
         },
     };

@@ -11,7 +11,7 @@ function acceptance() {
     const refused = new Set<string>();
     const clock = { now: 0 };
     const sleeping: { readonly until: number; wake(): void }[] = [];
-    const accept = orderedAcceptance({
+    const { one, all } = orderedAcceptance({
         async accept(events, lockTimeout) {
             const ids = events.map(({ id }) => id);
             statements.push([ids.join(' '), lockTimeout]);
@@ -42,7 +42,7 @@ function acceptance() {
     const settled: string[] = [];
     const settle = async (event: Partial<UnroutedEvent>): Promise<void> => {
         try {
-            const { eventId } = await accept(event as UnroutedEvent);
+            const { eventId } = await one(event as UnroutedEvent);
             settled.push(eventId);
         } catch (error) {
             settled.push(`${event.id}: ${(error as Error).message}`);
@@ -54,7 +54,18 @@ function acceptance() {
     };
     /** An event that has nothing but an idempotency key. */
     const publishOnce = (id: string): Promise<void> => settle({ id, owner: null, idempotency: { key: id.slice(0, 1), digest: '' } });
-    return { statements, locked, refused, clock, settled, publish, publishOnce };
+    /** Events with idempotency keys, all of them or none. */
+    const publishTogether = async (...ids: readonly string[]): Promise<void> => {
+        try {
+            const accepted = await all(
+                ids.map((id) => ({ id, owner: null, idempotency: { key: id.slice(0, 1), digest: '' } }) as UnroutedEvent),
+            );
+            settled.push(accepted.map(({ eventId }) => eventId).join(' '));
+        } catch (error) {
+            settled.push((error as Error).message);
+        }
+    };
+    return { statements, locked, refused, clock, settled, publish, publishOnce, publishTogether };
 }
 
 t.test('shares statements, of which one at a time has events of a key', async (t) => {
@@ -215,4 +226,27 @@ t.test('lets idempotency keys wait as order keys do, and what may be free goes b
     const refusal = (kind: string) =>
         `The event could not be stored within 25000 ms: an open transaction has its ${kind} key, or something else that it needs`;
     t.strictSame(settled.slice(2).sort(), [`b1: ${refusal('idempotency')}`, `c1: ${refusal('idempotency')}`, `d1: ${refusal('order')}`]);
+});
+
+t.test('lets events that are stored together wait so too, as a whole', async (t) => {
+    const { statements, locked, settled, publishOnce, publishTogether } = acceptance();
+    locked.add('a');
+    const held = [publishTogether('a1', 'b1', 'c1', 'd1'), publishTogether('a2', 'e1'), publishTogether('a3')];
+    await publishOnce('f1');
+    await publishTogether('b2', 'f2');
+    t.strictSame(settled, ['f1', 'b2 f2']);
+    locked.delete('a');
+    await Promise.all(held);
+    t.strictSame(settled.slice(2).sort(), ['a1 b1 c1 d1', 'a2 e1', 'a3']);
+    t.ok(
+        statements.every(([ids]) => ['a1 b1 c1 d1', 'a2 e1', 'a3', 'f1', 'b2 f2'].includes(ids)),
+        'a statement has all of them, whatever the limit, and nothing else',
+    );
+
+    settled.length = 0;
+    locked.add('a');
+    await publishTogether('a4', 'b4');
+    t.match(settled, [
+        /^The events could not be stored within 25000 ms: an open transaction has one of their keys, or something else that they need$/,
+    ]);
 });

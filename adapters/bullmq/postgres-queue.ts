@@ -137,7 +137,10 @@ function lackingRight(cause: unknown): ScanwireError | null {
         : null;
 }
 
-/** The pool that BullMQ works on. Its statements name no schema, so each session of this pool looks into the queue's own. */
+/**
+ * The pool that BullMQ works on. Its statements name no schema, so each session of this pool looks into the queue's own; and they are written for read
+ * committed, whatever the database, the role or the application has set: else those that meet fail, and jobs are not added.
+ */
 interface QueuePool extends Pick<Pool, 'connect' | 'end'> {
     query(text: string, values?: unknown[]): Promise<QueryResult>;
     readonly options: { readonly keepAlive: true };
@@ -154,7 +157,7 @@ function queuePool(application: HostPool, connections: number): QueuePool {
     const { isSteady, watch } = watchedClients();
     const pool = ownPool(application, connections, (client) => {
         watch(client);
-        return client.query(`SET search_path TO ${SCHEMA}`);
+        return client.query(`SET search_path TO ${SCHEMA}; SET default_transaction_isolation TO 'read committed'`);
     });
     const facade: QueuePool = {
         options: { keepAlive: true },

@@ -26,6 +26,12 @@ export function unmapped(address: Address): Address {
     return address instanceof ipaddr.IPv6 && address.isIPv4MappedAddress() ? address.toIPv4Address() : address;
 }
 
+/** Whether a text is an address by which a machine reaches itself. */
+export function isLoopback(text: string): boolean {
+    const address = parseAddress(text);
+    return address !== null && unmapped(address).range() === 'loopback';
+}
+
 /** In any spelling; an address that was mapped into IPv6 on the way counts as the IPv4 address it is. */
 export function sameAddress(one: string | undefined, other: string): boolean {
     const [left, right] = [parseAddress(one ?? ''), parseAddress(other)];

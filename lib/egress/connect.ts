@@ -5,6 +5,7 @@ import { ConnectionFailure, connectionCode, lateBy } from './connection-code.ts'
 import { type EgressGuard, guardFor } from './guard.ts';
 import { type EgressProxy, ProxyFailure, tunnel } from './proxy.ts';
 import { nameResolver, type ResolverOptions } from './resolver.ts';
+import { knownRoutes, type Routes } from './routes.ts';
 
 /** Of a name with more addresses only so many are tried, both families in turn. */
 const MAX_TRIED = 4;
@@ -56,6 +57,7 @@ export function connectVetted(options: ConnectorOptions): ConnectVetted {
     const { connectTimeout, resolver, lookup, nameServers, dnsTimeout } = options;
     const maxLookups = options.maxLookups ?? (resolver === 'system' || lookup !== undefined ? 64 : 1024);
     const resolve = nameResolver({ resolver, lookup, nameServers, timeout: dnsTimeout, maxPending: maxLookups });
+    const routes = knownRoutes();
 
     async function vetted({ host, port, signal, progress, proxy, owner = null }: ConnectTarget): Promise<readonly string[]> {
         signal.throwIfAborted();
@@ -75,7 +77,7 @@ export function connectVetted(options: ConnectorOptions): ConnectVetted {
 
     async function straight(target: ConnectTarget): Promise<net.Socket> {
         const addresses = await vetted(target);
-        return await timed(target.progress, 'connect', connectToFirst(addresses, target, connectTimeout));
+        return await timed(target.progress, 'connect', connectToFirst(addresses, target, { timeout: connectTimeout, routes }));
     }
 
     /** In turn until the proxy gets through to one. */
@@ -141,7 +143,7 @@ function inTurn(addresses: readonly string[]): readonly string[] {
 async function connectToFirst(
     addresses: readonly string[],
     { port, signal, progress }: ConnectTarget,
-    timeout: number,
+    { timeout, routes }: { readonly timeout: number; readonly routes: Routes },
 ): Promise<net.Socket> {
     const deadline = performance.now() + timeout;
     let failure: unknown = null;
@@ -149,10 +151,14 @@ async function connectToFirst(
         const share = Math.max(1, (deadline - performance.now()) / (addresses.length - index));
         progress.address = address;
         try {
-            return await connectTo(address, port, share, signal);
+            const socket = await connectTo(address, port, share, signal);
+            routes.reached(address);
+            return socket;
         } catch (error) {
             signal.throwIfAborted();
-            failure = error;
+            const isOurs = routes.isOurs(address, (error as Error).cause);
+            // What another address has answered says more.
+            failure = isOurs ? (failure ?? noRoute(address, error)) : error;
         }
     }
 
@@ -185,6 +191,10 @@ async function connectTo(address: string, port: number, timeout: number, signal:
         socket.destroy();
         throw error instanceof ConnectionFailure || signal.aborted ? error : refusedBy(where, error);
     }
+}
+
+function noRoute(address: string, error: unknown): ConnectionFailure {
+    return new ConnectionFailure('interrupted', `This machine has no route to ${withBrackets(address)}, nor to anybody else`, error);
 }
 
 function refusedBy(where: string, error: unknown): ConnectionFailure {

@@ -1,5 +1,5 @@
 import { isIP } from 'node:net';
-import { normalName, parseAddress, sameAddress, unmapped, withBrackets } from '../../addresses.ts';
+import { isLoopback, normalName, sameAddress, withBrackets } from '../../addresses.ts';
 import type { EgressGuard } from '../../egress/guard.ts';
 import { hostOf, parseOutgoingUrl, portOf, type UrlFault } from '../../egress/outgoing-url.ts';
 import { type OwnHost, ownHost } from '../../egress/own-host.ts';
@@ -104,11 +104,6 @@ function isOwn(address: string, { addresses }: OwnHost): boolean {
 function listedName(host: string, own: OwnHost, isOpen: (address: string) => boolean): string | null {
     const listed = isIP(host) === 0 ? own.listed(host) : [];
     return listed.some((address) => isOwn(address, own) || (isLoopback(address) && !isOpen(address))) ? 'a name of this host' : null;
-}
-
-function isLoopback(text: string): boolean {
-    const address = parseAddress(text);
-    return address !== null && unmapped(address).range() === 'loopback';
 }
 
 /** Something that is allowed, but had better be looked at again. */

@@ -77,7 +77,11 @@ export function define(self: Command): void {
             'requests of one API key to rest_api/v2 in a minute; not limited unless given',
             wholeNumber(1, 1_000_000),
         )
-        .option('--max-streams <n>', 'indexes and lists of records that are streamed at once; 32 unless given', wholeNumber(1, 10_000))
+        .option(
+            '--max-streams <n>',
+            'indexes, lists and requests that call MCP tools that are answered at once; 32 unless given',
+            wholeNumber(1, 10_000),
+        )
         .addOption(
             new Option('--openapi <access>', 'description of the API for anybody or nobody; for whoever has a key unless given').choices([
                 'public',

@@ -13,9 +13,12 @@ const NAMEABLE = /[^.]|\.{3}/;
 /** What a new name must be. */
 const OTHER_THAN_DOTS = 'a name other than . and .., which a path cannot have';
 
+/** The rule of the name of a workspace that may have to be made. */
+export const newWorkspaceSchema: Joi.StringSchema = nameSchema.trim().pattern(NAMEABLE, OTHER_THAN_DOTS);
+
 /** The rule of a {@link NewWorkspaceName}. */
 export const newWorkspaceNameSchema: Joi.ObjectSchema<NewWorkspaceName> = Joi.object<NewWorkspaceName, true>({
-    to: nameSchema.trim().pattern(NAMEABLE, OTHER_THAN_DOTS).required().description('Its new name, which no other workspace has'),
+    to: newWorkspaceSchema.required().description('Its new name, which no other workspace has'),
 });
 
 /** The name, trimmed. @throws ScanwireError `INVALID_INPUT`, field `to`. */

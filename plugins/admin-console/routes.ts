@@ -20,7 +20,7 @@ import { STORABLE, schemaRefusal, VALIDATION } from '../../lib/schema-validation
 import { STATUS } from '../errors.ts';
 import { begunInTime, noteArrival } from '../in-time.ts';
 import { logFailure, logWarning } from '../log-and-events.ts';
-import { isPacked, printableAnswer, UNPACKED_ONLY, unsniffed } from '../route-parts.ts';
+import { isPacked, printableAnswer, READABLE_COOKIES, UNPACKED_ONLY, unsniffed } from '../route-parts.ts';
 import { seesCuts, streamCut, untilClosed, withFirst } from '../streamed-answers.ts';
 import { performerOf } from './handlers.ts';
 import { errorSchema, schemas } from './operation-schemas.ts';
@@ -52,6 +52,7 @@ function adminRoute(name: OperationName, settings: Settings): ServerRoute {
             // Whatever the server opens to other sites, these routes it does not.
             cors: false,
             cache: { otherwise: 'no-store' },
+            state: READABLE_COOKIES,
             ext: {
                 onPreAuth: [{ method: inUtf8 }, ...(endpoint.streamed === true ? [] : arriving(endpoint))],
                 onPostAuth: { method: authorized(settings) },

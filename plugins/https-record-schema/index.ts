@@ -6,7 +6,7 @@ import { VERSION } from '../../lib/version.ts';
 import type { StoreFailure } from '../errors.ts';
 import { claimInstance, exposeInstance, type Instances } from '../instance.ts';
 import { licensed, needsAllWorkspaces, needsScope, withStrategy } from '../route-authorization.ts';
-import { unsniffed } from '../route-parts.ts';
+import { READABLE_COOKIES, unsniffed } from '../route-parts.ts';
 import { checkRoute, importRoute } from './batch-routes.ts';
 import { type Access, type HttpsRecordSchemaOptions, optionsSchema, type Settings } from './options.ts';
 import { recordRoutes } from './record-routes.ts';
@@ -33,6 +33,7 @@ export const plugin: NamedPlugin<HttpsRecordSchemaOptions> = {
         const settings = checked(optionsSchema, options ?? {}, { subject: 'https-record-schema options', code: 'MISCONFIGURED' });
         claimInstance(server, 'https-record-schema', settings);
         const access: Access = {
+            state: READABLE_COOKIES,
             ext: {
                 onPreResponse: unsniffed,
                 ...(settings.license && { onPostAuth: { method: licensed(settings.license, UNREADABLE) } }),

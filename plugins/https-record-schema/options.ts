@@ -1,10 +1,11 @@
 import type { RouteOptions } from '@hapi/hapi';
 import Joi from 'joi';
 import { DEFAULT_WORKSPACE } from '../../lib/inventory/resources.ts';
+import { newWorkspaceSchema } from '../../lib/inventory/workspace-names.ts';
 import type { LicenseSource } from '../../lib/license/license-source.ts';
 import type { Enrichment, RecordStore } from '../../lib/records/index.ts';
 import { MAX_LINE_BYTES, MAX_LINE_LIMIT } from '../../lib/records/record.ts';
-import { inBytes, nameSchema, objectWith, ROUTE_PATH, withAbilities } from '../../lib/schema-validation.ts';
+import { inBytes, objectWith, ROUTE_PATH, withAbilities } from '../../lib/schema-validation.ts';
 import { authSchema, type InstanceOptions, instanceSchema } from '../instance.ts';
 import { maxStreamsSchema } from '../open-streams.ts';
 
@@ -31,7 +32,7 @@ export interface HttpsRecordSchemaOptions extends InstanceOptions {
     readonly records?: RecordStore | undefined;
     /** Puts stored records into the inventory: hosts and services of the workspace, `default` by default. Not done by default. */
     readonly enrich?: { readonly workspace?: string | undefined } | undefined;
-    /** Lists of records that are sent at once, those of other plugins over the same pool counted, pages not. Default 32. */
+    /** Lists of records that are sent at once, lists and MCP tools of other plugins over the same pool counted, pages not. Default 32. */
     readonly maxStreams?: number | undefined;
 }
 
@@ -43,7 +44,7 @@ export type Settings = Pick<HttpsRecordSchemaOptions, 'auth' | 'license' | 'reco
 } & { readonly enrich?: Enrichment };
 
 /** What all routes have in common. */
-export type Access = Pick<RouteOptions, 'auth' | 'cache' | 'ext'>;
+export type Access = Pick<RouteOptions, 'auth' | 'cache' | 'ext' | 'state'>;
 
 const MIB = 1_048_576;
 /** Less was meant in a larger unit: hardly a record would fit in. */
@@ -63,7 +64,7 @@ export const optionsSchema: Joi.ObjectSchema<Settings> = Joi.object<Settings, tr
     maxLineBytes: size().max(MAX_LINE_LIMIT).default(MAX_LINE_BYTES),
     maxReported: Joi.number().integer().min(1).default(1000),
     records: withAbilities(objectWith<RecordStore>('add', 'get', 'list'), 'count'),
-    enrich: Joi.object({ workspace: nameSchema.trim().default(DEFAULT_WORKSPACE) }).custom(enrichable),
+    enrich: Joi.object({ workspace: newWorkspaceSchema.default(DEFAULT_WORKSPACE) }).custom(enrichable),
     maxStreams: maxStreamsSchema,
     instance: instanceSchema,
 });

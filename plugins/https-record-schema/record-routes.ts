@@ -53,9 +53,8 @@ async function index(request: Request, h: ResponseToolkit, store: RecordStore, s
     const query = queryOf(request, listQuerySchema);
     const lines = acceptsLines(request) && seesCuts(request);
     const { limit = lines ? Number.POSITIVE_INFINITY : DEFAULT_LIMIT } = query;
-    if (request.method !== 'head') {
-        streams[limit > LONGEST_PAGE ? 'begin' : 'watch'](request);
-    }
+    // For HEAD too: rows are read before it is known that there is an answer.
+    streams[limit > LONGEST_PAGE ? 'begin' : 'watch'](request);
 
     const texts = () => {
         const pieces = lines ? linesText(listRecords(store, recordQuery(query))) : pageText(request, store, query);

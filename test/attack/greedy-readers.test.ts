@@ -188,11 +188,17 @@ t.test('counts lists of records with them, and pages of records no more than oth
     ] as const) {
         t.equal((await records(query, headers)).statusCode, 200, `${query} is a page or a row`);
     }
-    t.equal((await server.inject({ method: 'HEAD', url: RECORDS, headers: LINES })).statusCode, 200);
+    const head = { method: 'HEAD', url: RECORDS, headers: LINES };
+    const { statusCode, headers: refusal } = await server.inject(head);
+    t.same([statusCode, refusal['retry-after']], [503, 5], 'rows are read for the head of a list too');
+    t.equal((await server.inject({ ...head, url: `${RECORDS}?limit=20` })).statusCode, 200, 'and few for that of a page');
 
     listing.destroy();
     longPage.destroy();
     await until(async () => (await running.get('/workspaces')).status === 200);
+    for (let times = 0; times < 3; times += 1) {
+        t.equal((await server.inject(head)).statusCode, 200, 'which has its place no longer than that takes');
+    }
 });
 
 t.test('counts what stores over one pool list together, and over another pool apart', (t) => {

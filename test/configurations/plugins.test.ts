@@ -264,6 +264,11 @@ const RECORDS = tableOf(
             /must not contain control characters/,
             { enrich: { workspace: 'a\nb' }, records: memoryRecords({ inventory: memoryInventory() }) },
         ],
+        [
+            'enrich.workspace',
+            /must be a name other than \. and \.\., which a path cannot have/,
+            { enrich: { workspace: ' .. ' }, records: memoryRecords({ inventory: memoryInventory() }) },
+        ],
         ['store', /is not allowed/, { store: memoryRecords() }],
         ['path', TAKEN, asAnother, [auth, { plugin: httpsRecordSchema, options: { auth: 'token' } }]],
         ['path', /must look like \/https-record-schema/, { path: '/{x}' }],

@@ -61,7 +61,7 @@ import { sharingLaws } from './webhooks/sharing-laws.ts';
 import { type WebhookStores, webhookAbilities } from './webhooks/stores.ts';
 import { joinedSubscriptionLaws, subscriptionLaws } from './webhooks/subscription-laws.ts';
 import { namingNoSilentLaws, silentSessionLaws, sweepLaws } from './webhooks/sweep-laws.ts';
-import { retainedTraceLaws, traceLaws } from './webhooks/trace-laws.ts';
+import { acceptedTraceLaws, retainedTraceLaws, traceLaws } from './webhooks/trace-laws.ts';
 
 export type { ApiKeyStoreFixture } from './api-keys-laws.ts';
 export type { AuditStoreFixture } from './audit-laws.ts';
@@ -215,6 +215,7 @@ export function webhookStoresContract(test: ContractTest, create: () => WebhookS
         { needs: ['retention', 'holding'], laws: onBench(retainedHeldLaws) },
         { needs: ['retention', 'idempotency'], laws: onBench(retainedKeyLaws) },
         { needs: ['traces'], laws: onBench(traceLaws) },
+        { needs: ['keptTraces'], laws: onBench(acceptedTraceLaws) },
         { needs: ['traces', 'retention'], laws: onBench(retainedTraceLaws) },
         { needs: ['responses'], laws: onBench(responseLaws) },
         { needs: ['responses', 'retention'], laws: onBench(retainedResponseLaws) },

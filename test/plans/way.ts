@@ -70,6 +70,9 @@ async function quickWay(deliveries: DeliveryStore, step: Step): Promise<void> {
         'keep a trace',
         async () => await deliveries.traces?.keep([{ eventId: randomUUID(), traceparent: `00-${'1'.repeat(32)}-${'2'.repeat(16)}-01` }]),
     );
+    const traced = { ...forAll(sampleEvent()), traceparent: `00-${'3'.repeat(32)}-${'4'.repeat(16)}-01` };
+    const one = only(only(await step('accept with a trace', () => deliveries.accept([traced], { handOut: HAND_OUT }))).handedOut);
+    await deliveries.recordOutcomes([success(holderOf(one), { begunAt: await deliveries.now() })], BREAKER);
     await step('read a trace', async () => await deliveries.traces?.of([randomUUID()]));
     const response = { deliveryId, token, body: { text: 'not today', bytes: 9, truncated: false } };
     await step('keep a response', async () => await deliveries.responses?.keep([response]));

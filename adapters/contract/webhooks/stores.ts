@@ -34,6 +34,7 @@ export type WebhookAbility =
     | 'counts'
     | 'discarding'
     | 'idempotency'
+    | 'keptTraces'
     | 'lateMessages'
     | 'notices'
     | 'holding'
@@ -69,6 +70,7 @@ export const webhookAbilities: Readonly<Record<WebhookAbility, Ability<WebhookSt
     discarding: { has: ({ deliveries }) => deliveries.discard !== undefined, shows: () => true, supply: 'nothing' },
     replays: { has: ({ deliveries }) => deliveries.replays !== undefined, shows: () => true, supply: 'nothing' },
     traces: { has: ({ deliveries }) => deliveries.traces !== undefined, shows: () => true, supply: 'nothing' },
+    keptTraces: { has: ({ deliveries }) => deliveries.traces?.keptByAccept === true, shows: () => true, supply: 'nothing' },
     responses: { has: ({ deliveries }) => deliveries.responses !== undefined, shows: () => true, supply: 'nothing' },
     lateMessages: { has: ({ deliveries }) => deliveries.messages !== undefined, shows: () => true, supply: 'nothing' },
     retention: { has: ({ deliveries }) => deliveries.retention !== undefined, shows: () => true, supply: 'nothing' },

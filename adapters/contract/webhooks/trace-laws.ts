@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { EVENT_MARGIN } from '../../../lib/webhooks/deliveries/retention.ts';
+import type { NewEvent } from '../../../lib/webhooks/events/new-event.ts';
 import { present } from '../assertions.ts';
 import type { Laws } from '../register-laws.ts';
-import { at, type WebhookBench } from './fixture.ts';
+import { at, forAll, sampleEvent, type WebhookBench } from './fixture.ts';
 
 const TRACEPARENT = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
 const OTHER = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01';
@@ -34,6 +35,51 @@ export const traceLaws: Laws<WebhookBench> = {
         await keep([{ eventId, traceparent: TRACEPARENT }]);
         await keep([{ eventId, traceparent: OTHER }]);
         assert.deepEqual(await of([eventId]), new Map([[eventId, TRACEPARENT]]));
+    },
+};
+
+/** Traces that {@link TraceStore.keptByAccept} says are kept with their events. */
+export const acceptedTraceLaws: Laws<WebhookBench> = {
+    async 'keeps the traces of events in the statement that accepts them'(bench) {
+        const { deliveries } = bench;
+        const { of } = present(deliveries.traces);
+        await bench.addExporter();
+        const { idempotent = false, ordered = false } = deliveries;
+        const keyed = (): Partial<NewEvent> => (idempotent ? { idempotency: { key: randomUUID(), digest: 'x' } } : {});
+        const inOrder = (): Partial<NewEvent> => (ordered ? { orderKey: randomUUID() } : {});
+        for (const more of [() => ({}), keyed, inOrder, () => ({ ...keyed(), ...inOrder() })]) {
+            for (const options of [{}, { lockTimeout: 0 }, { lockTimeout: 1_000 }]) {
+                const newEvent = (): NewEvent => ({ ...forAll(sampleEvent()), ...more() });
+                const alone = { ...newEvent(), traceparent: TRACEPARENT };
+                const [first, other, untraced] = [
+                    { ...newEvent(), traceparent: TRACEPARENT },
+                    { ...newEvent(), traceparent: OTHER },
+                    newEvent(),
+                ];
+                assert.equal((await deliveries.accept([alone], options))[0]?.deliveries.length, 1);
+                const accepted = await deliveries.accept([first, untraced, other], options);
+                assert.deepEqual(
+                    accepted.map(({ eventId, deliveries: { length } }) => [eventId, length]),
+                    [first, untraced, other].map(({ event }) => [event.id, 1]),
+                );
+                assert.deepEqual(
+                    await of([alone, first, other, untraced].map(({ event }) => event.id)),
+                    new Map([
+                        [alone.event.id, TRACEPARENT],
+                        [first.event.id, TRACEPARENT],
+                        [other.event.id, OTHER],
+                    ]),
+                );
+            }
+        }
+    },
+
+    async 'keeps the first trace of an event that is accepted'(bench) {
+        const { accept, traces } = bench.deliveries;
+        const event = sampleEvent();
+        await present(traces).keep([{ eventId: event.id, traceparent: TRACEPARENT }]);
+        await accept([{ ...forAll(event), traceparent: OTHER }]);
+        assert.deepEqual(await present(traces).of([event.id]), new Map([[event.id, TRACEPARENT]]));
     },
 };
 

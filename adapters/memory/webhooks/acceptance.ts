@@ -2,6 +2,7 @@ import type { Acceptance, DeliveryStore, HandedOut } from '../../../lib/webhooks
 import type { HandOutOptions } from '../../../lib/webhooks/dispatching/reservations.ts';
 import type { NewEvent, StoredEvent } from '../../../lib/webhooks/events/new-event.ts';
 import type { FormattedMessage } from '../../../lib/webhooks/messages/formatted-message.ts';
+import type { Trace } from '../../../lib/webhooks/observing/trace-store.ts';
 import { storeRefusals } from '../../../lib/webhooks/store-refusals.ts';
 import { handOut } from './delivery-transitions.ts';
 import { roomFor } from './dispatch.ts';
@@ -47,6 +48,9 @@ export function accept(
         );
         state.events.set(event.id, event);
         const deliveries = rows.map(({ id }) => id);
+        if (newEvent.traceparent !== undefined) {
+            keepTraces(state, [{ eventId: event.id, traceparent: newEvent.traceparent }]);
+        }
         const key = keyOf(newEvent);
         if (key !== null) {
             state.keys.set(key, { eventId: event.id, deliveries, digest: newEvent.idempotency?.digest as string });
@@ -55,6 +59,15 @@ export function accept(
         const leftFor = rows.filter(({ state: now }) => now === 'pending').map(({ exporterId }) => exporterId);
         return { eventId: event.id, deliveries, handedOut, leftFor };
     });
+}
+
+/** The first trace of an event stays. */
+export function keepTraces(state: WebhookState, traces: readonly Trace[]): void {
+    for (const { eventId, traceparent } of traces) {
+        if (!state.traces.has(eventId)) {
+            state.traces.set(eventId, { traceparent, keptAt: state.clock() });
+        }
+    }
 }
 
 function handedOutAtOnce(state: WebhookState, rows: readonly DeliveryRow[], options: Required<HandOutOptions>): readonly HandedOut[] {

@@ -6,7 +6,7 @@ import type { DeliveryContent, EventSummary } from '../../../lib/webhooks/events
 import type { FormattedMessage, MessageStore } from '../../../lib/webhooks/messages/formatted-message.ts';
 import type { TraceStore } from '../../../lib/webhooks/observing/trace-store.ts';
 import { storeRefusals } from '../../../lib/webhooks/store-refusals.ts';
-import { accept } from './acceptance.ts';
+import { accept, keepTraces } from './acceptance.ts';
 import { attemptLists } from './attempt-lists.ts';
 import { claim, nameBegun, sweep } from './claims.ts';
 import { chosenBy, count, list, sliceOf } from './delivery-lists.ts';
@@ -174,13 +174,8 @@ function outlookOf(state: WebhookState): Outlook {
 /** Traces of the state. */
 function traceStore(state: WebhookState): TraceStore {
     return {
-        async keep(traces) {
-            for (const { eventId, traceparent } of traces) {
-                if (!state.traces.has(eventId)) {
-                    state.traces.set(eventId, { traceparent, keptAt: state.clock() });
-                }
-            }
-        },
+        keptByAccept: true,
+        keep: async (traces) => keepTraces(state, traces),
 
         async of(eventIds) {
             const found = eventIds.map((eventId) => [eventId, state.traces.get(eventId)?.traceparent] as const);

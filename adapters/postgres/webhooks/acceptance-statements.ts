@@ -2,6 +2,36 @@
 import { prepared } from '../prepared.ts';
 
 /**
+ * Selects the columns of a table with traces (`0061-traces`) for as many events.
+ *
+ * @param ids A parameter, such as `$1`, with their ids.
+ * @param traceparents The same with what is kept of each.
+ */
+export const keepTraces = (ids: string, traceparents: string): string => `
+insert into scanwire.traces (event_id, traceparent, kept_at)
+    select event_id, traceparent, scanwire.now() from unnest(${ids}::uuid[], ${traceparents}::text[]) as given (event_id, traceparent)
+    on conflict do nothing`;
+
+const traced = new Map<string, string>();
+
+/**
+ * One of these statements that keeps traces as well: a statement of their own would take another round trip and another commit for each event that is
+ * published alone.
+ *
+ * @param parameters How many the statement has. Behind them come the ids of the traced events, and their traces.
+ */
+export function withTraces(statement: string, parameters: number): string {
+    const known = traced.get(statement);
+    if (known !== undefined) {
+        return known;
+    }
+    const traces = keepTraces(`$${parameters + 1}`, `$${parameters + 2}`);
+    const text = prepared(`with traced as (${traces}) select a.* from (${statement}) a`);
+    traced.set(statement, text);
+    return text;
+}
+
+/**
  * `$1` is a JSON array of events. It is passed as text, since the application's driver may encode a parameter of type `json` a second time. `$2`
  * is the revision by which subscribers were chosen, or null. `$3` are the milliseconds within which an attempt must have begun, null when nothing
  * is to be handed out. The others are as in `DISPATCH`.

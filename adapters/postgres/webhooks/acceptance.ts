@@ -17,6 +17,7 @@ import {
     ACCEPT_SINGLE_CHOSEN_WAITING,
     ACCEPT_UNLOCKED,
     ACCEPT_WAITING,
+    withTraces,
 } from './acceptance-statements.ts';
 import { dispatchedFromRow } from './dispatch.ts';
 import type { Notifications } from './notifications.ts';
@@ -78,7 +79,8 @@ export async function accept(
 
     const { beginWithin = null, window = null, breakerAfter = null } = handOut ?? {};
     const parameters = [revision ?? null, beginWithin, window, breakerAfter, SHARES.defaultSlots, SHARES.slowAfter];
-    const rows = await acceptedRows(db, newEvents.map(eventParameter), parameters, alone, lockTimeout);
+    const statements = alone ? keepingTraces(db, newEvents) : db;
+    const rows = await acceptedRows(statements, newEvents.map(eventParameter), parameters, alone, lockTimeout);
     if (rows === null || rows[0]?.eventId === null) {
         return newEvents.map(leftOut);
     }
@@ -97,6 +99,16 @@ export async function accept(
     const locked = new Set<unknown>(rows[0]?.locked);
     const accepted = rows.values();
     return newEvents.map((one) => (locked.has(one.orderKey) ? leftOut(one) : acceptanceFromRow(accepted.next().value as AcceptedRow)));
+}
+
+/** Has each statement keep the traces of the events as well. */
+function keepingTraces(db: Executor, newEvents: readonly NewEvent[]): Executor {
+    const traced = newEvents.flatMap(({ event: { id }, traceparent }) => (traceparent === undefined ? [] : [{ id, traceparent }]));
+    if (traced.length === 0) {
+        return db;
+    }
+    const traces = [traced.map(({ id }) => id), traced.map(({ traceparent }) => traceparent)];
+    return { query: (text, values = []) => db.query(withTraces(text, values.length), [...values, ...traces]) };
 }
 
 function acceptanceFromRow({ eventId, deliveries }: AcceptedRow): Acceptance {

@@ -10,6 +10,7 @@ import { type Row, uuidOrNull, withDates } from '../database.ts';
 import { prepared } from '../prepared.ts';
 import { databaseTime } from '../store-clock.ts';
 import { accept, acceptJoined } from './acceptance.ts';
+import { keepTraces } from './acceptance-statements.ts';
 import { attemptLists } from './attempt-lists.ts';
 import { claim, sessionStore, sweep } from './claims.ts';
 import { countKeeping } from './delivery-counts.ts';
@@ -122,10 +123,7 @@ select
 from scanwire.erase_event($1, $2) v`;
 
 /** `$1` are ids of events, `$2` their traces. */
-const KEEP_TRACES: string = prepared(`
-insert into scanwire.traces (event_id, traceparent, kept_at)
-    select event_id, traceparent, scanwire.now() from unnest($1::uuid[], $2::text[]) as given (event_id, traceparent)
-    on conflict do nothing`);
+const KEEP_TRACES: string = prepared(keepTraces('$1', '$2'));
 
 /** `$1` are ids of events. */
 const TRACES: string = prepared('select event_id as "eventId", traceparent from scanwire.traces_of($1)');
@@ -260,6 +258,8 @@ function messageStore(db: Executor): MessageStore {
 /** Traces in the table of the migration `0061-traces`. */
 function traceStore(db: Executor): TraceStore {
     return {
+        keptByAccept: true,
+
         async keep(traces) {
             await db.query(KEEP_TRACES, [traces.map(({ eventId }) => eventId), traces.map(({ traceparent }) => traceparent)]);
         },

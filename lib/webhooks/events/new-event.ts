@@ -2,6 +2,7 @@ import type { Executor } from '../../transaction.ts';
 import type { HandOutOptions } from '../dispatching/reservations.ts';
 import type { StoredExporter } from '../exporters/exporter.ts';
 import type { FormattedMessage } from '../messages/formatted-message.ts';
+import type { TraceStore } from '../observing/trace-store.ts';
 import type { ExportType } from '../setting-values.ts';
 
 /** Something that happened, accepted once. */
@@ -34,7 +35,7 @@ export interface NewEvent {
      * {@link DeliveryStore.ordered} is true.
      */
     readonly orderKey?: string;
-    /** {@link StoredEvent.traceparent}, for attempts that this process makes. */
+    /** {@link StoredEvent.traceparent}, for attempts that this process makes, and to be kept where {@link TraceStore.keptByAccept} is true. */
     readonly traceparent?: string;
     readonly recipients: Recipients;
 }

@@ -151,7 +151,7 @@ export function publisher(context: WebhooksContext): Publisher {
             await resting(rest);
             const event = unrouted(one, options);
             await resting(rest);
-            const [accepted] = await traced([event], async ([one]) => [await acceptOne(tx, one as UnroutedEvent)]);
+            const [accepted] = await traced([event], tx, async ([one]) => [await acceptOne(tx, one as UnroutedEvent)]);
             return published(event, accepted as Acceptance, tx !== undefined);
         },
 
@@ -165,7 +165,7 @@ export function publisher(context: WebhooksContext): Publisher {
             assertTogether(all);
             await resting(restBefore(tx, all));
             const accepted =
-                all.length === 0 ? [] : await traced(all, (events) => (tx === undefined ? acceptList(events) : acceptIn(tx, events)));
+                all.length === 0 ? [] : await traced(all, tx, (events) => (tx === undefined ? acceptList(events) : acceptIn(tx, events)));
             return accepted.map((one, index) => published(all[index] as UnroutedEvent, one, tx !== undefined));
         },
     };
@@ -223,10 +223,10 @@ function tracedBy({ tracing, traces }: Pick<WebhooksContext, 'tracing' | 'traces
     type Accept = (events: readonly UnroutedEvent[]) => Accepted;
 
     /**
-     * The trace is stored outside the application's transaction, which would fail if this fails. It is not waited for, since the transaction may
-     * have the only connection.
+     * The trace of an event that is stored in a transaction of the application is stored outside of that, which would fail if this fails. It is not
+     * waited for, since the transaction may have the only connection.
      */
-    function acceptIn(traceparent: string | null, events: readonly UnroutedEvent[], accept: Accept): Accepted {
+    function acceptIn(traceparent: string | null, events: readonly UnroutedEvent[], joined: boolean, accept: Accept): Accepted {
         if (traceparent === null) {
             return accept(events);
         }
@@ -234,16 +234,17 @@ function tracedBy({ tracing, traces }: Pick<WebhooksContext, 'tracing' | 'traces
         void traces.keep(
             events.map(({ id }) => id),
             traceparent,
+            joined,
         );
         return accept(events.map((event) => ({ ...event, traceparent })));
     }
 
-    return (events: readonly UnroutedEvent[], accept: Accept): Accepted =>
+    return (events: readonly UnroutedEvent[], tx: Executor | undefined, accept: Accept): Accepted =>
         tracing === null
             ? accept(events)
             : tracing.publishing(
                   events.map(({ kind }) => kind.name),
-                  (traceparent) => acceptIn(traceparent, events, accept),
+                  (traceparent) => acceptIn(traceparent, events, tx !== undefined, accept),
               );
 }
 

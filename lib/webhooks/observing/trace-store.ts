@@ -12,6 +12,8 @@ export interface Trace {
 
 /** Keeps traces beside events, for attempts that are made in other processes, or later. */
 export interface TraceStore {
+    /** Whether `accept` keeps the traces of what it stores outside a transaction of the application, in the same statement. */
+    readonly keptByAccept?: boolean;
     /** Keeps traces in one statement, before or after their events are accepted. The first trace of an event stays. */
     keep(traces: readonly Trace[]): Promise<void>;
     /** The `traceparent` of those of these events that have one, by their ids. */
@@ -20,8 +22,12 @@ export interface TraceStore {
 
 /** What this process keeps of traces, and reads of them. What fails is reported: no delivery waits or ends for its trace. */
 export interface Traces {
-    /** Never rejects. */
-    keep(eventIds: readonly string[], traceparent: string): Promise<void>;
+    /**
+     * Keeps what accepting these events does not. Never rejects.
+     *
+     * @param joined Whether they are accepted in a transaction of the application.
+     */
+    keep(eventIds: readonly string[], traceparent: string, joined: boolean): Promise<void>;
     /** The same claims, their events with the traces that are known. */
     withTraceparents(claims: readonly (Claim | null)[]): Promise<readonly (Claim | null)[]>;
 }
@@ -57,7 +63,10 @@ export function tracesOf({
     };
 
     return {
-        async keep(eventIds, traceparent) {
+        async keep(eventIds, traceparent, joined) {
+            if (!joined && traces.keptByAccept === true) {
+                return;
+            }
             await keepBatched(eventIds.map((eventId) => ({ eventId, traceparent }))).catch(onError);
         },
 

@@ -60,7 +60,7 @@ const STATED: readonly (readonly [subject: string, abilities: string, stores: re
     ['keys', 'keepsLimits keepsScopes reseal sealedByOthers', OWN],
     ['keys', 'findByDigests sealedSamples', DATABASES],
     ['records', 'counts enriches', OWN],
-    ['webhooks', 'activity attempts content counts discarding holding idempotency lateMessages notices ofExporters', OWN],
+    ['webhooks', 'activity attempts content counts discarding holding idempotency keptTraces lateMessages notices ofExporters', OWN],
     ['webhooks', 'order overview pages rate replays responses retention silentSessions subscriptions summaries traces', OWN],
     ['webhooks', 'notifications transactions', DATABASES],
     ['webhooks', 'databaseOfDeliveries databaseOfExporters databaseOfSettings', OWN],

@@ -1,5 +1,5 @@
 import t from 'tap';
-import { retainedTraceLaws, traceLaws } from '../../../../adapters/contract/webhooks/trace-laws.ts';
+import { acceptedTraceLaws, retainedTraceLaws, traceLaws } from '../../../../adapters/contract/webhooks/trace-laws.ts';
 import type { RetentionStore } from '../../../../lib/webhooks/deliveries/retention.ts';
 import type { TraceStore } from '../../../../lib/webhooks/observing/trace-store.ts';
 import { type Mutant, type Mutants, proveWebhookLaws } from './mutants.ts';
@@ -37,5 +37,33 @@ const RETAINED_MUTANTS: Mutants = {
     },
 };
 
+const ACCEPTED_MUTANTS: Mutants = {
+    'keeps the traces of events in the statement that accepts them': (_, deliveries) => ({
+        deliveries: {
+            accept: (newEvents, options) =>
+                deliveries.accept(
+                    newEvents.map((one, index) => (index === 0 ? one : { ...one, traceparent: newEvents[0]?.traceparent as string })),
+                    options,
+                ),
+        },
+    }),
+    'keeps the first trace of an event that is accepted': (_, deliveries) => {
+        const honest = deliveries.traces as TraceStore;
+        const accepted = new Map<string, string>();
+        return {
+            deliveries: {
+                accept(newEvents, options) {
+                    for (const { event, traceparent = '' } of newEvents) {
+                        accepted.set(event.id, traceparent);
+                    }
+                    return deliveries.accept(newEvents, options);
+                },
+                traces: { ...honest, of: async (ids) => new Map([...(await honest.of(ids)), ...accepted]) },
+            },
+        };
+    },
+};
+
 proveWebhookLaws(t, traceLaws, MUTANTS);
+proveWebhookLaws(t, acceptedTraceLaws, ACCEPTED_MUTANTS);
 proveWebhookLaws(t, retainedTraceLaws, RETAINED_MUTANTS);

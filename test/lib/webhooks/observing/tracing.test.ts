@@ -227,6 +227,32 @@ t.test('finds the trace of each retry that is read together with others', async 
     t.strictSame(read, [2]);
 });
 
+t.test('keeps traces in the statement that accepts their events', async (t) => {
+    const spans = recorded(t);
+    const { own, stores } = await setting(t, [204], await traced());
+    const traces = stores.deliveries.traces as TraceStore;
+    let kept = 0;
+    Object.assign(traces, {
+        keep: async () => {
+            kept += 1;
+        },
+    });
+    const { eventId } = await own.publish('alert_raised', {});
+    const many = await own.publishAll([
+        { kind: 'alert_raised', body: {} },
+        { kind: 'alert_raised', body: {} },
+    ]);
+    const [one, ...others] = [eventId, ...many.map((event) => event.eventId)] as const;
+    const all = await ended(spans, 5);
+    const of = await traces.of([one, ...others]);
+    const ids = (all.get('publish alert_raised') as ReadableSpan[]).map((span) => span.spanContext().spanId);
+    t.same(
+        [one, ...others].map((id) => of.get(id)?.split('-')[2]),
+        [ids[0], ids[1], ids[1]],
+    );
+    t.equal(kept, 0, 'and in none of its own');
+});
+
 t.test('shows a batch as one step, and what refuses a publish', async (t) => {
     const spans = recorded(t);
     const { own } = await setting(t, [204], await traced());
@@ -268,6 +294,7 @@ t.test('keeps nothing where tracing is off', async (t) => {
 t.test('delivers all the same while traces can neither be kept nor read', async (t) => {
     recorded(t);
     const broken: TraceStore = {
+        keptByAccept: false,
         keep: () => Promise.reject(new ScanwireError('UNAVAILABLE', 'The store keeps no traces now')),
         of: () => Promise.reject(new ScanwireError('UNAVAILABLE', 'The store reads no traces now')),
     };
@@ -287,7 +314,7 @@ t.test('waits for no store that says nothing of traces, be it in a transaction o
     recorded(t);
     const { own, stores, sent, errors, advance } = await setting(t, [503, 204], await traced());
     const silent = (): Promise<never> => new Promise(() => {});
-    Object.assign(stores.deliveries.traces as TraceStore, { keep: silent, of: silent });
+    Object.assign(stores.deliveries.traces as TraceStore, { keptByAccept: false, keep: silent, of: silent });
     await own.publish('alert_raised', {});
     await until(async () => (await own.deliveries.list()).every(({ kind, state }) => kind === 'test' || state === 'pending'));
     advance(5_000);

@@ -326,6 +326,39 @@ t.test('lets an owner take what the operator gave for one receiver to no other',
     t.match(await exporters.get(id), { trust: 'all', url: elsewhere }, 'the operator may');
 });
 
+t.test('lets an owner send to another host nothing that is hidden, whoever gave it', async (t) => {
+    const { server, belongings, url } = await served(t);
+    const { exporter: id } = await belongings('ann');
+    const { exporters } = server.plugins['webhook-exporter'];
+    const elsewhere = await receiver(t);
+    const [headers, basic, formatSecret] = [[['X-Token', 'hidden']], { username: 'siem', password: 'hidden' }, 'a'.repeat(32)] as const;
+    const change = async (changes: Readonly<Record<string, unknown>>) => {
+        const { status, payload } = await ask(server, 'ann', 'updateExporter', { id, ...changes });
+        return { status, ...JSON.parse(payload) };
+    };
+    const given = [
+        ['headers', { headers }],
+        ['basic', { basic }],
+        ['formatSecret', { format: 'pagerduty', formatSecret }],
+    ] as const;
+    for (const [field, hidden] of given) {
+        await exporters.update(id, { format: 'native', headers: [], basic: null, ...hidden });
+        for (const keepHeaders of [true, false]) {
+            t.match(await change({ url: elsewhere, keepHeaders }), {
+                status: 400,
+                error: {
+                    code: 'INVALID_INPUT',
+                    field,
+                    message: /must be given again, for only the operator may keep it: the URL leads to another/,
+                },
+            });
+        }
+        t.equal((await change({ url: `${url}/same-host`, keepHeaders: true })).status, 200, 'to the same host it goes along');
+        t.equal((await change({ url: elsewhere, ...hidden })).status, 200, 'what is given again goes along');
+        await exporters.update(id, { url, keepHeaders: true });
+    }
+});
+
 t.test('lists replays however many others have begun since, and ends them', async (t) => {
     const { server, belongings } = await served(t);
     const bob = await belongings('bob');

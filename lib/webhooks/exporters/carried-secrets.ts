@@ -13,21 +13,30 @@ import { knownUrl, unsealUrl } from './sealed-url.ts';
  * receiver, and whoever may change an exporter could never read them. So neither a URL of another origin may get them, nor a proxy that could not
  * read them before.
  *
+ * Only the operator may keep them all the same (`keepHeaders`): it is not kept who gave them, and an owner who did can give them again.
+ *
  * @param after The exporter as the changes make it.
+ * @param asOwner Whether its owner asks for the changes.
  * @returns What must not change meanwhile.
  * @throws ScanwireError `INVALID_INPUT`, with the first setting that is not given again; `UNSEALABLE`.
  */
-export function carriedPatch(before: StoredExporter, after: StoredExporter, changes: ExporterChanges, keyRing: KeyRing): ExporterPatch {
+export function carriedPatch(
+    before: StoredExporter,
+    after: StoredExporter,
+    changes: ExporterChanges,
+    { keyRing, asOwner }: { readonly keyRing: KeyRing; readonly asOwner: boolean },
+): ExporterPatch {
     const { url, headers, proxy, ca, trust = before.trust, keepHeaders = false } = changes;
     const isElsewhere = url !== undefined || (proxy ?? ca ?? null) !== null || trust !== before.trust;
-    if (keepHeaders || !isElsewhere) {
+    if ((keepHeaders && !asOwner) || !isElsewhere) {
         return {};
     }
 
     const left = unsettled(before, changes);
     const why = left === undefined ? null : newReader(before, after, keyRing);
     if (left !== undefined && why !== null) {
-        throw new ScanwireError('INVALID_INPUT', `${subjectOf(left)} must be given again, or keepHeaders be true: ${why}`, { field: left });
+        const unless = asOwner ? 'for only the operator may keep it' : 'or keepHeaders be true';
+        throw new ScanwireError('INVALID_INPUT', `${subjectOf(left)} must be given again, ${unless}: ${why}`, { field: left });
     }
 
     return {

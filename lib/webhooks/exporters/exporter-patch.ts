@@ -37,7 +37,8 @@ export interface ExporterChanges extends Partial<Omit<ExporterSettings, 'headers
     /**
      * Keeps the additional headers, the credentials and the secret of the format for the new URL, although it has another scheme, host or port, or
      * although a proxy can read them that could not before. Without it such a change has to give all of them again (`headers` with all values,
-     * `basic` and so on), since they were given for the receiver before.
+     * `basic` and so on), since they were given for the receiver before. It is for the operator to say: where its owner changes the exporter it counts
+     * for nothing.
      */
     readonly keepHeaders?: boolean;
     /**
@@ -63,7 +64,7 @@ export const exporterChangesSchema: Joi.ObjectSchema<ExporterChanges> = Joi.obje
         .allow(null)
         .description("Whose it is from then on; null for the deployment's. Only while nothing is kept of what it was sent"),
     keepHeaders: Joi.boolean().description(
-        'Sends headers and credentials to the new URL although it leads to another scheme, host or port, or where the proxy can read them now',
+        'Sends headers and credentials to the new URL although it leads to another scheme, host or port, or where the proxy can read them now; an owner cannot',
     ),
     overlap: Joi.number()
         .integer()
@@ -116,7 +117,12 @@ export async function exporterToStore(
 }
 
 /** What is to be stored of changes that were asked for. @throws ScanwireError as `Exporters.update`. */
-export async function patchOf(before: StoredExporter, changes: ExporterChanges, context: WebhooksContext): Promise<ExporterPatch> {
+export async function patchOf(
+    before: StoredExporter,
+    changes: ExporterChanges,
+    context: WebhooksContext,
+    asOwner = false,
+): Promise<ExporterPatch> {
     const [authentication, others] = splitAuthentication(changes);
     const { url, secret, formatSecret: _, headers, type, owner, keepHeaders: __, overlap, ...stored } = others;
     if (overlap !== undefined && secret === undefined) {
@@ -141,7 +147,7 @@ export async function patchOf(before: StoredExporter, changes: ExporterChanges, 
         ...(type !== undefined && type !== before.type && typePatch(before, type)),
     };
     const after = { ...before, ...changed };
-    const patch = { ...changed, ...carriedPatch(before, after, changes, context.keyRing) };
+    const patch = { ...changed, ...carriedPatch(before, after, changes, { keyRing: context.keyRing, asOwner }) };
     if (isHandedOver || stored.collector !== undefined) {
         assertCollector(after, context);
     }
@@ -180,7 +186,7 @@ export function undoing(patch: ExporterPatch, before: StoredExporter): ExporterP
 /** The same where its owner asks for the changes. @throws ScanwireError as well for what is for the operator to give. */
 export async function ownersPatchOf(before: StoredExporter, changes: ExporterChanges, context: WebhooksContext): Promise<ExporterPatch> {
     assertOwnerMayChange(before, changes, context.keyRing);
-    const patch = await patchOf(before, changes, context);
+    const patch = await patchOf(before, changes, context, true);
     const moves = changes.url !== undefined || changes.oauth !== undefined || changes.proxy !== undefined;
     // What the operator gives meanwhile is given for the receiver that there was; what he takes back meanwhile stays taken back.
     const { trust, ...others } = moves ? { trust: before.trust, ...patch, expectedAuthentication: before.sealedAuthentication } : patch;

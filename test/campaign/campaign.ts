@@ -7,9 +7,10 @@ import { migrate } from 'scanwire/postgres';
 import type { Delivery } from 'scanwire/webhooks';
 import { seeded } from '../support/seeded.ts';
 import { type Deployment, deployment, ORDERED } from './deployment.ts';
-import { type Fault, faultPlan, happen, type RecordedFault } from './faults.ts';
+import { type Fault, faultPlan, GONE, happen, type RecordedFault } from './faults.ts';
 import { type Accepted, type Answer, type Arrival, journalLines, type Publication, TOGETHER, trueTime } from './journal.ts';
 import { failuresOf, type Verdict, verdict } from './ledger.ts';
+import { restored } from './operators.ts';
 
 export interface CampaignOptions {
     readonly seed: number;
@@ -93,7 +94,8 @@ async function carriedOut(
     const faults = happened.flatMap((each) => fulfilled(each) as readonly RecordedFault[]);
     onProgress(`${faults.length} faults are over, ${journalLines(running.files.accepted).length} events accepted`);
 
-    const settled = await settledWithin(running, patience, signal);
+    const gone = new Set(faults.filter(({ kind }) => kind === GONE).map(({ target }) => target));
+    const settled = await settledWithin(running, { patience, gone, signal });
     onProgress(settled ? 'Everything is delivered' : `Not everything was delivered within ${patience / 1000} s`);
     await running.endMembers();
     const deliveries = await allDeliveries(running);
@@ -225,13 +227,22 @@ function countOf(publication: Publication): number {
     return publication === 'rolled back' ? 0 : publication === 'together' ? TOGETHER : 1;
 }
 
-async function settledWithin({ admin: { webhooks } }: Deployment, patience: number, signal: AbortSignal): Promise<boolean> {
+interface SettlingOptions {
+    readonly patience: number;
+    /** Names of exporters that a 410 may have stopped, even after it was over: its outcome may have come late. */
+    readonly gone: ReadonlySet<string>;
+    readonly signal: AbortSignal;
+}
+
+async function settledWithin(running: Deployment, { patience, gone, signal }: SettlingOptions): Promise<boolean> {
+    const { webhooks } = running.admin;
     const giveUp = trueTime() + patience;
     for (;;) {
+        const done = await Promise.all([...gone].map((name) => restored(running, name)));
         const unfinished = await Promise.all(
             (['pending', 'queued', 'sending'] as const).map((state) => webhooks.deliveries.list({ state, limit: 1 })),
         );
-        if (unfinished.flat().length === 0) {
+        if (unfinished.flat().length === 0 && done.every(Boolean)) {
             return true;
         }
         if (trueTime() > giveUp) {

@@ -1,9 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { Webhooks } from 'scanwire/webhooks';
 import { seeded } from '../support/seeded.ts';
-import { type Deployment, EXPORTERS } from './deployment.ts';
+import { type Deployment, EXPORTERS, ORDERED } from './deployment.ts';
 import { trueTime } from './journal.ts';
 import type { Member } from './member.ts';
+import { insisting, restored } from './operators.ts';
 import type { ReceiverBehaviour } from './receiver.ts';
+
+type Exporters = Webhooks['exporters'];
 
 interface Process {
     readonly on: 'process';
@@ -20,13 +24,20 @@ interface Receiver {
     readonly behaviour: ReceiverBehaviour;
 }
 
+interface Operated {
+    readonly on: 'exporter';
+    run(exporters: Exporters, id: string, milliseconds: number, signal: AbortSignal): Promise<void>;
+}
+
 /** A way in which something fails. Times in seconds. */
-type Kind = (Process | Server | Receiver) & {
+type Kind = (Process | Server | Receiver | Operated) & {
     readonly seconds: readonly [shortest: number, longest: number];
     /** How long after it a deployment may need until nothing is left to do. */
     readonly recovery: number;
     /** For how long after it an attempt may still suffer from it; absent where no message may go out twice because of it. */
     readonly excuses?: number;
+    /** To which it can happen; to all of its sort when absent. */
+    readonly targets?: readonly string[];
 };
 
 /** A connection that is silent is noticed within so many seconds. */
@@ -57,6 +68,19 @@ const lasting =
         }
     };
 
+type Operation = (exporters: Exporters, id: string) => Promise<unknown>;
+
+const operated = (begin: Operation, end: Operation): Kind => ({
+    on: 'exporter',
+    run: (exporters, id, milliseconds, signal) =>
+        lasting(
+            () => insisting(() => begin(exporters, id), signal),
+            () => insisting(() => end(exporters, id), signal),
+        )(null, milliseconds, signal),
+    seconds: [2, 10],
+    recovery: 25,
+});
+
 const setClock = (clockOffset: number): Process['run'] =>
     lasting(
         (member) => member.send({ clockOffset }),
@@ -74,7 +98,13 @@ const restarted = (signal: 'SIGINT' | 'SIGQUIT'): Kind => ({
     excuses: 5,
 });
 
-/** All that fails in a campaign. */
+/** What leaves out the events that are accepted meanwhile. */
+export const STOPPED = 'exporter stopped';
+
+/** What ends messages, and stops the exporter until somebody starts it: `restored` then brings back what it has ended and held. */
+export const GONE = 'receiver says 410';
+
+/** All that fails in a campaign, and what operators do meanwhile. */
 const KINDS: Readonly<Record<string, Kind>> = {
     // What it has sent may be taken a while after its end; the one that takes its place has another address.
     'process killed': onProcess((member, milliseconds) => member.kill(milliseconds), [0.2, 3], { recovery: 25, excuses: 1 }),
@@ -190,9 +220,19 @@ const KINDS: Readonly<Record<string, Kind>> = {
     'receiver refuses': receiver('refuses'),
     'receiver resets': receiver('resets'),
     'receiver hangs': { ...receiver('hangs'), recovery: 40 },
+    // What is brought back comes after others of its order key.
+    [GONE]: { ...receiver('says 410'), targets: EXPORTERS.filter((name) => name !== ORDERED) },
     'receiver says 429': receiver('says 429'),
     'receiver says 503': receiver('says 503'),
     'receiver answers after 8 s': receiver('answers after 8 s'),
+    'exporter paused': operated(
+        (exporters, id) => exporters.pause(id),
+        (exporters, id) => exporters.resume(id),
+    ),
+    [STOPPED]: operated(
+        (exporters, id) => exporters.stop(id),
+        (exporters, id) => exporters.start(id, { wait: false }),
+    ),
 };
 
 /** One fault that is going to happen. Times in milliseconds from the start. */
@@ -228,23 +268,23 @@ const FIRST = 2_000;
 const GAP: readonly [number, number] = [3_000, 6_000];
 
 /** A target has so many milliseconds of peace after a fault. A receiver's: until its exporter's breaker has probed it. */
-const PEACE: Readonly<Record<Kind['on'], number>> = { process: 3_000, redis: 3_000, postgres: 3_000, receiver: 25_000 };
+const PEACE: Readonly<Record<Kind['on'], number>> = { process: 3_000, redis: 3_000, postgres: 3_000, receiver: 25_000, exporter: 3_000 };
 
 /** The faults of a seed, always the same: every kind once before any comes again, on one target one at a time. */
 export function faultPlan({ seed, duration, patience, processes }: PlanOptions): readonly Fault[] {
     const random = seeded(seed);
     const between = ([low, high]: readonly [number, number]): number => low + random() * (high - low);
     const pick = <T>(list: readonly T[]): T | undefined => list[Math.floor(random() * list.length)];
-    const targets = { process: processes, receiver: EXPORTERS, redis: ['Redis'], postgres: ['PostgreSQL'] };
+    const ofSort = { process: processes, receiver: EXPORTERS, exporter: EXPORTERS, redis: ['Redis'], postgres: ['PostgreSQL'] };
     const busyUntil = new Map<string, number>();
     const faults: Fault[] = [];
     let deck: string[] = [];
 
     const drawn = (at: number): Fault | null => {
         for (const [position, name] of deck.entries()) {
-            const { on, seconds, recovery } = KINDS[name] as Kind;
+            const { on, seconds, recovery, targets = ofSort[on] } = KINDS[name] as Kind;
             const length = Math.round(1000 * between(seconds));
-            const target = pick(targets[on].filter((each) => (busyUntil.get(each) ?? 0) <= at));
+            const target = pick(targets.filter((each) => (busyUntil.get(each) ?? 0) <= at));
             if (target !== undefined && at + length + 1000 * recovery <= duration + patience) {
                 deck.splice(position, 1);
                 return { kind: name, target, at: Math.round(at), duration: length };
@@ -291,6 +331,12 @@ export async function happen(fault: Fault, deployment: Deployment, signal: Abort
             () => behave(kind.behaviour),
             () => behave('good'),
         )(null, fault.duration, signal);
+        if (fault.kind === GONE) {
+            await insisting(() => restored(deployment, fault.target), signal);
+        }
+    } else if (kind.on === 'exporter') {
+        const { admin, exporters } = deployment;
+        await kind.run(admin.webhooks.exporters, exporters.get(fault.target) as string, fault.duration, signal);
     } else if (kind.on !== 'process') {
         await kind.run(deployment, fault.duration, signal);
     } else if (hit !== undefined) {

@@ -75,6 +75,33 @@ t.test('finds what was lost', (t) => {
     t.end();
 });
 
+t.test('misses nothing that is accepted while somebody has stopped the exporter, and else all', (t) => {
+    const stopped = recordedFault({ kind: 'exporter stopped', target: 'alpha', from: 100, until: 200, excuses: null, address: null });
+    const judged = (accepted: { from: number; at: number }, given: Partial<Evidence> = {}) => {
+        const { lost, leftOut } = verdict(
+            evidence({ accepted: [{ eventId: 'event', ...accepted }], received: [], deliveries: [], faults: [stopped], ...given }),
+        );
+        return [lost.length, leftOut];
+    };
+    t.strictSame(judged({ from: 120, at: 130 }), [0, 1]);
+    t.strictSame(judged({ from: 90, at: 100 }), [0, 1], 'while it was being stopped');
+    t.strictSame(judged({ from: 200, at: 210 }), [0, 1], 'while it was being started');
+    t.strictSame(judged({ from: 80, at: 99 }), [1, 0], 'before');
+    t.strictSame(judged({ from: 201, at: 210 }), [1, 0], 'after');
+    t.strictSame(judged({ from: 120, at: 130 }, { deliveries: [row('pending')] }), [1, 0], 'what was stored for it is to be sent');
+    t.strictSame(judged({ from: 120, at: 130 }, { faults: [{ ...stopped, target: 'beta' }] }), [1, 0], 'another exporter');
+    t.strictSame(
+        judged({ from: 120, at: 130 }, { faults: [{ ...stopped, kind: 'exporter paused' }] }),
+        [1, 0],
+        'a pause leaves nothing out',
+    );
+    t.strictSame(judged({ from: 120, at: 130 }, { received: post(1, 300, {}, { status: 503 }) }), [1, 0], 'what was sent had a row');
+    const unknown = { ...row('delivered'), exporterId: 'id-of-beta', createdAt: new Date(150) };
+    const both = { deliveries: [unknown], exporters: new Map([...exporters, ['id-of-beta', 'beta']]), accepted: [] };
+    t.strictSame(judged({ from: 0, at: 0 }, { ...both, received: post(1, 300, { exporter: 'beta' }) }), [0, 1], 'by the time of its rows');
+    t.end();
+});
+
 t.test('takes a retry for no duplicate, and a repetition for one', (t) => {
     const retried = [...post(1, 1000, {}, { status: 503 }), ...post(2, 2000), ...post(3, 2500, { exporter: 'beta' })];
     t.strictSame(verdict(evidence({ received: retried })).duplicates, []);

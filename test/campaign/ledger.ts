@@ -1,5 +1,5 @@
 import type { Delivery } from 'scanwire/webhooks';
-import type { RecordedFault } from './faults.ts';
+import { type RecordedFault, STOPPED } from './faults.ts';
 import type { Accepted, Answer, Arrival } from './journal.ts';
 
 /** All that a campaign has written down. */
@@ -47,6 +47,8 @@ export interface Verdict {
     readonly posts: number;
     /** One for each exporter that has not got the event. */
     readonly lost: readonly Loss[];
+    /** How often an exporter was given no row of an event, since somebody had stopped it when that was accepted. */
+    readonly leftOut: number;
     readonly duplicates: readonly Duplicate[];
     /** From acceptance to the first 2xx, in milliseconds. */
     readonly longestDelay: number;
@@ -70,11 +72,18 @@ export function verdict({ accepted, received, deliveries, faults, exporters, ord
     const events = new Set([...accepted.map(({ eventId }) => eventId), ...deliveries.map(({ eventId }) => eventId)]);
     const wrong = new Counter();
 
+    const stopped = faults.filter(({ kind }) => kind === STOPPED);
+    const spans = acceptanceSpans(accepted, deliveries);
     const lost: Loss[] = [];
+    let leftOut = 0;
     for (const eventId of events) {
         for (const exporter of exporters.values()) {
             const row = rows.get(`${eventId} ${exporter}`);
-            if (!messages.get(`${eventId} ${exporter}`)?.some(isTaken)) {
+            const tries = messages.get(`${eventId} ${exporter}`) ?? [];
+            const span = spans.get(eventId) as Span;
+            if (row === undefined && tries.length === 0 && stopped.some((fault) => fault.target === exporter && overlaps(fault, span))) {
+                leftOut += 1;
+            } else if (!tries.some(isTaken)) {
                 lost.push({ eventId, exporter, delivery: described(row) });
             } else if (row?.state !== 'delivered') {
                 wrong.add(`A message that was answered 2xx is ${row?.state ?? 'missing'} in the store`);
@@ -105,11 +114,30 @@ export function verdict({ accepted, received, deliveries, faults, exporters, ord
         events: events.size,
         posts: posts.length,
         lost,
+        leftOut,
         duplicates: [...messages.values()].flatMap((tries) => duplicatesOf(tries, faults)),
         longestDelay: longestDelay(accepted, messages, [...exporters.values()]),
         inFlight: new Map(faults.filter(({ excuses }) => excuses !== null).map((fault) => [fault, inFlightAt(fault, posts)])),
         wrong: wrong.counts,
     };
+}
+
+/** Of an event that no host has noted as accepted, since it died, or its connection did: so near to the time of its rows it was. */
+const ACCEPTED_WITHIN = 1_000;
+
+/** Between which times each event was accepted. */
+function acceptanceSpans(accepted: readonly Accepted[], deliveries: readonly Delivery[]): ReadonlyMap<string, Span> {
+    return new Map([
+        ...deliveries.map(({ eventId, createdAt }): [string, Span] => {
+            const at = createdAt.getTime();
+            return [eventId, { from: at - ACCEPTED_WITHIN, until: at + ACCEPTED_WITHIN }];
+        }),
+        ...accepted.map(({ eventId, from, at }): [string, Span] => [eventId, { from, until: at }]),
+    ]);
+}
+
+function overlaps(one: Span, other: Span): boolean {
+    return one.from <= other.until && one.until >= other.from;
 }
 
 /** What of it must not be, in words: no message is lost, and none comes twice but by a fault, which has as many to answer for as were in flight. */

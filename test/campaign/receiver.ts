@@ -9,7 +9,7 @@ import { Webhook } from 'standardwebhooks';
 import { type Answer, type Arrival, journal, trueTime } from './journal.ts';
 
 /** How a receiver behaves; `good` answers 204 at once. */
-export type ReceiverBehaviour = 'good' | 'refuses' | 'resets' | 'hangs' | 'says 429' | 'says 503' | 'answers after 8 s';
+export type ReceiverBehaviour = 'good' | 'refuses' | 'resets' | 'hangs' | 'says 410' | 'says 429' | 'says 503' | 'answers after 8 s';
 
 /** What the receiver is told. */
 export interface ReceiverOrder {
@@ -100,6 +100,7 @@ function answer(behaviour: ReceiverBehaviour, request: IncomingMessage, response
             break;
         case 'hangs':
             break;
+        case 'says 410':
         case 'says 429':
         case 'says 503':
             response.writeHead(Number(behaviour.slice(5)), { 'retry-after': RETRY_AFTER }).end('Later');

@@ -17,6 +17,7 @@ function campaignWith(duplicates: readonly Duplicate[]): Campaign {
     const verdict = {
         events: 20_000,
         posts: 60_100,
+        leftOut: 0,
         lost,
         duplicates,
         longestDelay: 41_234,

@@ -4,7 +4,7 @@ import { grouped } from './ledger.ts';
 
 /** What came of a campaign: one line, then a table of faults with what they led to, then what must not be. */
 export async function report({ faults, verdict, failures, folder }: Campaign): Promise<string> {
-    const { events, posts, lost, duplicates, longestDelay, inFlight } = verdict;
+    const { events, posts, lost, leftOut, duplicates, longestDelay, inFlight } = verdict;
     const uncaused = duplicates.filter(({ cause }) => cause === null).length;
     const lostEvents = new Set(lost.map(({ eventId }) => eventId)).size;
     const seconds = (longestDelay / 1000).toFixed(1);
@@ -25,6 +25,7 @@ export async function report({ faults, verdict, failures, folder }: Campaign): P
         faultTable,
         '',
         `${posts} POSTs`,
+        ...(leftOut > 0 ? [`${leftOut} messages left out of exporters that were stopped`] : []),
         ...failures.map((failure) => `FAILED: ${failure}`),
         ...(folder === null ? [] : [`Logs, journals and examples: ${folder}`]),
         '',

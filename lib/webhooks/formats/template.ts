@@ -52,6 +52,8 @@ class Filling {
         renderLimit: { check: (now: number) => this.#step(now) } as Limiter,
     };
     #shared: Context | undefined;
+    /** The event's body as {@link withTexts} makes it, made once: it may be large, and the texts many. */
+    #body: { readonly value: unknown } | undefined;
     /** The limit that was exceeded; null as long as none was. */
     exceeded: string | null = null;
 
@@ -66,9 +68,11 @@ class Filling {
         }
 
         const { liquid, Context } = engine();
-        const { kind, id, time, body } = this.#event;
+        const { kind, id, time, body: given } = this.#event;
+        this.#body ??= { value: withTexts(given) };
+        const { value: body } = this.#body;
         const context = new Context(
-            { kind, id, time: time.toISOString(), body: withTexts(body) },
+            { kind, id, time: time.toISOString(), body },
             liquid.options,
             { sync: true },
             { ...this.#limits, liquid },
@@ -165,15 +169,10 @@ function documentOf(document: unknown): Part {
 }
 
 function checkedDocument(document: object): Part {
-    let texts = 0;
-    const part = partOf(document, [], () => {
-        texts += 1;
-        return texts <= MAX_TEXTS;
-    });
+    const size = new Size();
+    const part = partOf(document, [], size);
     const text = JSON.stringify(document);
-    if (text.length > MAX_TEMPLATE) {
-        throw refused(`Template must have at most ${MAX_TEMPLATE} characters`, []);
-    }
+    size.assertWithin(text.length);
 
     if (!isStorable(text)) {
         throw refused(`Template ${UNSTORABLE}`, []);
@@ -182,26 +181,55 @@ function checkedDocument(document: object): Part {
     return part;
 }
 
+/** How large the part of a document is that has been looked at: what is too large is refused before more of it is parsed, which takes far longer than to count it. */
+class Size {
+    #texts = 0;
+    #characters = 0;
+
+    /** @param length Of a key, or of a value as JSON, at least. */
+    add(length: number): void {
+        this.#characters += length;
+        this.assertWithin(this.#characters);
+    }
+
+    addLiquid(): void {
+        this.#texts += 1;
+        if (this.#texts > MAX_TEXTS) {
+            throw refused(`Template must have at most ${MAX_TEXTS} texts with Liquid`, []);
+        }
+    }
+
+    assertWithin(characters: number): void {
+        if (characters > MAX_TEMPLATE) {
+            throw refused(`Template must have at most ${MAX_TEMPLATE} characters`, []);
+        }
+    }
+}
+
 type Limiter = Context['memoryLimit'];
 
 type Path = readonly (string | number)[];
 
-function partOf(value: unknown, path: Path, another: () => boolean): Part {
+function partOf(value: unknown, path: Path, size: Size): Part {
+    size.add(typeof value === 'string' ? value.length : 1);
     if (path.length > MAX_DEPTH) {
         throw refused(`Template must be at most ${MAX_DEPTH} levels deep`, []);
     }
 
     if (typeof value === 'string') {
-        return value.includes('{{') || value.includes('{%') ? liquidText(value, path, another) : () => value;
+        return value.includes('{{') || value.includes('{%') ? liquidText(value, path, size) : () => value;
     }
 
     if (Array.isArray(value)) {
-        const parts = value.map((item, index) => partOf(item, [...path, index], another));
+        const parts = value.map((item, index) => partOf(item, [...path, index], size));
         return (filling) => parts.map((part) => part(filling));
     }
 
     if (isObject(value)) {
-        const parts = Object.entries(value).map(([key, below]) => [key, partOf(below, [...path, key], another)] as const);
+        const parts = Object.entries(value).map(([key, below]) => {
+            size.add(key.length);
+            return [key, partOf(below, [...path, key], size)] as const;
+        });
         return (filling) => Object.fromEntries(parts.map(([key, part]) => [key, part(filling)]));
     }
 
@@ -212,11 +240,8 @@ function partOf(value: unknown, path: Path, another: () => boolean): Part {
     return () => value;
 }
 
-function liquidText(text: string, path: Path, another: () => boolean): Part {
-    if (!another() || text.length > MAX_TEMPLATE) {
-        throw refused(`Template must have at most ${MAX_TEXTS} texts with Liquid, of ${MAX_TEMPLATE} characters`, []);
-    }
-
+function liquidText(text: string, path: Path, size: Size): Part {
+    size.addLiquid();
     const parsed = parsedText(text, path);
     const hasTags = text.includes('{%');
     return (filling) => {

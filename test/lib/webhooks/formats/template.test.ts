@@ -115,6 +115,37 @@ t.test('refuses at save what it could not fill in, with the place', (t) => {
     t.end();
 });
 
+t.test('a template that is too large is refused before it is taken apart', (t) => {
+    const large: Readonly<Record<string, [unknown, RegExp]>> = {
+        'few long texts': [Array.from({ length: 60 }, () => '{{a}}'.repeat(13_000)), /^Template must have at most 65536 characters$/],
+        'many texts': [Array.from({ length: 500 }, () => '{{a}}'.repeat(1_600)), /^Template must have at most 65536 characters$/],
+        'thousands of leaves': [Array.from({ length: 5_000 }, () => '{{a}}'), /^Template must have at most 500 texts with Liquid$/],
+        'a million leaves': [Array.from({ length: 1_000_000 }, () => 1), /^Template must have at most 65536 characters$/],
+        'long keys': [{ ['k'.repeat(65_536)]: 1 }, /^Template must have at most 65536 characters$/],
+    };
+    for (const [name, [template, message]] of Object.entries(large)) {
+        const begin = process.cpuUsage();
+        t.throws(() => check(template), { code: 'INVALID_INPUT', field: 'template', message }, name);
+        const { user, system } = process.cpuUsage(begin);
+        t.ok(user + system < 500_000, `${name}: ${Math.round((user + system) / 1000)} ms of CPU`);
+    }
+    t.end();
+});
+
+t.test('many texts of one template look at the event once', (t) => {
+    const numbers = Array.from({ length: 200_000 }, (_, index) => index);
+    const large = eventOf({ title: 'one', numbers }, 'own');
+    const begin = process.cpuUsage();
+    const texts = filled(
+        Array.from({ length: 500 }, () => '{% assign a = body.title %}{{ a }}'),
+        large,
+    );
+    t.strictSame([...new Set(texts)], ['one']);
+    const { user, system } = process.cpuUsage(begin);
+    t.ok(user + system < 1_000_000, `${Math.round((user + system) / 1000)} ms of CPU`);
+    t.end();
+});
+
 t.test('hostile templates end soon, and hurt nobody else', (t) => {
     const hostile: Readonly<Record<string, string>> = {
         'a long loop': '{% for i in (1..1000000000) %}x{% endfor %}',

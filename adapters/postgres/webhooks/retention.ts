@@ -6,7 +6,7 @@ import { EVENT_MARGIN, type Expired, type RetentionStore } from '../../../lib/we
  * for no longer.
  */
 const ROWS = 500;
-const PAGES = 1_000;
+const PAGES = 250;
 
 /** A turn that has begun later than now, by a clock that was set back since, would keep all others from beginning until then. */
 const BEGIN = `update scanwire.retention

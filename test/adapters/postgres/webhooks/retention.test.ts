@@ -43,21 +43,23 @@ async function removedBy(turn: ReturnType<typeof turnOf>): Promise<readonly [del
 
 const turnOf = (pool: PoolLike, keepFor: number) => present(emptyWebhookStores(pool).deliveries.retention).expire(keepFor);
 
-/** Rows of each table that are read meanwhile, by the only connection of the pool. */
-async function rowsReadBy(pool: PoolLike, task: () => Promise<unknown>): Promise<Readonly<Record<string, number>>> {
-    const readSoFar = async () => {
+const ROWS_READ = 'coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0)';
+const LOOKS_INTO_INDEXES = 'coalesce(idx_scan, 0)';
+
+/** What is counted of each table meanwhile, of the only connection of the pool. */
+async function countedIn(pool: PoolLike, what: string, task: () => Promise<unknown>): Promise<Readonly<Record<string, number>>> {
+    const countedSoFar = async () => {
         const { rows } = await pool.query<{ table: string; count: number }>(
-            `select relname as table, (coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0))::integer as count
-            from pg_stat_xact_user_tables where schemaname = 'scanwire'`,
+            `select relname as table, (${what})::integer as count from pg_stat_xact_user_tables where schemaname = 'scanwire'`,
         );
         return rows;
     };
     await pool.query('begin');
-    const before = new Map((await readSoFar()).map(({ table, count }) => [table, count]));
+    const before = new Map((await countedSoFar()).map(({ table, count }) => [table, count]));
     await task();
-    const read = (await readSoFar()).map(({ table, count }) => [table, count - (before.get(table) ?? 0)] as const);
+    const counted = (await countedSoFar()).map(({ table, count }) => [table, count - (before.get(table) ?? 0)] as const);
     await pool.query('commit');
-    return Object.fromEntries(read);
+    return Object.fromEntries(counted);
 }
 
 async function onlyConnection(t: Test): Promise<Pool> {
@@ -70,7 +72,7 @@ t.test('a turn that removes nothing reads no event and no trace of those that st
     const pool = await onlyConnection(t);
     await aged(pool, [40, 20, 10], 600);
     t.strictSame(await removedBy(turnOf(pool, 30 * DAY)), [600, 600]);
-    const read = await rowsReadBy(pool, async () => t.strictSame(await removedBy(turnOf(pool, 30 * DAY)), [0, 0]));
+    const read = await countedIn(pool, ROWS_READ, async () => t.strictSame(await removedBy(turnOf(pool, 30 * DAY)), [0, 0]));
     t.strictSame([read.events, read.traces], [0, 0]);
     t.strictSame(await removedBy(turnOf(pool, 15 * DAY)), [600, 600], 'and what is old enough later is removed then');
 });
@@ -80,8 +82,36 @@ t.test('a step reads no event for the time of a delivery', async (t) => {
     await aged(pool, [40, 20], 600);
     const turn = turnOf(pool, 30 * DAY)[Symbol.asyncIterator]();
     await turn.next();
-    const read = await rowsReadBy(pool, async () => t.strictSame((await turn.next()).value, { deliveries: 500, events: 0 }));
+    const read = await countedIn(pool, ROWS_READ, async () => t.strictSame((await turn.next()).value, { deliveries: 500, events: 0 }));
     t.equal(read.events, 0);
+});
+
+t.test('what a turn has read is not looked up again to remove it', async (t) => {
+    const pool = await onlyConnection(t);
+    await aged(pool, [40, 20], 600);
+    await pool.query('truncate scanwire.idempotency_keys');
+    const looks = await countedIn(pool, LOOKS_INTO_INDEXES, async () => t.strictSame(await removedBy(turnOf(pool, 30 * DAY)), [600, 600]));
+    for (const table of ['deliveries', 'events', 'delivery_messages', 'attempt_responses', 'idempotency_keys']) {
+        t.ok((looks[table] ?? 0) < 10, `${looks[table]} looks into indexes of ${table}`);
+    }
+});
+
+t.test('what somebody holds stays until the next turn, with all that belongs to it', async (t) => {
+    const pool = await migratedPool(t, { max: 2 });
+    await emptyWebhookStores(pool).exporters.insert(sampleExporter());
+    await aged(pool, [40], 3);
+    const holder = await pool.connect();
+    await holder.query('begin');
+    await holder.query('select from scanwire.deliveries order by seq limit 1 for update');
+    t.strictSame(await removedBy(turnOf(pool, 30 * DAY)), [2, 2]);
+    await holder.query('commit');
+    holder.release();
+    const left = await pool.query(
+        `select (select count(*) from scanwire.attempts)::integer as attempts, (select count(*) from scanwire.events)::integer as events,
+            (select count(*) from scanwire.idempotency_keys)::integer as keys`,
+    );
+    t.strictSame(left.rows, [{ attempts: 1, events: 1, keys: 1 }]);
+    t.strictSame(await removedBy(turnOf(pool, 30 * DAY)), [1, 1]);
 });
 
 t.test('deliveries from before they had the time of their events go by that of their events', async (t) => {

@@ -79,6 +79,7 @@ import { recoveriesForgotten } from './0107-recoveries-forgotten.ts';
 import { replaysGoOn } from './0108-replays-go-on.ts';
 import { claimsOfACollector } from './0109-claims-of-a-collector.ts';
 import { othersCountedFurther } from './0115-others-counted-further.ts';
+import { marksKeptForLess } from './0114-marks-kept-for-less.ts';
 import { retentionRemovesByPlace } from './0114-retention-removes-by-place.ts';
 
 /** All steps in order. A new one goes to the end. */
@@ -164,4 +165,5 @@ export const migrations: readonly Migration[] = [
     claimsOfACollector,
     othersCountedFurther,
     retentionRemovesByPlace,
+    marksKeptForLess,
 ];

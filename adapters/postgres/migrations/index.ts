@@ -78,9 +78,9 @@ import { looksThatTakeLong } from './0106-looks-that-take-long.ts';
 import { recoveriesForgotten } from './0107-recoveries-forgotten.ts';
 import { replaysGoOn } from './0108-replays-go-on.ts';
 import { claimsOfACollector } from './0109-claims-of-a-collector.ts';
-import { othersCountedFurther } from './0115-others-counted-further.ts';
 import { marksKeptForLess } from './0114-marks-kept-for-less.ts';
 import { retentionRemovesByPlace } from './0114-retention-removes-by-place.ts';
+import { othersCountedFurther } from './0115-others-counted-further.ts';
 
 /** All steps in order. A new one goes to the end. */
 export const migrations: readonly Migration[] = [
@@ -163,7 +163,7 @@ export const migrations: readonly Migration[] = [
     recoveriesForgotten,
     replaysGoOn,
     claimsOfACollector,
-    othersCountedFurther,
     retentionRemovesByPlace,
     marksKeptForLess,
+    othersCountedFurther,
 ];

@@ -11,6 +11,12 @@ export const PAGES_OF_FILE = 131_072;
 
 const HEADER = 24;
 const AT = { checksum: 8, lower: 12, upper: 14, special: 16 };
+/** Where a row has the transaction that made it, the one that removed or locked it, and what is known of both. */
+const OF_ROW = { xmin: 0, xmax: 4, infomask: 20 };
+/** That the transaction that made a row is past for everybody. */
+const XMIN_FROZEN = 0x0300;
+/** Smaller ids are of no transaction: of what `initdb` made at first, and of what old versions froze. */
+const FIRST_XID = 3;
 
 /** Of the pointer to a row: that it leads to one. */
 const NORMAL = 1;
@@ -42,6 +48,19 @@ export function clearRoom(page: Buffer, number: number): void {
     if (!page.equals(before) && checksumOf(before, number) === before.readUInt16LE(AT.checksum)) {
         page.writeUInt16LE(checksumOf(page, number), AT.checksum);
     }
+}
+
+/** Whether no row of a page names a transaction, so that all may be forgotten that ever were. Pages of indexes, which end with something of their own, never do. */
+export function isFrozen(page: Buffer): boolean {
+    if (page.readUInt16LE(AT.special) !== PAGE) {
+        return true;
+    }
+
+    return rowsOf(page, Math.min(page.readUInt16LE(AT.lower), PAGE)).every(({ start }) => {
+        const row = page.subarray(start);
+        const frozen = (row.readUInt16LE(OF_ROW.infomask) & XMIN_FROZEN) === XMIN_FROZEN || row.readUInt32LE(OF_ROW.xmin) < FIRST_XID;
+        return frozen && row.readUInt32LE(OF_ROW.xmax) === 0;
+    });
 }
 
 /** What the pointers of a page lead to: 15 bits say where it begins, 2 what it is, and 15 how long it is. */

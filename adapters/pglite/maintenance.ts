@@ -1,6 +1,8 @@
 import type { Ticker } from '../../lib/clock.ts';
 import { analysis, inTurn, LARGE } from '../../lib/giving-way.ts';
 import type { Executor } from '../../lib/transaction.ts';
+import { freezing } from './freezing.ts';
+import { type Rests, restsOf } from './rests.ts';
 
 /** What is maintained, and when. */
 export interface MaintenanceOptions {
@@ -10,6 +12,8 @@ export interface MaintenanceOptions {
     readonly ticker: Ticker;
     /** Whether something is under way that writes much and will end: until then nothing is vacuumed. */
     atWork?(): Promise<boolean>;
+    /** How many transactions old a database may become before what is so old in it is frozen; of 2^31 no more can be told apart. */
+    readonly freezeAge?: number;
 }
 
 /** The rounds of maintenance. */
@@ -39,9 +43,9 @@ const DEAD = { whenQuiet: 0.03, always: 0.05 };
 const CHANGED = 0.1;
 /** Tables with fewer dead or changed rows are not worth a visit. */
 const ROWS = 500;
+/** That of PostgreSQL's own autovacuum. */
+const FREEZE_AGE = 200_000_000;
 
-/** What was cut off since others waited comes again after one round, then after 2, 4, … and at most so many: a quarter of an hour. */
-const MOST_REST = 64;
 /**
  * A vacuum that was cut off so often, over more than half an hour, in a table of which such a share is dead, goes to its end although others wait: without any the
  * table would grow for ever.
@@ -50,11 +54,12 @@ const LAST_RESORT = { cuts: 8, deadPerLive: 0.2 };
 
 /**
  * Does what a server's background processes would do, which PGlite has not: checkpoints (without any the write-ahead log
- * grows for ever, and with it the time a start takes after a crash), and vacuum with analyse of the tables that changed.
+ * grows for ever, and with it the time a start takes after a crash), vacuum with analyse of the tables that changed, and freezing of what is old.
  *
  * The first round comes with the first tick.
  */
-export async function maintain({ database, requests, ticker, atWork = async () => false }: MaintenanceOptions): Promise<Maintenance> {
+export async function maintain(options: MaintenanceOptions): Promise<Maintenance> {
+    const { database, requests, ticker, atWork = async () => false, freezeAge = FREEZE_AGE } = options;
     let clearedAt = await writtenBytes(database);
     let seen = requests();
     let owed = false;
@@ -62,6 +67,8 @@ export async function maintain({ database, requests, ticker, atWork = async () =
     let work: Promise<void> = Promise.resolve();
     let ended = false;
     let pauses = 0;
+    const enough = async (): Promise<boolean> => ended || (await writtenBytes(database)) - clearedAt >= WRITTEN.always;
+    const freeze = freezing({ database, freezeAge, atWork, enough });
 
     async function tick(): Promise<void> {
         const asked = requests() - seen;
@@ -79,6 +86,7 @@ export async function maintain({ database, requests, ticker, atWork = async () =
         }
 
         owed = spared;
+        await freeze();
         seen = requests();
     }
 
@@ -100,41 +108,6 @@ export async function maintain({ database, requests, ticker, atWork = async () =
             ended = true;
             stop();
             await work;
-        },
-    };
-}
-
-/** What was cut off, and when it comes again: the statements of a table know nothing of those of another. */
-interface Rests {
-    /** Another round has come. @returns Whether something that was cut off is due again. */
-    pass(): boolean;
-    /** Does it unless it rests; what is done is forgotten, what is cut off rests longer each time. */
-    unlessResting(name: string, act: (cuts: number) => Promise<boolean>): Promise<void>;
-}
-
-function restsOf(): Rests {
-    const cutOff = new Map<string, { cuts: number; rounds: number }>();
-    return {
-        pass() {
-            for (const [name, one] of cutOff) {
-                one.rounds -= 1;
-                if (one.rounds < 0) {
-                    // It was due in the last round, and there was nothing to do any more.
-                    cutOff.delete(name);
-                }
-            }
-            return [...cutOff.values()].some(({ rounds }) => rounds <= 0);
-        },
-
-        async unlessResting(name, act) {
-            const { cuts, rounds } = cutOff.get(name) ?? { cuts: 0, rounds: 0 };
-            if (rounds > 0) {
-                return;
-            }
-            cutOff.delete(name);
-            if (!(await act(cuts))) {
-                cutOff.set(name, { cuts: cuts + 1, rounds: Math.min(2 ** cuts, MOST_REST) });
-            }
         },
     };
 }

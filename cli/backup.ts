@@ -1,13 +1,13 @@
 import { randomBytes } from 'node:crypto';
 import { createReadStream, existsSync } from 'node:fs';
-import { mkdir, readFile, rename, rm, stat } from 'node:fs/promises';
+import { mkdir, readdir, readFile, rename, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { Server } from '@hapi/hapi';
 import { isOfDatabase } from '../adapters/pglite/online-backup.ts';
 import { errorCode, ScanwireError } from '../lib/errors.ts';
 import { packed, unpacked } from '../lib/gunzip.ts';
 import { type Belongs, tarEntry, unpackTar } from '../lib/tar.ts';
-import { assertUnused, type DataFolder, unusable } from './data-folder.ts';
+import { assertUnused, type DataFolder, prepareDataFolder, unusable } from './data-folder.ts';
 import { openInput } from './input-file.ts';
 import { writeOutput } from './output/write-output.ts';
 import type { Stores } from './stores.ts';
@@ -89,26 +89,58 @@ export function addBackup(admin: Server, backUpTo: (file: string) => Promise<Bac
 }
 
 /**
- * Makes a data folder of a backup. It gets its name when it is whole, and nothing is left of what is refused. Memory does not depend on
- * the size of the backup.
+ * Makes a data folder of a backup. Until it is whole nothing takes it for one, and nothing is left of what is refused. Memory does not depend
+ * on the size of the backup.
  *
- * @throws ScanwireError `CONFLICT` when the folder holds anything, `MISCONFIGURED` when it cannot be made, `INVALID_INPUT` for a file that cannot
- *     be read, is no whole backup, has what no backup of ours has or expands beyond all measure.
+ * @throws ScanwireError `CONFLICT` when the folder holds anything, `MISCONFIGURED` when it cannot be made or holds half of a backup, `INVALID_INPUT` for
+ *     a file that cannot be read, is no whole backup, has what no backup of ours has or expands beyond all measure.
  */
 export async function restore(folder: DataFolder, file: string): Promise<void> {
     const { path } = folder;
     await assertUnused(folder);
     const { source } = await openInput(file);
+    const unpack = async (into: string): Promise<void> => await unpackBackup(file, source, into);
+    try {
+        await (existsSync(path) ? restoreInside(folder, unpack) : restoreBeside(folder, unpack));
+    } catch (cause) {
+        throw cause instanceof ScanwireError ? cause : unusable(path, cause);
+    }
+}
+
+type Unpack = (into: string) => Promise<void>;
+
+/** A new folder gets its name when it is whole. */
+async function restoreBeside({ path }: DataFolder, unpack: Unpack): Promise<void> {
     const unfinished = `${path}.${randomBytes(4).toString('hex')}`;
     try {
         await mkdir(dirname(path), { recursive: true, mode: 0o700 });
-        await unpackBackup(file, source, unfinished);
+        await unpack(unfinished);
         // Takes the place of an empty folder, and of no other.
         await rename(unfinished, path);
-    } catch (cause) {
-        throw cause instanceof ScanwireError ? cause : unusable(path, cause);
     } finally {
         await rm(unfinished, { recursive: true, force: true });
+    }
+}
+
+/** A folder that is there stays what it is: one where a volume is mounted has no other name, and may lie where nothing else can be made. */
+async function restoreInside(folder: DataFolder, unpack: Unpack): Promise<void> {
+    const { path, restoring } = folder;
+    await prepareDataFolder(folder);
+    await mkdir(restoring, { mode: 0o700 });
+    const moved: string[] = [];
+    try {
+        const whole = join(restoring, 'whole');
+        await unpack(whole);
+        await assertUnused(folder, { but: restoring });
+        for (const name of await readdir(whole)) {
+            await rename(join(whole, name), join(path, name));
+            moved.push(join(path, name));
+        }
+    } catch (error) {
+        await Promise.all(moved.map((name) => rm(name, { recursive: true, force: true })));
+        throw error;
+    } finally {
+        await rm(restoring, { recursive: true, force: true });
     }
 }
 

@@ -1,5 +1,5 @@
 import { link, lstat, mkdir, readdir, readFile, rm } from 'node:fs/promises';
-import { dirname, resolve } from 'node:path';
+import { basename, dirname, resolve } from 'node:path';
 import { errorCode, ScanwireError } from '../lib/errors.ts';
 import { type FolderOption, linkedFolder, makeOwnedFolder, namesInOwned, refusedFolder } from '../lib/owned-folder.ts';
 
@@ -26,6 +26,8 @@ const FILES = {
     lock: 'database.lock',
     /** What the demo made: its exporter, its key, its receiver. */
     demo: 'demo.json',
+    /** What a backup is unpacked in, as long as not all of it is where it belongs. */
+    restoring: 'restoring',
 } as const;
 
 /**
@@ -48,13 +50,14 @@ const OPTION: FolderOption = { field: 'data', by: ' with --data' };
 /**
  * Makes the folder unless it exists. One that is there must be empty or one of ours, and nobody else's.
  *
- * @throws ScanwireError `MISCONFIGURED` for a folder that is a link, belongs to somebody else, lets others in or holds something else,
- *     or that cannot be made.
+ * @throws ScanwireError `MISCONFIGURED` for a folder that is a link, belongs to somebody else, lets others in, holds something else or half of
+ *     a backup, or that cannot be made.
  */
 export async function prepareDataFolder(folder: DataFolder): Promise<void> {
     const { path } = folder;
     try {
         const names = await makeOwnedFolder(path, OPTION);
+        assertNotHalf(folder, names);
         if (names.length > 0 && !(await isOurs(folder, names))) {
             throw refusedFolder(`${path} holds something else: name an empty or a new folder with --data`, OPTION);
         }
@@ -63,19 +66,28 @@ export async function prepareDataFolder(folder: DataFolder): Promise<void> {
     }
 }
 
-/** Nothing may be where a folder is to be made, but an empty one. @throws ScanwireError `CONFLICT`; `MISCONFIGURED` for a link or a file. */
-export async function assertUnused(folder: DataFolder): Promise<void> {
+/** Nothing may be where a folder is to be made, but an empty one, or one with nothing but this path. @throws ScanwireError `CONFLICT`; `MISCONFIGURED` for a link, a file or half of a backup. */
+export async function assertUnused(folder: DataFolder, { but }: { readonly but?: string } = {}): Promise<void> {
     const { path } = folder;
-    const found = await lstat(path).catch(unlessMissing(path));
-    if (found?.isSymbolicLink() === true) {
+    const folderItself = await lstat(path).catch(unlessMissing(path));
+    if (folderItself?.isSymbolicLink() === true) {
         throw linkedFolder(path, OPTION);
     }
 
-    const names = await readdir(path).catch(unlessMissing(path));
-    if (names !== null && names.length > 0) {
+    const found = await readdir(path).catch(unlessMissing(path));
+    const names = (found ?? []).filter((name) => resolve(path, name) !== but);
+    assertNotHalf(folder, names);
+    if (names.length > 0) {
         throw new ScanwireError('CONFLICT', `${path} holds something already: name an empty or a new folder with --data`, {
             field: 'data',
         });
+    }
+}
+
+function assertNotHalf({ path, restoring }: DataFolder, names: readonly string[]): void {
+    if (names.includes(basename(restoring))) {
+        const half = `${path} holds half of a backup, since a restore was cut off or goes on: where none does, empty the folder and restore anew`;
+        throw refusedFolder(half, OPTION);
     }
 }
 
@@ -93,11 +105,12 @@ function unlessMissing(path: string) {
  * Whether there is a data folder. Looked at before anything in it is believed: a folder that somebody else has put there would collect
  * secrets, or answer in the place of the server.
  *
- * @throws ScanwireError `MISCONFIGURED` for a folder that is a link, belongs to somebody else or lets others in.
+ * @throws ScanwireError `MISCONFIGURED` for a folder that is a link, belongs to somebody else, lets others in or holds half of a backup.
  */
-export async function dataFolderExists({ path }: DataFolder): Promise<boolean> {
+export async function dataFolderExists(folder: DataFolder): Promise<boolean> {
+    const { path } = folder;
     try {
-        await namesInOwned(path, OPTION);
+        assertNotHalf(folder, await namesInOwned(path, OPTION));
         return true;
     } catch (cause) {
         const { code } = cause as NodeJS.ErrnoException;

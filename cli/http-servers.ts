@@ -114,15 +114,15 @@ export interface DataService {
     onError(error: unknown): void;
 }
 
-/** Some clients are told a port and no path; whoever opens it to them need not open the rest. */
+/** Some clients are told a port and no path; whoever opens it to them need not open the rest. @returns Null where none is asked for. */
 export async function startDataService(
     options: ServersOptions,
     { key, cert }: TlsPair,
     { parts, inventory, undo, onError }: DataService,
-): Promise<void> {
+): Promise<Server | null> {
     const { host, metasploitPort: port, hsts, maxConnections, maxPerAddress, maxWithoutRequest } = options;
     if (port === undefined) {
-        return;
+        return null;
     }
 
     const server = hapiServer({
@@ -143,6 +143,7 @@ export async function startDataService(
     reportErrors(server, onError);
     await listen(server, { ...options, port });
     undo.push(() => server.stop({ timeout: PATIENCE }));
+    return server;
 }
 
 /** Where there is a Redis, all servers of the deployment count together. */

@@ -1,3 +1,4 @@
+import type { Server as Listener } from 'node:https';
 import type { Server } from '@hapi/hapi';
 import { systemClock } from '../lib/clock.ts';
 import { ScanwireError } from '../lib/errors.ts';
@@ -28,7 +29,7 @@ import { errorLog } from './output/errors.ts';
 import { type Serving, serving } from './output/serving.ts';
 import { assertOnlyRead, openScanSource, readOnly } from './scan-source.ts';
 import { licenseWatch } from './stored-license.ts';
-import { tlsCertificate } from './tls-certificate.ts';
+import { renewCertificate, tlsCertificate } from './tls-certificate.ts';
 import { type Undo, untilStopped } from './until-stopped.ts';
 
 /** How long a stop waits for commands, in milliseconds. */
@@ -81,14 +82,14 @@ async function start(
         assertOnlyRead(options);
     }
     const pair = { certificateFile: tlsCert, keyFile: tlsKey, keyVariable: tlsKeyEnv };
-    const certificate = () => tlsCertificate({ folder, host, clock: systemClock, ...pair });
+    const tlsOptions = { folder, host, clock: systemClock, ...pair };
     // What is wrong with one that somebody has brought is said before a database is made.
-    const brought = Object.values(pair).some((value) => value !== undefined) ? await certificate() : null;
+    const brought = Object.values(pair).some((value) => value !== undefined) ? await tlsCertificate(tlsOptions) : null;
     const parts = await openParts({ folder, environment: process.env, pooled: options.pooled === true, onError });
     undo.push(() => parts.close());
     void parts.stores.lost?.then(() => endLost(onError));
     // The key ring is there by now, by which the next start knows the folder, whatever goes wrong here.
-    const tls = brought ?? (await certificate());
+    const tls = brought ?? (await tlsCertificate(tlsOptions));
 
     const demo = options.demo === true ? await startDemo(folder) : null;
     undo.push(async () => demo?.receiver.close());
@@ -102,7 +103,9 @@ async function start(
     await addMetricsOf(server, options.metrics, undo, onError);
     await listen(server, options);
     undo.push(() => server.stop({ timeout: PATIENCE }));
-    await startDataService(options, tls, { parts, undo, onError, inventory });
+    const data = await startDataService(options, tls, { parts, undo, onError, inventory });
+    const listeners = [server, ...(data === null ? [] : [data])].map(({ listener }) => listener as Listener);
+    undo.push(renewCertificate({ options: tlsOptions, pair: tls, listeners, onError }));
 
     const read = { ...readable(parts, system.webhooks, scan?.inventory), ...streamsAsked(options) };
     const backUpTo = (file: string): Promise<BackedUp> => backUp(folder, parts.stores.dump, file);

@@ -1,9 +1,11 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { isIP } from 'node:net';
-import type { Clock } from '../lib/clock.ts';
+import type { Server as Listener } from 'node:tls';
+import { type Clock, type Ticker, timer } from '../lib/clock.ts';
 import { ScanwireError } from '../lib/errors.ts';
 import { optionalPackage } from '../lib/optional-packages.ts';
+import { handshakeOptions } from '../lib/protect/handshakes.ts';
 import { type DataFolder, readIfPresent, replaceFile } from './data-folder.ts';
 import { hiddenText } from './secret-input.ts';
 
@@ -25,12 +27,26 @@ export interface TlsOptions {
     readonly certificateFile?: string | undefined;
     readonly keyFile?: string | undefined;
     readonly keyVariable?: string | undefined;
+    /** The key from stdin or a variable, which tell it once. */
+    readonly toldKey?: string;
+}
+
+/** Listeners whose certificate is renewed. */
+export interface Renewal {
+    readonly options: TlsOptions;
+    /** What they have now. */
+    readonly pair: TlsPair;
+    readonly listeners: readonly Pick<Listener, 'setSecureContext'>[];
+    readonly ticker?: Ticker;
+    onError(error: unknown): void;
 }
 
 const DAY = 86_400_000;
 /** The most that clients of today accept. */
 const VALID_DAYS = 397;
 const RENEW_DAYS = 14;
+/** Between two looks at the files, in milliseconds. */
+const LOOK_EVERY = 60_000;
 const ALWAYS = ['localhost', '127.0.0.1', '::1'];
 const EVERYWHERE = new Set(['0.0.0.0', '::']);
 
@@ -61,6 +77,49 @@ export async function tlsCertificate(options: TlsOptions): Promise<TlsPair> {
     return { ...made, selfSigned: folder.tlsCertificate };
 }
 
+/**
+ * Looks once a minute whether there is another pair, which new connections get from then on. One that cannot be used is told of once, and the former
+ * stays.
+ *
+ * @returns Ends it, after the look that is under way.
+ */
+export function renewCertificate({ options, pair, listeners, ticker = timer, onError }: Renewal): () => Promise<void> {
+    let { key, cert } = pair;
+    let told: string | null = null;
+    let work: Promise<void> = Promise.resolve();
+
+    async function renew(): Promise<void> {
+        const next = await tlsCertificate({ ...options, toldKey: pair.key });
+        if (next.key !== key || next.cert !== cert) {
+            for (const listener of listeners) {
+                listener.setSecureContext({ key: next.key, cert: next.cert, ...handshakeOptions() });
+            }
+            ({ key, cert } = next);
+        }
+        told = null;
+    }
+
+    function tell(cause: unknown): void {
+        const message = `The certificate is not renewed from ${filesOf(options)}, and the former stays: ${(cause as Error).message}`;
+        if (message !== told) {
+            told = message;
+            onError(new Error(message, { cause }));
+        }
+    }
+
+    const stop = ticker(() => {
+        work = work.then(renew).catch(tell);
+    }, LOOK_EVERY);
+    return async () => {
+        stop();
+        await work;
+    };
+}
+
+function filesOf({ folder, certificateFile = folder.tlsCertificate, keyFile = folder.tlsKey, keyVariable }: TlsOptions): string {
+    return keyVariable !== undefined || keyFile === '-' ? certificateFile : `${certificateFile} and ${keyFile}`;
+}
+
 async function readPem(option: string, path: string | undefined): Promise<string> {
     if (path === undefined) {
         throw new ScanwireError('MISCONFIGURED', `--${option} is missing: --tls-cert and --tls-key go together`, { field: option });
@@ -75,10 +134,10 @@ async function readPem(option: string, path: string | undefined): Promise<string
 }
 
 /** A key that is in no file of its own comes like any other secret. */
-async function readKey({ keyFile, keyVariable }: TlsOptions): Promise<string> {
+async function readKey({ keyFile, keyVariable, toldKey }: TlsOptions): Promise<string> {
     return keyVariable === undefined && keyFile !== '-'
         ? await readPem('tls-key', keyFile)
-        : ((await hiddenText('tlsKey', { tlsKey: keyFile, tlsKeyEnv: keyVariable })) ?? '');
+        : (toldKey ?? (await hiddenText('tlsKey', { tlsKey: keyFile, tlsKeyEnv: keyVariable })) ?? '');
 }
 
 function assertPair({ cert, key }: { readonly cert: string; readonly key: string }): void {

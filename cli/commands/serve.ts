@@ -55,7 +55,7 @@ export function define(self: Command): void {
     performing(self, serve);
     self.option('--host <host>', 'address or name to listen on', '127.0.0.1')
         .option('--port <port>', 'port of the REST API', wholeNumber(0, 65535), 3790)
-        .option('--tls-cert <file>', 'certificate chain in PEM form; self-signed when absent')
+        .option('--tls-cert <file>', 'certificate chain in PEM form, read again once a minute; self-signed when absent')
         .option('--tls-key <file>', 'its private key in PEM form, - for stdin')
         .option('--tls-key-env <variable>', 'the same, taken from an environment variable')
         .option('--enrich <workspace>', 'make hosts and services of imported HTTPS scan records in this workspace')

@@ -4,9 +4,10 @@ import { statSync } from 'node:fs';
 import { rm, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import tls from 'node:tls';
-import t from 'tap';
+import t, { type Test } from 'tap';
 import { dataFolder, replaceFile } from '../../cli/data-folder.ts';
-import { tlsCertificate } from '../../cli/tls-certificate.ts';
+import { type Renewal, renewCertificate, type TlsPair, tlsCertificate } from '../../cli/tls-certificate.ts';
+import { handshakeOptions } from '../../lib/protect/handshakes.ts';
 
 const NOW = new Date();
 const clock = () => NOW;
@@ -100,3 +101,100 @@ t.test('makes a pair again of which a crash has left two halves, or one', async 
         t.same(await tlsCertificate({ folder, host: '127.0.0.1', clock }), healed, `${left}: for good`);
     }
 });
+
+t.test('gives new connections the pair that the files have by now, and keeps the former where that is none', async (t) => {
+    const dir = t.testdir();
+    const [first, second, third] = (await Promise.all(
+        ['first', 'second', 'third'].map((name) => tlsCertificate({ folder: dataFolder(join(dir, name)), host: '127.0.0.1', clock })),
+    )) as [TlsPair, TlsPair, TlsPair];
+    const [certificateFile, keyFile] = [join(dir, 'cert.pem'), join(dir, 'key.pem')];
+    const write = async ({ cert, key }: Pick<TlsPair, 'cert' | 'key'>) => {
+        await writeFile(certificateFile, cert);
+        await writeFile(keyFile, key);
+    };
+    await write(first);
+    const options = { folder: dataFolder(join(dir, 'data')), host: '127.0.0.1', clock, certificateFile, keyFile };
+    const pair = await tlsCertificate(options);
+    const { listening, errors, look } = await renewing(t, { options, pair });
+    t.ok(await shows(listening, first));
+
+    await write(second);
+    await look();
+    t.ok(await shows(listening, second));
+
+    await write({ cert: third.cert, key: second.key });
+    await look();
+    await look();
+    t.equal(errors.length, 1, 'it is said once');
+    t.equal(
+        errors[0],
+        `The certificate is not renewed from ${certificateFile} and ${keyFile}, and the former stays: The key of --tls-key does not belong to the certificate of --tls-cert`,
+    );
+    await rm(keyFile);
+    await look();
+    t.match(errors[1], /and the former stays: Cannot read the file of --tls-key: ENOENT$/);
+    t.ok(await shows(listening, second));
+
+    await write(third);
+    await look();
+    t.ok(await shows(listening, third));
+    const weak = tls.connect({ ...listening, ca: third.cert, ciphers: 'AES128-GCM-SHA256', maxVersion: 'TLSv1.2' });
+    await t.rejects(once(weak, 'secureConnect'), { code: /HANDSHAKE_FAILURE/ }, 'under the same rules as before');
+});
+
+t.test('renews the certificate of a key that it was told once, and its own before it expires', async (t) => {
+    const dir = t.testdir();
+    const folder = dataFolder(join(dir, 'data'));
+    const made = await tlsCertificate({ folder, host: '127.0.0.1', clock });
+    const certificateFile = join(dir, 'cert.pem');
+    await writeFile(certificateFile, made.cert);
+    const brought = await renewing(t, { options: { folder, host: '127.0.0.1', clock, certificateFile, keyFile: '-' }, pair: made });
+    await writeFile(certificateFile, `${made.cert}\n${made.cert}`);
+    await brought.look();
+    t.same(brought.errors, [], 'stdin is read once');
+    t.ok(await shows(brought.listening, made));
+
+    let now = NOW;
+    const own = await renewing(t, { options: { folder, host: '127.0.0.1', clock: () => now }, pair: made });
+    now = new Date(NOW.getTime() + 385 * DAY);
+    await own.look();
+    t.notOk(await shows(own.listening, made));
+    t.same(own.errors, []);
+});
+
+/** A listener whose certificate is renewed by ticks. */
+async function renewing(t: Test, renewal: Pick<Renewal, 'options' | 'pair'>) {
+    const { key, cert } = renewal.pair;
+    const server = tls.createServer({ key, cert, ...handshakeOptions() }, (socket) => socket.end()).listen(0, '127.0.0.1');
+    server.on('tlsClientError', () => {});
+    t.teardown(() => server.close());
+    await once(server, 'listening');
+    const errors: string[] = [];
+    let tick = (): void => {};
+    const end = renewCertificate({
+        ...renewal,
+        listeners: [server],
+        ticker(task) {
+            tick = task;
+            return () => {};
+        },
+        onError: (error) => errors.push((error as Error).message),
+    });
+    return {
+        listening: { host: '127.0.0.1', port: (server.address() as { port: number }).port },
+        errors,
+        async look(): Promise<void> {
+            tick();
+            await end();
+        },
+    };
+}
+
+/** Whether a new connection is shown this certificate. */
+async function shows(listening: { readonly host: string; readonly port: number }, { cert }: Pick<TlsPair, 'cert'>): Promise<boolean> {
+    const socket = tls.connect({ ...listening, rejectUnauthorized: false });
+    await once(socket, 'secureConnect');
+    const { raw } = socket.getPeerCertificate();
+    socket.destroy();
+    return raw.equals(new X509Certificate(cert).raw);
+}

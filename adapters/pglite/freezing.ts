@@ -13,7 +13,7 @@ export interface FreezingOptions {
     enough(): Promise<boolean>;
 }
 
-/** At so many times the age no heed is paid to others any more: with the default a table has as long as before until nothing can be written. */
+/** At so many times the age no heed is paid to others any more: by default more than half of all ids are left then. */
 const URGENT = 4;
 
 /** The databases of the cluster that are older than `$1`: the oldest of all says what can be written. */

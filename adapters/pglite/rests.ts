@@ -9,6 +9,7 @@ export interface Rests {
     unlessResting(name: string, act: (cuts: number) => Promise<boolean>): Promise<void>;
 }
 
+/** Nothing rests at first. */
 export function restsOf(): Rests {
     const cutOff = new Map<string, { cuts: number; rounds: number }>();
     return {

@@ -60,6 +60,11 @@ export function isFirstOf([network, bits]: Block): boolean {
     return network.toByteArray().every((byte, index) => (byte & (0xff >> Math.min(8, Math.max(0, bits - 8 * index)))) === 0);
 }
 
+/** Whether a block is one address. */
+export function isSingle([network, bits]: Block): boolean {
+    return bits === 8 * network.toByteArray().length;
+}
+
 const BLOCK = /^([^/]+)\/(\d{1,3})$/;
 
 /** An IP address in its one canonical text, and the zone that came with it. */

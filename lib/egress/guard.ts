@@ -1,5 +1,5 @@
 import { isIP } from 'node:net';
-import { type Address, isFirstOf, isIn, NAME_PATTERN, normalName, parseAddress, parseBlock, unmapped } from '../addresses.ts';
+import { type Address, isFirstOf, isIn, isSingle, NAME_PATTERN, normalName, parseAddress, parseBlock, unmapped } from '../addresses.ts';
 import { ScanwireError } from '../errors.ts';
 import { type IsOwnAddress, isOwnAddress, ownAddresses } from './own-host.ts';
 import { destinations, isInternalName, isMetadataAddress, isMetadataName, specialUse } from './special-addresses.ts';
@@ -7,7 +7,7 @@ import { destinations, isInternalName, isMetadataAddress, isMetadataName, specia
 /** What the operator allows. */
 export interface EgressPolicy {
     /**
-     * What the operator opens besides public addresses: CIDR blocks (`10.20.0.0/16`, `fd12::/48`), single addresses, on one port
+     * What the operator opens besides public addresses: CIDR blocks (`10.20.0.0/16`, `fd12::/48`) but for addresses of this host, single addresses, on one port
      * if it is given (`10.1.2.3:8080`, `[fd12::1]:8080`), and host names, each allowed whatever it resolves to. Nothing opens a
      * cloud metadata address or name. `*:25` opens a port for receivers that is closed to them, see `lib/webhooks/exporters/receiver-url.ts`.
      */
@@ -65,9 +65,12 @@ function guardOpening(allow: readonly string[], field: string, isOwn: IsOwnAddre
     const opened = parseAllowList(allow, field);
 
     const judge = (address: Address, port: number | undefined): string | null => {
-        if (!opened.ranges.some((range) => isIn(address, range.block) && (range.port === null || range.port === port))) {
-            // What listens there may count on being asked by nobody else; a name that leads here cannot be seen when it is saved.
-            return specialUse(address) ?? (isOwn(address) ? 'an address of this host' : null);
+        const opening = opened.ranges.filter(({ block, port: only }) => isIn(address, block) && (only === null || only === port));
+        // What listens there may count on being asked by nobody else, and a block may have been opened for other hosts;
+        // a name that leads here cannot be seen when it is saved.
+        const isClosed = !opening.some(({ block }) => isSingle(block)) && isOwn(address);
+        if (opening.length === 0 || isClosed) {
+            return specialUse(address) ?? (isClosed ? 'an address of this host' : null);
         }
 
         // an opened NAT64 or tunnel range opens the way, not everything that it leads to

@@ -55,7 +55,7 @@ t.test('opens public addresses only', async (t) => {
     }
 });
 
-t.test('closes the addresses of its own host, whatever name leads there, unless they are opened as private ones are', async (t) => {
+t.test('closes the addresses of its own host, whatever name leads there, unless they themselves are opened', async (t) => {
     const addresses = ['8.8.4.4', '2606:4700::1', '10.0.0.5', 'fe80::1'];
     let now = 0;
     const own = (): readonly string[] => addresses;
@@ -70,9 +70,20 @@ t.test('closes the addresses of its own host, whatever name leads there, unless 
     t.equal(guard.ofOwner?.('customer-7')?.vet('8.8.4.4'), null);
     t.equal(guard.ofOwner?.('customer-7')?.vet('2606:4700::1'), 'an address of this host');
 
-    for (const allow of ['8.8.4.4', '8.8.4.0/24', 'hooks.example.com', '8.8.4.4:443']) {
+    for (const allow of ['8.8.4.4', '8.8.4.4/32', 'hooks.example.com', '8.8.4.4:443']) {
         t.equal(egressGuard({ allow: [allow] }, own).vet('8.8.4.4', 'hooks.example.com', 443), null, allow);
     }
+    t.equal(egressGuard({ allow: ['2606:4700::1'] }, own).vet('2606:4700::1'), null);
+    for (const [allow, address, why] of [
+        ['8.8.4.0/24', '8.8.4.4', 'an address of this host'],
+        ['10.0.0.0/8', '10.0.0.5', 'a private address'],
+        ['2606:4700::/127', '2606:4700::1', 'an address of this host'],
+        ['0.0.0.0/0', '::ffff:8.8.4.4', 'an address of this host'],
+    ] as const) {
+        t.equal(egressGuard({ allow: [allow] }, own).vet(address, 'hooks.other.example', 443), why, `${allow} opens others`);
+    }
+    t.equal(egressGuard({ allow: ['10.0.0.0/8'] }, own).vet('10.0.0.6'), null);
+    t.equal(egressGuard({ allow: ['127.0.0.0/8'] }, own).vet('127.0.0.1'), null);
     t.equal(egressGuard({ allow: ['8.8.4.4:443'] }, own).vet('8.8.4.4', 'hooks.example.com', 80), 'an address of this host');
 
     addresses.pop();

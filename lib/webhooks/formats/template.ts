@@ -2,6 +2,7 @@ import { createRequire } from 'node:module';
 import type { Context, Liquid, Template } from 'liquidjs';
 import { ScanwireError } from '../../errors.ts';
 import { fieldPath, isObject, isStorable, UNSTORABLE } from '../../schema-validation.ts';
+import { boundFilters, boundOperators } from './bounded-filters.ts';
 import type { Format, FormatEvent } from './format.ts';
 import { writtenTime } from './written-time.ts';
 
@@ -286,7 +287,7 @@ function engine(): Engine {
     return loaded;
 }
 
-function newEngine({ CaptureTag, Context, Liquid }: Module): Engine {
+function newEngine({ CaptureTag, Context, Liquid, defaultOperators }: Module): Engine {
     const liquid = new Liquid({
         strictFilters: true,
         ownPropertyOnly: true,
@@ -295,6 +296,7 @@ function newEngine({ CaptureTag, Context, Liquid }: Module): Engine {
         locale: 'en-US',
         timezoneOffset: 0,
         parseLimit: MAX_TEMPLATE,
+        operators: boundOperators({ defaultOperators }),
     });
     for (const tag of FILE_TAGS) {
         delete liquid.tags[tag];
@@ -302,6 +304,7 @@ function newEngine({ CaptureTag, Context, Liquid }: Module): Engine {
 
     liquid.registerTag('capture', countedCapture(CaptureTag));
     liquid.unregisterFilter('sample');
+    boundFilters(liquid);
     for (const name of DATE_FILTERS) {
         liquid.registerFilter(name, datedFilter(liquid.filters[name] as DateFilter));
     }

@@ -17,6 +17,14 @@ const [PATIENCE, LOOK] = [30_000, 5_000];
 /** How long a client is told to wait for a place, in milliseconds. */
 const RETRY_AFTER = 5_000;
 
+/** How streams are told apart. */
+export interface StreamsOptions {
+    /** Milliseconds since any moment. */
+    readonly now?: () => number;
+    /** What is read, for who gets no place; `indexes` by default. */
+    readonly what?: string;
+}
+
 /** The indexes that are being sent. */
 export interface Streams {
     /**
@@ -53,9 +61,8 @@ const readings = new WeakMap<object, Reading>();
  * The indexes that are read from a store, or from another one over the same pool, counted together whatever plugin or server sends them.
  *
  * @param max How many there may be for another one to begin here.
- * @param now Milliseconds since any moment.
  */
-export function streamsOf(store: object, max: number, now: () => number = () => performance.now()): Streams {
+export function streamsOf(store: object, max: number, { now = () => performance.now(), what = 'indexes' }: StreamsOptions = {}): Streams {
     const source = sourceOf(store);
     const reading = readings.get(source) ?? { open: [], places: 0, timer: undefined };
     readings.set(source, reading);
@@ -90,7 +97,7 @@ export function streamsOf(store: object, max: number, now: () => number = () => 
 
         begin(request) {
             if (reading.places >= max) {
-                throw retryLater(Boom.serverUnavailable('Too many indexes are being read; try again later'), RETRY_AFTER);
+                throw retryLater(Boom.serverUnavailable(`Too many ${what} are being read; try again later`), RETRY_AFTER);
             }
             enter(request, true);
         },

@@ -1,8 +1,8 @@
 /** A page for people that shows the document of the API and tries its requests. It holds no data, and calls nobody but this server. */
-import { readFile } from 'node:fs/promises';
-import type { Lifecycle, Server } from '@hapi/hapi';
+import type { Lifecycle, ResponseObject, Server } from '@hapi/hapi';
 import { READABLE_COOKIES, unsniffed } from '../route-parts.ts';
 import { contentPolicy, packagedFile } from '../web-page.ts';
+import { fileHandler } from './docs-files.ts';
 
 const PACKAGE = 'swagger-ui-dist';
 
@@ -16,13 +16,11 @@ const OWN_ONLY = contentPolicy({ formAction: "'none'", frameAncestors: "'none'" 
  * @throws ScanwireError `MISCONFIGURED` without the package `swagger-ui-dist`.
  */
 export function addDocsPage(server: Server, path: string, document: string): void {
-    const add = (name: string, type: string, read: () => string | Promise<string>): void => {
-        const handler: Lifecycle.Method = async (_, h) =>
-            h
-                .response(await read())
-                .type(type)
-                .header('content-security-policy', OWN_ONLY)
-                .header('referrer-policy', 'no-referrer');
+    const add = (name: string, type: string, read: Lifecycle.Method): void => {
+        const handler: Lifecycle.Method = async (request, h, error) => {
+            const response = (await read.call(null, request, h, error)) as ResponseObject;
+            return response.type(type).header('content-security-policy', OWN_ONLY).header('referrer-policy', 'no-referrer');
+        };
         server.route({
             method: 'GET',
             path: `${path}${name}`,
@@ -36,16 +34,16 @@ export function addDocsPage(server: Server, path: string, document: string): voi
         });
     };
     const prefix = server.realm.modifiers.route.prefix ?? '';
-    const packaged = (name: string): (() => Promise<string>) => {
-        const file = packagedFile(PACKAGE, name, 'rest-api-v2 options: openapi.page');
-        return () => readFile(file, 'utf8');
+    const written = (text: string): Lifecycle.Method => {
+        return (_, h) => h.response(text);
     };
+    const packaged = (name: string): Lifecycle.Method => fileHandler(packagedFile(PACKAGE, name, 'rest-api-v2 options: openapi.page'));
 
     // Before any route is there: without the package there is to be none.
     const [style, bundle] = [packaged('swagger-ui.css'), packaged('swagger-ui-bundle.js')];
-    add('', 'text/html; charset=utf-8', () => page(`${prefix}${path}`));
-    add('/start.js', 'text/javascript; charset=utf-8', () => start(document));
-    add('/page.css', 'text/css; charset=utf-8', () => STYLE);
+    add('', 'text/html; charset=utf-8', written(page(`${prefix}${path}`)));
+    add('/start.js', 'text/javascript; charset=utf-8', written(start(document)));
+    add('/page.css', 'text/css; charset=utf-8', written(STYLE));
     add('/swagger-ui.css', 'text/css; charset=utf-8', style);
     add('/swagger-ui-bundle.js', 'text/javascript; charset=utf-8', bundle);
 }

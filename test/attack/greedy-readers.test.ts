@@ -222,7 +222,7 @@ t.test('gives no place to who has left before', (t) => {
 
 t.test('cuts off who takes nothing for half a minute, and nobody who takes something', async (t) => {
     let now = 0;
-    const streams = streamsOf({}, 2, () => now);
+    const streams = streamsOf({}, 2, { now: () => now });
     const server = hapiServer({ host: '127.0.0.1', port: 0 });
     const closed: string[] = [];
     server.route({
@@ -302,7 +302,7 @@ t.test('cuts off who takes nothing of a page, which has no place', async (t) => 
     t.equal((await reading(t, running, '/rest_api/v2/workspaces')).statusCode, 200, 'the only place is free');
 
     let now = 0;
-    const later = streamsOf(large, 1, () => now);
+    const later = streamsOf(large, 1, { now: () => now });
     await until(() => {
         now += 10_000;
         later.look();

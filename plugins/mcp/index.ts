@@ -1,3 +1,4 @@
+import { setImmediate as immediate } from 'node:timers/promises';
 import { isBoom } from '@hapi/boom';
 import type { NamedPlugin, Request, ResponseObject, ResponseToolkit, RouteOptions, Server } from '@hapi/hapi';
 import Joi from 'joi';
@@ -166,21 +167,35 @@ function refused(h: ResponseToolkit, status: number, error: { readonly code: num
 function serverFor(request: Request, source: Source, protocol: Protocol): InstanceType<Protocol['McpServer']> {
     const { McpServer, ListToolsRequestSchema, CallToolRequestSchema, CancelledNotificationSchema } = protocol;
     const sight: Sight = { has: (scope) => hasScope(request, scope), workspaces: workspacesSeen(request) };
+    const inTurn = turnsOf();
     const call = callsOf(request, source, sight);
     const server = new McpServer({ name: 'scanwire', version: VERSION }, { capabilities: { tools: {} } });
     // There is nothing to cancel but calls of the same batch, and the package would wait for ever for the answers to those.
     server.setNotificationHandler(CancelledNotificationSchema, () => {});
-    server.setRequestHandler(ListToolsRequestSchema, async () => ({ tools: [...toolsOf(source, sight)] as never }));
-    server.setRequestHandler(CallToolRequestSchema, ({ params: { name, arguments: input } }) => call(name, input));
+    server.setRequestHandler(ListToolsRequestSchema, () => inTurn(async () => ({ tools: [...toolsOf(source, sight)] as never })));
+    server.setRequestHandler(CallToolRequestSchema, ({ params: { name, arguments: input } }) => inTurn(() => call(name, input)));
     return server;
 }
 
-/** The calls of one request, one after the other: at once each of a batch would hold its rows beside those of all others. */
+/**
+ * What one request asks for, one after the other: at once each call of a batch would hold its rows beside those of all others. Between two of them
+ * other requests are served.
+ */
+function turnsOf() {
+    let before: Promise<unknown> = Promise.resolve();
+    return <Answer>(answer: () => Promise<Answer>): Promise<Answer> => {
+        const answering = before.then(() => immediate()).then(answer);
+        before = answering.catch(() => {});
+        return answering;
+    };
+}
+
+/** What the calls of one request answer. */
 function callsOf(request: Request, { streams, ...sources }: Source, sight: Sight) {
     // One of each for all calls: each would listen for the end of the same answer, and its room is shared.
     const [signal, room] = [untilClosed(request), answerRoom()];
     let hasPlace = false;
-    const answerOf = async (name: string, input: unknown) => {
+    return async (name: string, input: unknown) => {
         try {
             signal.throwIfAborted();
             if (!hasPlace) {
@@ -193,12 +208,6 @@ function callsOf(request: Request, { streams, ...sources }: Source, sight: Sight
         } catch (error) {
             return { content: [{ type: 'text' as const, text: reasonOf(request, error) }], isError: true };
         }
-    };
-    let before: Promise<unknown> = Promise.resolve();
-    return (name: string, input: unknown): ReturnType<typeof answerOf> => {
-        const answering = before.then(() => answerOf(name, input));
-        before = answering;
-        return answering;
     };
 }
 

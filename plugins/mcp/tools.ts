@@ -155,10 +155,22 @@ function inventoryTool(name: keyof InventoryStore, description: string, filters:
 export function toolsOf(sources: Sources, sight: Sight): readonly Tool[] {
     return Object.entries(TOOLS)
         .filter(([, { scope, source }]) => source(sources) !== undefined && sight.has(scope))
-        .map(([name, { description, input }]) => {
-            const inputSchema = jsonSchemaOf({ schema: input }, 'input');
-            return { name, description, inputSchema, annotations: { readOnlyHint: true, openWorldHint: false } };
-        });
+        .map(([name, definition]) => toolOf(name, definition));
+}
+
+/** Tools as they are listed, made when they are listed first: to make the schemas of all of them takes some milliseconds. */
+const listed = new Map<string, Tool>();
+
+function toolOf(name: string, { description, input }: Definition): Tool {
+    const known = listed.get(name);
+    if (known !== undefined) {
+        return known;
+    }
+
+    const inputSchema = jsonSchemaOf({ schema: input }, 'input');
+    const tool: Tool = { name, description, inputSchema, annotations: { readOnlyHint: true, openWorldHint: false } };
+    listed.set(name, tool);
+    return tool;
 }
 
 /**

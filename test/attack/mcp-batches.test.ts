@@ -5,6 +5,7 @@ import { memoryRecords } from '../../adapters/memory/records.ts';
 import type { InventoryStore } from '../../lib/inventory/store.ts';
 import { alwaysLicensed } from '../../lib/license/license-source.ts';
 import { type McpOptions, plugin as mcp } from '../../plugins/mcp/index.ts';
+import { toolsOf } from '../../plugins/mcp/tools.ts';
 
 /*
  * What one request to the endpoint of assistants costs must be bounded, whatever its batch says: a call that cancels itself once was never
@@ -185,4 +186,29 @@ t.test('takes one of the places of those who read rows for all calls of a reques
     for (let times = 0; times < 3; times += 1) {
         t.match((await post(toCall('hosts'))).answer, { result: { structuredContent: { total: 1 } } });
     }
+});
+
+t.test('makes the schemas of its tools once, and serves others while it lists them for a batch', async (t) => {
+    const store = memoryInventory();
+    const listed = () => toolsOf({ store }, { has: () => true, workspaces: null });
+    const [first, second] = [listed(), listed()];
+    t.ok(first.length > 4 && first.every((tool, index) => tool === second[index]));
+
+    const { server, post } = await served(t, { store });
+    server.route({ method: 'GET', path: '/other', handler: () => 'x' });
+    const list = { jsonrpc: '2.0', method: 'tools/list' };
+    const { answer: once } = await post({ ...list, id: 'a' });
+    let isOver = false;
+    const batch = post(Array.from({ length: 100 }, (_, id) => ({ ...list, id }))).finally(() => {
+        isOver = true;
+    });
+    for (let others = 0; others < 10; others += 1) {
+        t.equal((await server.inject('/other')).statusCode, 200);
+    }
+    t.notOk(isOver);
+    const results = ((await batch).answer as { readonly result: object }[]).map(({ result }) => result);
+    t.same(
+        results,
+        Array.from({ length: 100 }, () => once.result),
+    );
 });

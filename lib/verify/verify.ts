@@ -205,7 +205,24 @@ function formOf(suffix: string, text: string): BodyForm {
     return text.startsWith('sha256=') ? 'sha256-hex' : HEX.test(text) ? 'hex' : 'base64';
 }
 
+/*
+ * One key signs the body alone and, for `standard-webhooks`, id and time before it. What was signed for one form must not count for the other: a
+ * message of any time would be the body of one without a time. Bodies are JSON objects and lists; no id begins as they do.
+ */
+const STANDARD_CONTENT = /^[^\s{["]\S*?\.\d{1,12}\./;
+const BEGINS_AS_JSON = /^[{["]/;
+/** More bytes than headers have, and so an id. */
+const LONGEST_ID = 65_536;
+
+function isStandardContent(raw: Uint8Array): boolean {
+    return STANDARD_CONTENT.test(Buffer.from(raw.subarray(0, LONGEST_ID)).toString('latin1'));
+}
+
 function verifyBody(signatures: readonly BodySignature[], secrets: readonly string[], raw: Uint8Array): void {
+    if (isStandardContent(raw)) {
+        throw unverified('The body is no message, but what standard-webhooks signs of one', signatures[0]?.header);
+    }
+
     const digests = secrets.map((secret) => bodyDigest(secret, raw));
     // All of them, whatever is wrong with one.
     const unfit = signatures.filter(({ form, text }) => {
@@ -228,6 +245,10 @@ function verifyStandard(
     const [id = '', seconds = '', signatures = ''] = ['id', 'timestamp', 'signature'].map((name) => headers.get(`webhook-${name}`));
     if (id === '') {
         throw unverified('Header webhook-id is missing', 'webhook-id');
+    }
+
+    if (BEGINS_AS_JSON.test(id)) {
+        throw unverified('Header webhook-id begins as a body does', 'webhook-id');
     }
 
     if (!SECONDS.test(seconds)) {

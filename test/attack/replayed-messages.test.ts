@@ -72,6 +72,38 @@ t.test('lets in no old message by a clock that tells no time', async (t) => {
     refused(t, { clock: () => times.pop() ?? new Date(Number.NaN) }, { code: 'UNVERIFIED', field: 'webhook-timestamp' }, old);
 });
 
+t.test('takes no message of one form for one of another, which would be fresh for ever and say something else', (t) => {
+    const old = signed(new Date(NOW.getTime() - 86_400_000));
+    const [id, seconds, signature = ''] = ['webhook-id', 'webhook-timestamp', 'webhook-signature'].map((name) => old[name]);
+    const content = Buffer.from(`${id}.${seconds}.${BODY}`);
+    const asBody = { 'x-acme-signature': signature.slice('v1,'.length) };
+    for (const options of [{}, { forms: ['base64' as const] }]) {
+        t.throws(() => verify(content, asBody, { secrets: [SECRET], clock: () => NOW, ...options }), {
+            code: 'UNVERIFIED',
+            field: 'x-acme-signature',
+        });
+    }
+
+    // What somebody has got into a body is the body of a message with an id of its own.
+    const seconds2 = String(NOW.getTime() / 1000);
+    const body = Buffer.from(`{"title":"x.${seconds2}.y"}`);
+    const asked = { forms: ['base64' as const], secrets: [SECRET] as const, vendor: vendorNamed('Acme'), body, id: 'm1', timestamp: NOW };
+    const [[, ofBody = ''] = []] = [...signatureHeaders(asked)];
+    const asMessage = { 'webhook-id': '{"title":"x', 'webhook-timestamp': seconds2, 'webhook-signature': `v1,${ofBody}` };
+    refused(t, {}, { code: 'UNVERIFIED', field: 'webhook-id' }, asMessage);
+    t.throws(() => verify(Buffer.from('y"}'), asMessage, { secrets: [SECRET], forms, clock: () => NOW }), {
+        code: 'UNVERIFIED',
+        field: 'webhook-id',
+        message: /begins as a body does/,
+    });
+
+    for (const text of ['{"version":"1.2.3."}', '["a.1.b"]', '{"x":1.5}']) {
+        const fit = { ...asked, body: Buffer.from(text) };
+        t.strictSame(verify(fit.body, Object.fromEntries(signatureHeaders(fit)), { secrets: [SECRET] }).forms, ['base64'], text);
+    }
+    t.end();
+});
+
 t.test('refuses a memory that cannot be asked', async (t) => {
     for (const replays of [{}, null, { isNew: true }, new Set()]) {
         refused(t, { replays }, { code: 'MISCONFIGURED', field: 'replays', message: /must have the function isNew/ });

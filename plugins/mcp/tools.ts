@@ -162,13 +162,12 @@ export function toolsOf(sources: Sources, sight: Sight): readonly Tool[] {
 const listed = new Map<string, Tool>();
 
 function toolOf(name: string, { description, input }: Definition): Tool {
-    const known = listed.get(name);
-    if (known !== undefined) {
-        return known;
-    }
-
-    const inputSchema = jsonSchemaOf({ schema: input }, 'input');
-    const tool: Tool = { name, description, inputSchema, annotations: { readOnlyHint: true, openWorldHint: false } };
+    const tool: Tool = listed.get(name) ?? {
+        name,
+        description,
+        inputSchema: jsonSchemaOf({ schema: input }, 'input'),
+        annotations: { readOnlyHint: true, openWorldHint: false },
+    };
     listed.set(name, tool);
     return tool;
 }

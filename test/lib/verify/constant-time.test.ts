@@ -46,6 +46,13 @@ t.test('compares nothing else where it has what was signed with, but what anybod
     ]);
     t.strictSame(
         comparisons.map(([text]) => text),
-        ['(unfit[0] !== undefined)', "(id === '')", '(!SECONDS.test(seconds)', '(replays !== undefined)', 'equal.includes(true)'],
+        [
+            '(unfit[0] !== undefined)',
+            "(id === '')",
+            '(BEGINS_AS_JSON.test(id)',
+            '(!SECONDS.test(seconds)',
+            '(replays !== undefined)',
+            'equal.includes(true)',
+        ],
     );
 });

@@ -162,12 +162,8 @@ export function toolsOf(sources: Sources, sight: Sight): readonly Tool[] {
 const listed = new Map<string, Tool>();
 
 function toolOf(name: string, { description, input }: Definition): Tool {
-    const tool: Tool = listed.get(name) ?? {
-        name,
-        description,
-        inputSchema: jsonSchemaOf({ schema: input }, 'input'),
-        annotations: { readOnlyHint: true, openWorldHint: false },
-    };
+    const annotations = { readOnlyHint: true, openWorldHint: false } as const;
+    const tool = listed.get(name) ?? { name, description, inputSchema: jsonSchemaOf({ schema: input }, 'input'), annotations };
     listed.set(name, tool);
     return tool;
 }

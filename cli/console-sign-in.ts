@@ -10,6 +10,7 @@ import { plugin as adminConsole } from '../plugins/admin-console/index.ts';
 import { texts } from '../plugins/admin-console/screens/texts.ts';
 import type { System } from '../plugins/admin-console/system.ts';
 import { contentPolicy, ICON } from '../plugins/web-page.ts';
+import { localUriOf } from './built-server.ts';
 
 /*
  * The pages of `scanwire serve`, and how somebody comes in: whoever can run a command on the data folder is its operator, and gets a link
@@ -81,7 +82,7 @@ export async function addConsole(server: Server, system: System, clock: Clock): 
     return {
         link() {
             const { token, expiresAt } = signIns.offer();
-            return { url: `${addressOf(server)}${PREFIX}/sign-in?link=${token}`, expiresAt };
+            return { url: `${localUriOf(server)}${PREFIX}/sign-in?link=${token}`, expiresAt };
         },
     };
 }
@@ -97,12 +98,6 @@ export function addSignInLinks(admin: Server, signIn: SignIn | null): void {
                 .response({ error: { code: 'MISCONFIGURED', message: 'The pages need packages: npm install @picocss/pico@2 htmx.org@4' } })
                 .code(409),
     });
-}
-
-/** What listens on all addresses is reached by name. */
-function addressOf({ info }: Server): string {
-    const { protocol, host, port } = info;
-    return ['0.0.0.0', '::'].includes(host) ? `${protocol}://localhost:${port}` : info.uri;
 }
 
 /** Who is signed in, and the links by which others may. Kept by their digests. */

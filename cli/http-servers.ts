@@ -19,6 +19,7 @@ import { type RequestLimit, type RestApiV2Options, plugin as restApi } from '../
 import { plugin as tokenAuth } from '../plugins/token-auth/index.ts';
 import { plugin as webhookExporter } from '../plugins/webhook-exporter/index.ts';
 import { addBackup, type BackedUp } from './backup.ts';
+import { builtServer } from './built-server.ts';
 import type { ServersOptions } from './commands/serve.ts';
 import { addSignInLinks, type SignIn } from './console-sign-in.ts';
 import type { Demo } from './demo.ts';
@@ -57,7 +58,7 @@ export async function restServer(
     const { stores, keyRing, license, queue, receivers } = parts;
     const streams = streamsAsked(options);
     const routes = { security: forBrowsers(hsts) };
-    const server = hapiServer({ host, port, tls: { key, cert, ...handshakeOptions() }, debug: false, routes });
+    const server = builtServer({ host, port, tls: { key, cert, ...handshakeOptions() }, debug: false, routes });
     await server.register([
         { plugin: tokenAuth, options: { store: stores.apiKeys, keyRing } },
         { plugin: metasploitData, options: { store: inventory as WholeInventory, license: license.source, ...streams } },
@@ -125,7 +126,7 @@ export async function startDataService(
         return null;
     }
 
-    const server = hapiServer({
+    const server = builtServer({
         host,
         port,
         tls: { key, cert, ...handshakeOptions() },
@@ -227,6 +228,7 @@ function sendingTimeout(drainTimeout: number): number {
 
 /** Says at once what would else be found out only after the database was opened. */
 export async function assertCanListen(host: string, port: number): Promise<void> {
+    builtServer({ host, port });
     const probe = createServer().listen(port, host);
     try {
         await once(probe, 'listening');

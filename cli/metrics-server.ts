@@ -50,9 +50,9 @@ export async function startMetrics(
     options: Pick<MetricsOptions, 'source'> & { readonly onError: (error: Error) => void },
 ): Promise<MetricsServer> {
     // The option alone, which every start of a command with it has, needs none of it.
-    const [{ server: hapiServer }, { protect }, { webhookMetrics }, { healthRoutes }, { metricsRoute }, { listenError }] =
+    const [{ builtServer, uriOf }, { protect }, { webhookMetrics }, { healthRoutes }, { metricsRoute }, { listenError }] =
         await Promise.all([
-            import('@hapi/hapi'),
+            import('./built-server.ts'),
             import('../lib/protect/connections.ts'),
             import('../lib/webhooks/observing/metrics.ts'),
             import('../plugins/health.ts'),
@@ -66,7 +66,7 @@ export async function startMetrics(
         options.onError(problem);
     }
     const security = { hsts: false, noSniff: true, xframe: 'deny', xss: false, noOpen: false } as const;
-    const server = hapiServer({ host, port, debug: false, routes: { security } });
+    const server = builtServer({ host, port, debug: false, routes: { security } }, 'metrics');
     protect(server.listener, { maxConnections: MAX_CONNECTIONS });
     server.route([
         ...(metrics === null ? [] : [metricsRoute(metrics, '/metrics', false)]),
@@ -78,5 +78,5 @@ export async function startMetrics(
         await server.stop();
         throw listenError(error, host, port, '--metrics');
     }
-    return { hear: metrics?.hear ?? (() => {}), uri: server.info.uri, stop: () => server.stop({ timeout: 100 }) };
+    return { hear: metrics?.hear ?? (() => {}), uri: uriOf(server), stop: () => server.stop({ timeout: 100 }) };
 }

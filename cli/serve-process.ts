@@ -7,6 +7,7 @@ import { DELIVERY_EVENTS } from '../lib/webhooks/observing/emitted-events.ts';
 import { EVENT } from '../plugins/log-and-events.ts';
 import { claimSocket, withdrawSocket } from './admin-socket.ts';
 import { type BackedUp, backUp } from './backup.ts';
+import { uriOf } from './built-server.ts';
 import type { Call } from './command.ts';
 import type { ServeOptions } from './commands/serve.ts';
 import { addConsole, type SignIn } from './console-sign-in.ts';
@@ -113,7 +114,7 @@ async function start(
     undo.push(() => admin.stop({ timeout: COMMAND_PATIENCE }));
     const license = await watchLicense(parts.license, undo, onError);
     return {
-        uri: server.info.uri,
+        uri: uriOf(server),
         signIn,
         tls,
         license,

@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { withBrackets } from '../lib/addresses.ts';
 import { ScanwireError } from '../lib/errors.ts';
 import { messageKind, verify } from '../lib/verify/verify.ts';
 import { listenError } from './output/errors.ts';
@@ -76,7 +77,7 @@ export async function startReceiver({ host, port, secret, onMessage }: ReceiverO
     const { port: actual } = server.address() as AddressInfo;
     return {
         port: actual,
-        url: `http://${host.includes(':') ? `[${host}]` : host}:${actual}/`,
+        url: `http://${withBrackets(host)}:${actual}/`,
         async close() {
             server.close();
             server.closeAllConnections();

@@ -1,5 +1,6 @@
 import Joi from 'joi';
 import { ScanwireError } from './errors.ts';
+import { instantOf } from './span.ts';
 
 /** Writes an instant as `2026-11-21T09:30:00+00:00`: whole seconds and the numeric offset of one time zone. */
 export type TimestampFormat = (instant: Date) => string;
@@ -99,8 +100,6 @@ function parseOffset(text: string): number {
     return (sign === '-' ? -1 : 1) * (Number(hours) * 60 + Number(minutes));
 }
 
-const ISO_WITH_ZONE = /^\d{4}-(\d{2})-(\d{2})T\d{2}:\d{2}(?::\d{2}(?:[.,]\d{1,9})?)?(?:Z|[+-]\d{2}:?\d{2})$/i;
-
 const timestampType = (joi: Joi.Root): Joi.Extension => ({
     type: 'timestamp',
     base: joi.string(),
@@ -136,25 +135,6 @@ export function timestamp(joi: ExtensibleJoi<unknown> = Joi): unknown {
 }
 
 function canonical(value: unknown): string | null {
-    const time = value instanceof Date ? value : typeof value === 'string' ? parse(value) : null;
+    const time = value instanceof Date ? value : typeof value === 'string' ? instantOf(value) : null;
     return time === null || Number.isNaN(time.getTime()) ? null : time.toISOString();
-}
-
-/** Null for what is no ISO 8601 time with a zone; JavaScript itself would take 30 February for 2 March. */
-function parse(text: string): Date | null {
-    const [, month, day] = ISO_WITH_ZONE.exec(text) ?? [];
-    if (month === undefined || Number(day) > daysIn(Number(text.slice(0, 4)), Number(month))) {
-        return null;
-    }
-
-    return new Date(
-        text
-            .toUpperCase()
-            .replace(',', '.')
-            .replace(/([+-]\d{2})(\d{2})$/, '$1:$2'),
-    );
-}
-
-function daysIn(year: number, month: number): number {
-    return new Date(Date.UTC(year, month, 0)).getUTCDate();
 }

@@ -1,4 +1,5 @@
 import { addressRange } from '../../lib/address-range.ts';
+import { systemClock } from '../../lib/clock.ts';
 import { digested } from '../../lib/content-digest.ts';
 import { ScanwireError } from '../../lib/errors.ts';
 import { exportWorkspace } from '../../lib/inventory/export.ts';
@@ -267,11 +268,23 @@ function readingHandlers(inventory: NamedInventory): Partial<Handlers> {
     };
 }
 
+/** No host has been seen since a time that is still to come: all would be removed. */
+function refuseComing(notSeenSince: Date): void {
+    if (notSeenSince > systemClock()) {
+        throw new ScanwireError('INVALID_INPUT', 'notSeenSince must not be later than now: no host has been seen since', {
+            field: 'notSeenSince',
+        });
+    }
+}
+
 function removalHandlers(inventory: System['inventory']): Partial<Handlers> {
     const all = inventory as Required<typeof inventory>;
     return {
         ...(inventory.expireHosts && {
-            expireHosts: ({ workspace, ...options }: Input<'expireHosts'>) => all.expireHosts(workspaceName(workspace), options),
+            async expireHosts({ workspace, ...options }: Input<'expireHosts'>) {
+                refuseComing(options.notSeenSince);
+                return await all.expireHosts(workspaceName(workspace), options);
+            },
         }),
         ...(inventory.removeHosts && {
             removeHosts: ({ workspace, address, dryRun = false }: Input<'removeHosts'>) =>

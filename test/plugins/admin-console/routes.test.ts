@@ -174,7 +174,17 @@ t.test('does every operation, and answers each as its route documents', async (t
     t.same(await as('moveHosts', { ids: [hostId], to: 'default' }), { hosts: 1 });
     t.same(await ask(t, server, 'moveHosts', { ids: [hostId], to: 'lab' }), { hosts: 1 });
     t.same(await as('removeHosts', { workspace: 'lab', address: '192.0.2.1', dryRun: true }), { hosts: 1 });
-    const notSeenSince = '2999-01-31T00:00:00.000Z' as unknown as Date;
+    for (const [time, rule] of [
+        ['2999-01-31T00:00:00Z', /notSeenSince must not be later than now/],
+        ['2025-02-29', /notSeenSince must be on a day that its month has/],
+        ['2024-11-31T00:00:00Z', /notSeenSince must be on a day that its month has/],
+    ] as const) {
+        const payload = { workspace: 'lab', notSeenSince: time };
+        const refused = await server.inject({ method: 'POST', url: `${PREFIX}/hosts/expire`, headers: admin, payload });
+        t.equal(refused.statusCode, 400, time);
+        t.match(refused.payload, rule);
+    }
+    const notSeenSince = new Date().toISOString() as unknown as Date;
     t.same(await as('expireHosts', { workspace: 'lab', notSeenSince, dryRun: true }), { hosts: 1 });
     t.same(await as('expireHosts', { workspace: 'lab', notSeenSince }), { hosts: 1 });
     t.match(await as('renameWorkspace', { name: 'lab', to: 'attic' }), { id: 2, name: 'attic' });

@@ -99,6 +99,11 @@ export async function withdrawSocket(folder: DataFolder, socket: string, pid: nu
     }
 }
 
+/** The process of the server that has claimed the folder; null when none has. */
+export async function serverProcess(folder: DataFolder): Promise<number | null> {
+    return (await readClaim(folder))?.pid ?? null;
+}
+
 /** The server that has claimed the folder, whether it still runs or not. */
 async function readClaim(folder: DataFolder): Promise<RunningServer | null> {
     try {

@@ -9,7 +9,7 @@ import { ScanwireError } from '../lib/errors.ts';
 import { jsonText, printableLines } from '../lib/printable.ts';
 import { type DownloadName, endpoints, type Input, type OperationName, type Output } from '../plugins/admin-console/operations.ts';
 import { ask, download } from './admin-client.ts';
-import { connectToServer } from './admin-socket.ts';
+import { connectToServer, serverProcess } from './admin-socket.ts';
 import { type DataFolder, DEFAULT_DATA, dataFolder, dataFolderExists } from './data-folder.ts';
 
 /** By `require`: an `import` of CommonJS first searches it for its exports, which takes as long as loading it. */
@@ -22,7 +22,16 @@ export function command(group: Command, usage: string, description: string, hand
 
 /** Gives a command the options that every one has, also those that need no data folder. */
 export function withCommonOptions(self: Command): Command {
-    return self.option('--json', 'print one JSON document').option('--data <dir>', 'data folder', DEFAULT_DATA);
+    return self.option('--json', 'print one JSON document').option('--data <dir>', 'data folder', folderPath, DEFAULT_DATA);
+}
+
+/** An empty path is the working folder, and most likely a variable that is not set. */
+function folderPath(text: string): string {
+    if (text === '') {
+        throw new commander.InvalidArgumentError('It must name a folder.');
+    }
+
+    return text;
 }
 
 /** Says what a command with {@link withCommonOptions} does. */
@@ -31,7 +40,7 @@ export function performing(self: Command, handler: Handler): Command {
         const options = self.opts();
         const data = String(options.data);
         const json = options.json === true;
-        const on = { data, config: options.config === undefined ? null : String(options.config) };
+        const on = { data, config: options.config === undefined ? null : String(options.config), json };
         const answer = await handler({
             data,
             json,
@@ -57,6 +66,7 @@ interface Target {
     readonly data: string;
     /** The module with the options of a host, null where none was given. */
     readonly config: string | null;
+    readonly json: boolean;
 }
 
 /** What a command does; undefined where it has said everything itself. */
@@ -100,7 +110,8 @@ export interface Answer {
 async function perform<Name extends OperationName>(on: Target, name: Name, input: Input<Name>): Promise<Output<Name>> {
     const server = await serverFor(on, name);
     if (server !== null) {
-        return ask(server, name, input);
+        // What is sent as it is read shows how far it is.
+        return endpoints[name].streamed === true ? ask(server, name, input) : await unanswered(on, () => ask(server, name, input));
     }
 
     const output = await performHere(on, name, input, async (answer) => answer);
@@ -109,7 +120,9 @@ async function perform<Name extends OperationName>(on: Target, name: Name, input
 
 async function taken<Name extends DownloadName, T>(on: Target, name: Name, input: Input<Name>, take: Take<T>): Promise<T> {
     const server = await serverFor(on, name);
-    return server === null ? performHere(on, name, input, ({ text }) => take(text)) : take(await download(server, name, input));
+    return server === null
+        ? performHere(on, name, input, ({ text }) => take(text))
+        : take(await unanswered(on, () => download(server, name, input)));
 }
 
 /** A connection to the server that runs on the data folder, null where none does. */
@@ -199,21 +212,31 @@ async function printAnswer(answer: Answer | undefined, json: boolean): Promise<v
     }
 }
 
-/** After this long a person wonders, in milliseconds. */
-const SILENCE = 1000;
+/** After this long a person wonders, and after that long whether the server still does anything, in milliseconds. */
+const [SILENCE, LONG_SILENCE] = [1000, 5000];
 
 /** What `work` comes to; where it takes long and a person looks on, stderr says what is waited for. */
-async function announced<T>(text: string, work: Promise<T>): Promise<T> {
+async function announced<T>(text: string, work: Promise<T>, silence: number = SILENCE): Promise<T> {
     const timer = setTimeout(() => {
         if (process.stderr.isTTY) {
             process.stderr.write(`${text}\n`);
         }
-    }, SILENCE);
+    }, silence);
     try {
         return await work;
     } finally {
         clearTimeout(timer);
     }
+}
+
+/** An answer of the server that runs on the data folder: it may have been stopped, and takes connections all the same. */
+async function unanswered<T>({ data, json }: Target, asked: () => Promise<T>): Promise<T> {
+    if (json || !process.stderr.isTTY) {
+        return await asked();
+    }
+
+    const pid = await serverProcess(dataFolder(data));
+    return await announced(`Waiting for the server (process ${pid}), which has not answered yet …`, asked(), LONG_SILENCE);
 }
 
 /** The fields of an operation's input that the user gave. */

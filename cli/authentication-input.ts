@@ -8,6 +8,7 @@ import type {
     ProxySettings,
 } from '../lib/webhooks/exporters/authentication.ts';
 import { definedFields } from './command.ts';
+import { WrongUsage } from './output/errors.ts';
 import { type HiddenName, hiddenText, type Options, refused, textOfFile } from './secret-input.ts';
 
 /** Adds the flags; and those that drop it, where there may be some. */
@@ -52,7 +53,7 @@ export async function authenticationOf(options: Options): Promise<Authentication
 async function hidden<T>(name: HiddenName, options: Options, parse: (text: string) => T): Promise<T | null | undefined> {
     const text = await hiddenText(name, options);
     if (text !== undefined && options[name] === false) {
-        throw refused(name, `Give either --no-${name} or what --${name} is to be`);
+        throw new WrongUsage(`Give either --no-${name} or what --${name} is to be`, name);
     }
 
     return text === undefined ? dropped(options[name]) : parse(text);
@@ -67,7 +68,7 @@ async function clientCertificateOf(options: Options): Promise<ClientCertificate 
     const { clientCert } = options;
     const key = await hiddenText('clientKey', options);
     if ((typeof clientCert === 'string') !== (key !== undefined)) {
-        throw refused('client-cert', 'Give --client-cert and --client-key, or --client-key-env, together');
+        throw new WrongUsage('Give --client-cert and --client-key, or --client-key-env, together', 'client-cert');
     }
 
     return typeof clientCert === 'string' && key !== undefined ? { certificate: await textOfFile(clientCert), key } : dropped(clientCert);

@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { spanOf } from '../lib/span.ts';
+import { instantOf, spanOf, spanText } from '../lib/span.ts';
 import { commander } from './command.ts';
 
 /** Parses an option that is a whole number. @param unit May stand behind it. */
@@ -66,16 +66,20 @@ export function span(text: string): number {
     return length;
 }
 
-/** Parses an option that is several lengths of time, in milliseconds. */
-export function spans(text: string): readonly number[] {
-    return text.split(',').map((one) => {
-        const length = spanOf(one.trim());
-        if (length === null) {
-            throw new commander.InvalidArgumentError('It must be spans such as 30s, 5m, 2h or 7d, with commas between them.');
-        }
+/** Parses an option that is several lengths of time, in milliseconds, none longer than `max`. */
+export function spans(max: number): (text: string) => readonly number[] {
+    return (text) =>
+        text.split(',').map((one) => {
+            const length = spanOf(one.trim());
+            if (length === null) {
+                throw new commander.InvalidArgumentError('It must be spans such as 30s, 5m, 2h or 7d, with commas between them.');
+            }
+            if (length > max) {
+                throw new commander.InvalidArgumentError(`${one.trim()} is too long: each must be from 1s to ${spanText(max)}.`);
+            }
 
-        return length;
-    });
+            return length;
+        });
 }
 
 /** Parses an option that is a length of time of at least so many milliseconds, or `forever`: null. */
@@ -96,7 +100,7 @@ export function spanOrForever(min: number): (text: string) => number | null {
 export function moment(direction: 1 | -1): (text: string) => Date {
     return (text) => {
         const length = spanOf(text);
-        const named = ZONED.test(text) ? Date.parse(text) : Number.NaN;
+        const named = ZONED.test(text) ? (instantOf(text.includes('T') ? text : `${text}T00:00Z`)?.getTime() ?? Number.NaN) : Number.NaN;
         const time = length === null ? named : Date.now() + direction * length;
         if (Number.isNaN(time)) {
             throw new commander.InvalidArgumentError(

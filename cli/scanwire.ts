@@ -5,7 +5,7 @@ import { ScanwireError } from '../lib/errors.ts';
 import { jsonText } from '../lib/printable.ts';
 import { VERSION } from '../lib/version.ts';
 import { commander, withCommonOptions } from './command.ts';
-import { usageError } from './output/errors.ts';
+import { usageError, WrongUsage } from './output/errors.ts';
 
 interface Entry {
     /** Name and arguments, as commander writes them. */
@@ -154,7 +154,7 @@ function fail(error: unknown): Promise<void> {
 
 async function report(error: unknown): Promise<void> {
     if (!(error instanceof commander.CommanderError)) {
-        process.exitCode = FAILURE;
+        process.exitCode = error instanceof WrongUsage ? WRONG_USAGE : FAILURE;
         const { printError } = await import('./output/errors.ts');
         printError(error, json);
     } else if (error.exitCode !== 0) {

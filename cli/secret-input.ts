@@ -3,7 +3,7 @@ import { ScanwireError } from '../lib/errors.ts';
 import { PLAIN_SETTINGS, SETTING_NAMES } from '../lib/webhooks/exporters/plain-settings.ts';
 import type { HeaderPairs } from '../lib/webhooks/messages/message-headers.ts';
 import { repeated } from './option-values.ts';
-import { printWarning } from './output/errors.ts';
+import { printWarning, WrongUsage } from './output/errors.ts';
 
 /*
  * How a command is told what nobody else may see. Every user of a machine can list its processes with their arguments, so a secret comes
@@ -68,11 +68,11 @@ const FILES: readonly string[] = [
     ...['ca', 'clientCert', 'tlsCert', 'scanDatabaseFile'],
 ];
 
-/** What comes after the first would read nothing, or what was meant for another. @throws ScanwireError `INVALID_INPUT`. */
+/** What comes after the first would read nothing, or what was meant for another. @throws WrongUsage. */
 export function assertOneStdin(options: Options): void {
     const [first, second] = FILES.filter((name) => options[name] === '-').map(flagOf);
     if (first !== undefined && second !== undefined) {
-        throw refused(first.slice(2), `Only one of ${first} and ${second} can be read from stdin`);
+        throw new WrongUsage(`Only one of ${first} and ${second} can be read from stdin`, first.slice(2));
     }
 }
 
@@ -106,7 +106,7 @@ const LEAST_TOKEN = 16;
 async function oneOf(name: 'secret' | 'url', options: Options, isWarnedOf: (value: string) => boolean): Promise<string | undefined> {
     const typed = options[name];
     if ([options[`${name}File`], options[`${name}Env`], typed].filter((value) => value !== undefined).length > 1) {
-        throw refused(name, `Give --${name}-file, --${name}-env or --${name}, and only one of them`);
+        throw new WrongUsage(`Give --${name}-file, --${name}-env or --${name}, and only one of them`, name);
     }
 
     if (typed === undefined) {
@@ -130,7 +130,7 @@ export async function headersOf(options: Options): Promise<HeaderPairs | undefin
     const text = await hiddenLine('header', options);
     if (header === false) {
         if (text !== undefined) {
-            throw refused('header', 'Give either --no-header or headers');
+            throw new WrongUsage('Give either --no-header or headers', 'header');
         }
 
         return [];
@@ -155,7 +155,7 @@ export async function hiddenText(name: HiddenName, options: Options): Promise<st
     // `--no-oauth` leaves a false.
     const [file, variable] = [options[fileOption] === false ? undefined : options[fileOption], options[variableOption]];
     if (file !== undefined && variable !== undefined) {
-        throw refused(flagOf(name).slice(2), `Give ${flagOf(fileOption)} or ${flagOf(variableOption)}, and only one of them`);
+        throw new WrongUsage(`Give ${flagOf(fileOption)} or ${flagOf(variableOption)}, and only one of them`, flagOf(name).slice(2));
     }
 
     if (file === undefined && variable === undefined) {

@@ -1,5 +1,4 @@
 import type { Command } from 'commander';
-import { ScanwireError } from '../../lib/errors.ts';
 import type { AskedFilter, DeliveryMessage } from '../../lib/webhooks/deliveries/deliveries.ts';
 import { DELIVERY_STATES } from '../../lib/webhooks/deliveries/delivery-states.ts';
 import type { Delivery } from '../../lib/webhooks/deliveries/delivery-store.ts';
@@ -7,6 +6,7 @@ import type { Replay } from '../../lib/webhooks/deliveries/replays.ts';
 import type { AttemptView } from '../../plugins/admin-console/operations.ts';
 import { type Answer, type Call, command, definedFields } from '../command.ts';
 import { moment, perSecond, wholeNumber } from '../option-values.ts';
+import { WrongUsage } from '../output/errors.ts';
 import { aligned, countText, relativeTime, table, utcTime } from '../output/table.ts';
 import { timesText } from '../output/test-result.ts';
 
@@ -112,7 +112,7 @@ async function replayed({ args: [id], options, perform }: Call): Promise<Answer>
     }
     if (exporter === undefined || (failedSince === undefined) === (held === undefined)) {
         const message = 'Replay needs one of: the id of a delivery, --exporter with --failed-since or --held, --cancel';
-        throw new ScanwireError('INVALID_INPUT', message);
+        throw new WrongUsage(message);
     }
 
     const selection = definedFields<{ failedSince: Date; held: true; rate: number }>({ failedSince, held, rate });
@@ -126,12 +126,12 @@ async function replayed({ args: [id], options, perform }: Call): Promise<Answer>
 /** The options of a replay of many deliveries. */
 const OF_MANY = ['exporter', 'failedSince', 'held', 'rate', 'dryRun'] as const;
 
-/** One that is not heeded would have a delivery sent where somebody only wanted a count. @throws ScanwireError `INVALID_INPUT` that names it. */
+/** One that is not heeded would have a delivery sent where somebody only wanted a count. @throws WrongUsage that names it. */
 function assertAlone(way: string, others: readonly string[], options: Call['options']): void {
     const given = others.find((name) => options[name] !== undefined);
     if (given !== undefined) {
         const field = given.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
-        throw new ScanwireError('INVALID_INPUT', `--${field} does not go with ${way}`, { field });
+        throw new WrongUsage(`--${field} does not go with ${way}`, field);
     }
 }
 

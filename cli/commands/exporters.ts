@@ -1,5 +1,4 @@
 import type { Command, Option } from 'commander';
-import { ScanwireError } from '../../lib/errors.ts';
 import { spanText } from '../../lib/span.ts';
 import type { AuthenticationPart } from '../../lib/webhooks/exporters/authentication.ts';
 import type { Exporter, ExporterSettings, NewExporterSettings } from '../../lib/webhooks/exporters/exporter.ts';
@@ -15,11 +14,12 @@ import {
     SHOWN_TOGETHER,
 } from '../../lib/webhooks/exporters/plain-settings.ts';
 import type { ReceiverWarning } from '../../lib/webhooks/exporters/receiver-url.ts';
-import { EXPORT_TYPES, RULE_SETS, type RuleSet } from '../../lib/webhooks/setting-values.ts';
+import { EXPORT_TYPES, MAX_DELAY, RULE_SETS, type RuleSet } from '../../lib/webhooks/setting-values.ts';
 import type { Output } from '../../plugins/admin-console/operations.ts';
 import { addAuthentication, authenticationOf } from '../authentication-input.ts';
 import { type Answer, type Call, command, commander, definedFields } from '../command.ts';
 import { addConfig, repeated, span, spans, wholeNumber } from '../option-values.ts';
+import { WrongUsage } from '../output/errors.ts';
 import { aligned, countText, relativeTime, table, utcTime } from '../output/table.ts';
 import { addHeaders, addSecret, addUrl, assertOneStdin, headersOf, hiddenText, secretOf, urlOf } from '../secret-input.ts';
 
@@ -96,7 +96,7 @@ function addSettings(target: Command, creating: boolean): Command {
             target.option(setting.flag.replace(/^--([\w-]+).*/, '--no-$1'), setting.without);
         }
     }
-    target.option('--schedule <spans>', 'delays before each further try, with commas between them, such as 5s,30s,2m', spans);
+    target.option('--schedule <spans>', 'delays before each further try, with commas between them, such as 5s,30s,2m', spans(MAX_DELAY));
     if (!creating) {
         target.option('--no-schedule', 'the default delays');
     }
@@ -165,7 +165,7 @@ async function explained({ args: [id = ''], options, perform }: Call): Promise<A
 async function previewed({ args: [id = ''], options, perform }: Call): Promise<Answer> {
     const { kind, body } = options;
     if (body === undefined && kind !== 'test') {
-        throw new ScanwireError('INVALID_INPUT', 'Give the event with --body FILE: only a test needs none', { field: 'body' });
+        throw new WrongUsage('Give the event with --body FILE: only a test needs none', 'body');
     }
 
     const given = body === undefined ? {} : { body: await jsonOfFile(String(body)) };
@@ -189,7 +189,7 @@ async function updated({ args: [id = ''], options, perform }: Call): Promise<Ans
     const owner = given === false ? null : given;
     const changes = { ...(await settingsOf(options)), ...definedFields({ type, owner, keepHeaders, overlap }) } as ExporterChanges;
     if (Object.keys(changes).length === 0) {
-        throw new ScanwireError('INVALID_INPUT', 'Nothing to change: give at least one setting, for example --url');
+        throw new WrongUsage('Nothing to change: give at least one setting, for example --url');
     }
 
     return exporterAnswer(await perform('updateExporter', { ...changes, id, start: options.start === true }));

@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import type { Host } from '../../lib/inventory/host.ts';
+import type { Host, HostState } from '../../lib/inventory/host.ts';
 import type { HostsPage, HostsQuery, ShownHost } from '../../lib/inventory/host-pages.ts';
 import type { RemovedHosts } from '../../lib/inventory/store.ts';
 import { printable } from '../../lib/printable.ts';
@@ -16,7 +16,7 @@ export function define(hosts: Command): void {
     });
     inWorkspace(list)
         .option('--address <range>', 'only those of an address, a block such as 192.0.2.0/24, or a range')
-        .option('--state <state>', 'only those in this state: alive, down or unknown')
+        .addOption(list.createOption('--state <state>', 'only those in this state').choices(HOST_STATES))
         .option('--search <text>', 'only those with it in a name, an address, an operating system, the information or the comments')
         .option('--after <id>', 'continue behind the page before', wholeNumber(0, 2_147_483_647))
         .option('--limit <n>', 'at most so many', wholeNumber(1, 500), 100);
@@ -53,6 +53,9 @@ export function define(hosts: Command): void {
     expire.requiredOption('--not-seen <when>', 'not since then: 90d ago, or a time such as 2027-01-31T00:00Z', moment(-1));
     inWorkspace(expire).option('--dry-run', 'only say how many that would be');
 }
+
+/** Of this list, for its schema is not loaded. */
+const HOST_STATES = Object.keys({ alive: true, down: true, unknown: true } satisfies Record<HostState, true>);
 
 function inWorkspace(self: Command): Command {
     return self.option('--workspace <name>', 'workspace that they are in', 'default');

@@ -1,11 +1,11 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import { ScanwireError } from '../../lib/errors.ts';
 import { KEEP_FOR } from '../../lib/webhooks/deliveries/retention.ts';
 import { isVendorName, VENDOR_RULE } from '../../lib/webhooks/messages/signature.ts';
 import { type Call, performing } from '../command.ts';
 import { dataFolder, prepareDataFolder } from '../data-folder.ts';
 import { addMetrics, type MetricsAddress } from '../metrics-server.ts';
 import { addPooled, addProcessName, perSecond, spanOrForever, wholeNumber } from '../option-values.ts';
+import { WrongUsage } from '../output/errors.ts';
 import { assertOneStdin } from '../secret-input.ts';
 import { addDrainTimeout } from '../until-stopped.ts';
 
@@ -120,7 +120,7 @@ async function serve(call: Call): Promise<undefined> {
 
 function assertPerAddressFits({ maxConnections, maxPerAddress = 1 }: ServeOptions): void {
     if (maxPerAddress > maxConnections) {
-        throw new ScanwireError('INVALID_INPUT', '--max-per-address must not exceed --max-connections', { field: 'max-per-address' });
+        throw new WrongUsage('--max-per-address must not exceed --max-connections', 'max-per-address');
     }
 }
 

@@ -1,6 +1,13 @@
 import { ScanwireError } from '../../lib/errors.ts';
 import { jsonText, printable } from '../../lib/printable.ts';
 
+/** What is wrong in the arguments themselves, whatever they are about: the exit code is that of wrong usage. */
+export class WrongUsage extends ScanwireError {
+    constructor(message: string, field?: string) {
+        super('INVALID_INPUT', message, field === undefined ? {} : { field });
+    }
+}
+
 /** Prints one line on stderr with the field and the reason, and one more for each further bad line of a file. A fault of our own is printed with its message too, and never with a stack. */
 export function printError(error: unknown, json: boolean): void {
     const { code, field = null, message, problems } = error instanceof ScanwireError ? error : internal(error);

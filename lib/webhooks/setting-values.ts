@@ -68,3 +68,6 @@ export function ofSending<Settings extends object>(settings: Settings): Omit<Set
     const others = Object.entries(settings).filter(([name]) => !ofOwners.includes(name));
     return Object.fromEntries(others) as Omit<Settings, (typeof OWNER_SETTINGS)[number]>;
 }
+
+/** The longest delay that an exporter's own schedule may have, in milliseconds. */
+export const MAX_DELAY: number = 7 * 86_400_000;

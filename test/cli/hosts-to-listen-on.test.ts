@@ -22,7 +22,7 @@ t.test('serve refuses a host that hapi does not take before anything is made, an
     const all = (...more: readonly string[]) => scanwireEach(REFUSED.map((host) => ({ args: [...args, '--host', host, ...more] })));
     const [plain, asJson] = [await all(), await all('--json')];
     for (const [index, { code, stdout, stderr }] of [...plain, ...asJson].entries()) {
-        t.equal(code, 1, REFUSED[index % REFUSED.length]);
+        t.equal(code, 1, `${REFUSED[index % REFUSED.length]}`);
         t.equal(stdout, '');
         t.equal(stderr.trim().split('\n').length, 1, 'in one line');
         t.match(stderr, '--host must name an address');

@@ -29,6 +29,18 @@ t.test('leaves with 2 after wrong usage, and says what was wrong', async (t) => 
         [['deliveries', 'list', '--state', 'lost'], /--state/],
         [['worker'], /required option '--collector <name>'/],
         [['listen', '--port', '0'], /required option '--secret-file <file>'/],
+        [['deliveries', 'replay'], /Replay needs one of/],
+        [['exporters', 'create', '--url', 'http://x.test', '--secret-file', '-', '--header-file', '-'], /Only one of/],
+        [['exporters', 'update', 'an-id'], /Nothing to change/],
+        [['hosts', 'list', '--state', 'foo'], /--state.*alive, down, unknown/],
+        [['serve', '--max-connections', '1', '--max-per-address', '2'], /must not exceed/],
+        [['keys', 'list', '--data', ''], /--data.*It must name a folder/],
+        [['doctor', '--data', ''], /--data.*It must name a folder/],
+        [['hosts', 'expire', '--not-seen', '2026-11-31'], /--not-seen/],
+        [['hosts', 'expire', '--not-seen', '2026-11-31T00:00Z'], /--not-seen/],
+        [['keys', 'create', 'a', '--expires', '2027-02-31'], /--expires/],
+        [['deliveries', 'list', '--since', '2026-02-29T00:00:00+01:00'], /--since/],
+        [['deliveries', 'replay', '--exporter', 'x', '--failed-since', '2026-04-31'], /--failed-since/],
     ];
     const ran = await scanwireEach(cases.map(([args]) => ({ args })));
     for (const [index, [args, message]] of cases.entries()) {
@@ -120,7 +132,7 @@ t.test('refuses what does not belong to the way of a replay, before anything is 
     const ran = await scanwireEach(cases.map(([args]) => ({ args: ['deliveries', 'replay', ...args, ...data] })));
     for (const [index, [args, option, way]] of cases.entries()) {
         const { code, stderr } = ran[index] as Ran;
-        t.equal(code, 1, args.join(' '));
+        t.equal(code, 2, args.join(' '));
         const error = { code: 'INVALID_INPUT', field: option, message: `--${option} does not go with ${way}` };
         t.same(JSON.parse(stderr), { error });
     }

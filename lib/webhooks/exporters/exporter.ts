@@ -1,8 +1,7 @@
 import Joi from 'joi';
 import { nameSchema, storableText, subjectOf } from '../../schema-validation.ts';
 import type { HeaderPairs } from '../messages/message-headers.ts';
-import { MAX_DELAY } from '../outcomes/retry-schedule.ts';
-import type { ExportType } from '../setting-values.ts';
+import { type ExportType, MAX_DELAY } from '../setting-values.ts';
 import { type AuthenticationPart, type AuthenticationSettings, authenticationSchemas, splitAuthentication } from './authentication.ts';
 import { byPlainSetting, PLAIN_SETTINGS, type PlainSetting, type PlainSettings, type SettingName } from './plain-settings.ts';
 

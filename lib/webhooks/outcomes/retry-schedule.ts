@@ -1,5 +1,6 @@
 import { isIP } from 'node:net';
 import { hostOf } from '../../egress/outgoing-url.ts';
+import { MAX_DELAY } from '../setting-values.ts';
 import type { Outcome } from './outcome.ts';
 
 const SECOND = 1000;
@@ -18,9 +19,6 @@ export const DEFAULT_SCHEDULE: readonly number[] = [
     20 * HOUR,
     24 * HOUR,
 ];
-
-/** The longest delay that an exporter's own schedule may have. */
-export const MAX_DELAY: number = 7 * 24 * HOUR;
 
 /** Whether a stored value can be used as the schedule of an exporter: it keeps those rules of `settingSchemas` without which no time could be reckoned. */
 export function isSchedule(stored: unknown): stored is readonly number[] {

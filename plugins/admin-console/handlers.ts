@@ -1,10 +1,17 @@
 import { addressRange } from '../../lib/address-range.ts';
-import { systemClock } from '../../lib/clock.ts';
 import { digested } from '../../lib/content-digest.ts';
 import { ScanwireError } from '../../lib/errors.ts';
 import { exportWorkspace } from '../../lib/inventory/export.ts';
 import type { HostInput } from '../../lib/inventory/host.ts';
-import { hostAt, hostsPage, type NamedInventory, refuseUnnameable, rowsOf, shownWorkspace } from '../../lib/inventory/host-pages.ts';
+import {
+    hostAt,
+    hostsPage,
+    type NamedInventory,
+    refuseComing,
+    refuseUnnameable,
+    rowsOf,
+    shownWorkspace,
+} from '../../lib/inventory/host-pages.ts';
 import { DEFAULT_WORKSPACE, workspaceName } from '../../lib/inventory/resources.ts';
 import type { ImportOrigin, InventoryStore } from '../../lib/inventory/store.ts';
 import type { ListedAttempt } from '../../lib/webhooks/deliveries/attempt-lists.ts';
@@ -266,15 +273,6 @@ function readingHandlers(inventory: NamedInventory): Partial<Handlers> {
         listHosts: (query) => hostsPage(inventory, query),
         showHost: ({ workspace, address }) => hostAt(inventory, workspace, address),
     };
-}
-
-/** No host has been seen since a time that is still to come: all would be removed. */
-function refuseComing(notSeenSince: Date): void {
-    if (notSeenSince > systemClock()) {
-        throw new ScanwireError('INVALID_INPUT', 'notSeenSince must not be later than now: no host has been seen since', {
-            field: 'notSeenSince',
-        });
-    }
 }
 
 function removalHandlers(inventory: System['inventory']): Partial<Handlers> {

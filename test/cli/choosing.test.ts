@@ -84,7 +84,7 @@ t.test('says who gets an event and why not, and what would be sent, with nothing
 
     const test = await json<{ body: string }>(data, 'exporters', 'preview', id, '--kind', 'test');
     t.match(JSON.parse(test.body), { type: 'test', data: { webhook_id: id } });
-    t.match(await said(['exporters', 'preview', id, '--kind', KIND, '--data', data]), { code: 1, stderr: /--body/ });
+    t.match(await said(['exporters', 'preview', id, '--kind', KIND, '--data', data]), { code: 2, stderr: /--body/ });
 });
 
 t.test('gives an exporter to another owner while nothing but tests is kept of it', async (t) => {

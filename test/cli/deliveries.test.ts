@@ -69,7 +69,7 @@ t.test('delivers to a receiver that verifies, and opens loopback to nothing else
     t.match(planned, { failedSince: null, rate: 5, total: 0 });
     t.match(await said(['deliveries', 'replays', '--data', data]), { code: 0, stdout: / held +5\/s +0 of 0 / });
     t.match(await json(data, 'deliveries', 'replay', '--cancel', planned.id), { id: planned.id });
-    t.match(await said(['deliveries', 'replay', ...failed, '--held', '--data', data]), { code: 1, stderr: /Replay needs one of/ });
+    t.match(await said(['deliveries', 'replay', ...failed, '--held', '--data', data]), { code: 2, stderr: /Replay needs one of/ });
     t.match(await nextJson(receiver, messages), { event: 'idr_investigation_created', verified: true });
 
     const wrong = await said(['exporters', 'update', exporter.id, '--secret', 'another secret', '--no-header', '--data', data, '--json']);

@@ -175,7 +175,7 @@ t.test('does every operation, and answers each as its route documents', async (t
     t.same(await ask(t, server, 'moveHosts', { ids: [hostId], to: 'lab' }), { hosts: 1 });
     t.same(await as('removeHosts', { workspace: 'lab', address: '192.0.2.1', dryRun: true }), { hosts: 1 });
     for (const [time, rule] of [
-        ['2999-01-31T00:00:00Z', /notSeenSince must not be later than now/],
+        ['2999-01-31T00:00:00Z', /NotSeenSince must not be later than now/],
         ['2025-02-29', /notSeenSince must be on a day that its month has/],
         ['2024-11-31T00:00:00Z', /notSeenSince must be on a day that its month has/],
     ] as const) {

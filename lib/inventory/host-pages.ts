@@ -1,6 +1,5 @@
 import Joi from 'joi';
 import { addressRange } from '../address-range.ts';
-import { systemClock } from '../clock.ts';
 import { ScanwireError } from '../errors.ts';
 import { checked, nameSchema, storableText } from '../schema-validation.ts';
 import { MAX_ID } from './fields.ts';
@@ -177,12 +176,4 @@ export async function rowsOf<Row>(batches: AsyncIterable<readonly Row[]>): Promi
         rows.push(...batch);
     }
     return rows;
-}
-
-/** Of a time that is still to come all hosts would be taken for such as were not seen since. @throws ScanwireError `INVALID_INPUT`. */
-export function refuseComing(notSeenSince: Date): void {
-    if (notSeenSince > systemClock()) {
-        const message = 'NotSeenSince must not be later than now: no host has been seen since';
-        throw new ScanwireError('INVALID_INPUT', message, { field: 'notSeenSince' });
-    }
 }

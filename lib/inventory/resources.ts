@@ -1,4 +1,5 @@
 import Joi from 'joi';
+import { systemClock } from '../clock.ts';
 import { ScanwireError } from '../errors.ts';
 import { checked, isStorable, nameSchema, STORABLE, UNSTORABLE } from '../schema-validation.ts';
 import { FIELD_SCHEMAS, type FieldTypes } from './fields.ts';
@@ -165,5 +166,13 @@ export function refuseUnstorableHosts(hosts: readonly HostInput[], json: string 
         if (field !== undefined) {
             throw new ScanwireError('INVALID_INPUT', `A host cannot be stored: ${field} ${UNSTORABLE}`, { field });
         }
+    }
+}
+
+/** Of a time that is still to come all hosts would be taken for such as were not seen since. @throws ScanwireError `INVALID_INPUT`. */
+export function refuseComing(notSeenSince: Date): void {
+    if (notSeenSince > systemClock()) {
+        const message = 'NotSeenSince must not be later than now: no host has been seen since';
+        throw new ScanwireError('INVALID_INPUT', message, { field: 'notSeenSince' });
     }
 }

@@ -3,16 +3,8 @@ import { digested } from '../../lib/content-digest.ts';
 import { ScanwireError } from '../../lib/errors.ts';
 import { exportWorkspace } from '../../lib/inventory/export.ts';
 import type { HostInput } from '../../lib/inventory/host.ts';
-import {
-    hostAt,
-    hostsPage,
-    type NamedInventory,
-    refuseComing,
-    refuseUnnameable,
-    rowsOf,
-    shownWorkspace,
-} from '../../lib/inventory/host-pages.ts';
-import { DEFAULT_WORKSPACE, workspaceName } from '../../lib/inventory/resources.ts';
+import { hostAt, hostsPage, type NamedInventory, refuseUnnameable, rowsOf, shownWorkspace } from '../../lib/inventory/host-pages.ts';
+import { DEFAULT_WORKSPACE, refuseComing, workspaceName } from '../../lib/inventory/resources.ts';
 import type { ImportOrigin, InventoryStore } from '../../lib/inventory/store.ts';
 import type { ListedAttempt } from '../../lib/webhooks/deliveries/attempt-lists.ts';
 import type { Attempt } from '../../lib/webhooks/deliveries/delivery-store.ts';

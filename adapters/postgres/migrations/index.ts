@@ -81,6 +81,7 @@ import { claimsOfACollector } from './0109-claims-of-a-collector.ts';
 import { marksKeptForLess } from './0114-marks-kept-for-less.ts';
 import { retentionRemovesByPlace } from './0114-retention-removes-by-place.ts';
 import { othersCountedFurther } from './0115-others-counted-further.ts';
+import { marksLowered } from './0116-marks-lowered.ts';
 
 /** All steps in order. A new one goes to the end. */
 export const migrations: readonly Migration[] = [
@@ -166,4 +167,5 @@ export const migrations: readonly Migration[] = [
     retentionRemovesByPlace,
     marksKeptForLess,
     othersCountedFurther,
+    marksLowered,
 ];

@@ -145,6 +145,45 @@ t.test('what comes to wait with a time that is below the mark is found within fi
     t.strictSame(idsOf(await deliveries.dispatch(dispatch)), [id]);
 });
 
+t.test('what a dump has in flight below its marks, which it reads last, is found by who begins', async (t) => {
+    const taken = async (): Promise<string> => {
+        await start();
+        await deliveries.keepAlive({ id: randomUUID(), process: 'a', slots: { default: 400 } }, 600);
+        return (await acceptOne()).deliveryId;
+    };
+    const inFlight = async (session: string): Promise<boolean | undefined> => {
+        let told: boolean | undefined;
+        await deliveries.keepAlive({ id: session, process: 'b', slots: { default: 400 } }, 600_000, undefined, (outlook) => {
+            told = outlook.inFlight;
+        });
+        return told;
+    };
+
+    for (const beyond of [0, 300]) {
+        const id = await taken();
+        await pool.query(`select setval('scanwire.landed_flights', ${beyond} + (select last_value from scanwire.flights) + 1)`);
+        await setTime(at(60_000));
+        t.equal(await inFlight(randomUUID()), true);
+        await deliveries.sweep(sweep);
+        t.equal(await state(id), 'pending', 'it is taken back');
+        t.strictSame(idsOf(await deliveries.dispatch(dispatch)), [id]);
+        t.ok((await flightOf(id)) >= (await landed()), 'and would be once more');
+    }
+});
+
+t.test('a session that goes on leaves the mark where it is', async (t) => {
+    await start();
+    const session = { id: randomUUID(), process: 'a', slots: { default: 400 } };
+    await deliveries.keepAlive(session, 600_000);
+    await acceptOne();
+    await pool.query(`select setval('scanwire.landed_flights', 1 + (select last_value from scanwire.flights))`);
+    const before = await landed();
+    await deliveries.keepAlive(session, 600_000);
+    t.equal(await landed(), before, 'to look for the lowest is not cheap');
+    await deliveries.keepAlive({ ...session, id: randomUUID() }, 600_000);
+    t.ok((await landed()) < before);
+});
+
 function idsOf({ handedOut }: DispatchResult): readonly string[] {
     return handedOut.map(({ deliveryId }) => deliveryId);
 }

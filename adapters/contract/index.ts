@@ -23,6 +23,7 @@ import { attemptLaws } from './webhooks/attempt-laws.ts';
 import { begunLaws } from './webhooks/begun-laws.ts';
 import { breakerLaws } from './webhooks/breaker-laws.ts';
 import { claimLaws } from './webhooks/claim-laws.ts';
+import { clockLaws } from './webhooks/clock-laws.ts';
 import { contentLaws, lateMessageLaws } from './webhooks/content-laws.ts';
 import { countLaws, discardedCountLaws, notKeepingCountsLaws } from './webhooks/count-laws.ts';
 import { deliveryLaws } from './webhooks/delivery-laws.ts';
@@ -161,6 +162,7 @@ export function webhookStoresContract(test: ContractTest, create: () => WebhookS
         ...dispatchLaws,
         ...sharingLaws,
         ...breakerLaws,
+        ...clockLaws,
         ...pauseLaws,
         ...rateLaws,
         ...claimLaws,

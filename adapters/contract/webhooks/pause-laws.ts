@@ -80,6 +80,15 @@ export const pauseLaws: Laws<WebhookBench> = {
         assert.deepEqual((await bench.exporters.health(id))?.failingSince, at(4_100), 'it was not paused');
     },
 
+    async 'counts the time of a pause from the first failure in it'(bench) {
+        const claimed = await bench.claimOne();
+        const { id } = claimed.exporter;
+        await bench.update(id, { pausedAt: at(1_000) }, at(1_000));
+        await bench.record([failure(claimed, 0)], at(4_000));
+        await bench.update(id, { pausedAt: null }, at(5_000));
+        assert.deepEqual((await bench.exporters.health(id))?.failingSince, at(5_000));
+    },
+
     async 'ends what was being sent when its exporter was paused'(bench) {
         const held = await bench.claimOne();
         await bench.update(held.exporter.id, { pausedAt: at(1) }, at(1));

@@ -65,6 +65,14 @@ export const retentionLaws: Laws<WebhookBench> = {
         }
     },
 
+    async 'keeps the event of what waits, also behind what a clock that was ahead accepted'(bench) {
+        await bench.addExporter();
+        await bench.publishAt(at(100 * DAY), {});
+        await bench.publishAt(at(0), {});
+        assert.deepEqual(await expire(bench, EVENT_MARGIN + 1), { deliveries: 0, events: 0 });
+        assert.equal((await bench.claimDue({ now: at(KEPT + EVENT_MARGIN + 2) })).length, 1, 'it is sent');
+    },
+
     async 'removes an event a day after its deliveries may go, unless one is left'(bench) {
         await bench.addExporter();
         await bench.addExporter({ createdAt: at(1) });

@@ -173,9 +173,9 @@ function candidate(
     };
 }
 
-/** What was tried before the exporter recovered waits no longer. */
+/** What was tried before the exporter recovered waits no longer. A recovery that is to come was noted before the clock was set back. */
 function isDue({ dueAt, queuedAt }: DeliveryRow, { recoveredAt }: ExporterRow, now: Date): boolean {
-    return dueAt <= now || (recoveredAt !== null && queuedAt !== null && queuedAt < recoveredAt);
+    return dueAt <= now || (recoveredAt !== null && recoveredAt <= now && queuedAt !== null && queuedAt < recoveredAt);
 }
 
 /** How many deliveries of the exporter, single-attempt ones aside, may be in flight. */

@@ -25,7 +25,7 @@ export function applyHealth(
 
     if (health === 'success') {
         applySuccess(exporter, attempt.startedAt, now, rules);
-    } else if (health === 'failure' && countsAlone(exporter, attempt.startedAt, rules)) {
+    } else if (health === 'failure' && countsAlone(exporter, attempt.startedAt, now, rules)) {
         applyFailure(exporter, attempt.startedAt, now, rules);
     }
     if (pause !== null) {
@@ -77,10 +77,18 @@ function applySuccess(exporter: ExporterRow, startedAt: Date, now: Date, rules: 
     exporter.recoveredAt = recovers ? now : exporter.recoveredAt;
 }
 
-/** Of attempts that began before the last counted failure, or before an open breaker let its probe through, that failure speaks. */
-function countsAlone({ failedAt, probeAt, consecutiveFailures }: ExporterRow, startedAt: Date, { after }: BreakerRules): boolean {
+/**
+ * Of attempts that began before the last counted failure, or before an open breaker let its probe through, that failure speaks; not so one that is to come, from
+ * before the clock was set back.
+ */
+function countsAlone(
+    { failedAt, probeAt, consecutiveFailures }: ExporterRow,
+    startedAt: Date,
+    now: Date,
+    { after }: BreakerRules,
+): boolean {
     const probes = probeAt === null || consecutiveFailures < after || startedAt >= probeAt;
-    return probes && (failedAt === null || startedAt > failedAt);
+    return probes && (failedAt === null || failedAt > now || startedAt > failedAt);
 }
 
 /** A failure in a slow start, or of the probe after a pause, opens the breaker at once. */

@@ -96,7 +96,8 @@ export function exporterStore(state: WebhookState): ExporterStore {
             Object.assign(row, structuredClone(changes), { updatedAt: state.clock(), generation: row.generation + 1 });
             // The time for which it was paused is none for which it failed.
             if (before.pausedAt !== null && row.pausedAt === null && row.failingSince !== null) {
-                row.failingSince = later(row.failingSince, state.clock().getTime() - before.pausedAt.getTime());
+                const since = Math.max(before.pausedAt.getTime(), row.failingSince.getTime());
+                row.failingSince = later(row.failingSince, state.clock().getTime() - since);
             }
             if (patch.state === 'running') {
                 Object.assign(row, { consecutiveFailures: 0, ...CLOSED_BREAKER });

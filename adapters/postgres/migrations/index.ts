@@ -82,6 +82,7 @@ import { marksKeptForLess } from './0114-marks-kept-for-less.ts';
 import { retentionRemovesByPlace } from './0114-retention-removes-by-place.ts';
 import { othersCountedFurther } from './0115-others-counted-further.ts';
 import { marksLowered } from './0116-marks-lowered.ts';
+import { timesToCome } from './0117-times-to-come.ts';
 
 /** All steps in order. A new one goes to the end. */
 export const migrations: readonly Migration[] = [
@@ -168,4 +169,5 @@ export const migrations: readonly Migration[] = [
     marksKeptForLess,
     othersCountedFurther,
     marksLowered,
+    timesToCome,
 ];

@@ -54,7 +54,7 @@ select
     b.more as "moreRetries"
 from scanwire.exporters e
 cross join clock
-left join scanwire.last_successes s on s.exporter_id = e.id
+left join scanwire.last_successes s on s.exporter_id = e.id and s.at <= clock.at
 left join flying f on f.exporter_id = e.id
 cross join lateral (
     with retries as materialized (

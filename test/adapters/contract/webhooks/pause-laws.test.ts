@@ -30,6 +30,7 @@ const MUTANTS: Mutants = {
         },
     }),
     'counts the time of a pause as none for which an exporter failed': neverPausing,
+    'counts the time of a pause from the first failure in it': neverPausing,
     'ends what was being sent when its exporter was paused': (exporters, deliveries) => ({
         deliveries: {
             recordOutcomes: async (outcomes, rules) => {

@@ -28,6 +28,21 @@ function early(milliseconds: number): Mutant {
     return retaining((honest) => ({ expire: (keepFor) => honest.expire(keepFor - milliseconds) }));
 }
 
+/** Takes events from what has not ended. */
+const erasing: Mutant = (_, deliveries) => ({
+    deliveries: {
+        retention: {
+            begin: async () => true,
+            async *expire(keepFor) {
+                for (const { eventId } of await deliveries.list({ limit: 100 })) {
+                    await deliveries.erase(eventId);
+                }
+                yield* (deliveries.retention as RetentionStore).expire(keepFor);
+            },
+        },
+    },
+});
+
 const MUTANTS: Mutants = {
     'begins a turn once in its time, whoever asks': retaining(() => ({ begin: async () => true })),
     'begins a turn where the last one began by a clock that was ahead': retaining((honest) => {
@@ -47,19 +62,8 @@ const MUTANTS: Mutants = {
             },
         },
     }),
-    'keeps what has not ended, however old it is, with its event': (_, deliveries) => ({
-        deliveries: {
-            retention: {
-                begin: async () => true,
-                async *expire(keepFor) {
-                    for (const { eventId } of await deliveries.list({ limit: 100 })) {
-                        await deliveries.erase(eventId);
-                    }
-                    yield* (deliveries.retention as RetentionStore).expire(keepFor);
-                },
-            },
-        },
-    }),
+    'keeps what has not ended, however old it is, with its event': erasing,
+    'keeps the event of what waits, also behind what a clock that was ahead accepted': erasing,
     'removes an event a day after its deliveries may go, unless one is left': early(1),
     'removes an event that nobody wanted': early(1),
 };

@@ -84,6 +84,46 @@ const heartbeat = rewritten('heartbeat', [
     ],
 ]);
 
-const sql = [lower, raise, keepAlive, heartbeat].join('\n');
+/** Seconds since 1970 in the 32 bits that the number of a lock has, which are read without a sign. */
+const seconds = [
+    rewritten('store_delivery', [
+        ['floor(extract(epoch from new.due_at))::integer', '((floor(extract(epoch from new.due_at))::bigint + 2147483648) % 4294967296 - 2147483648)::integer'],
+    ]),
+    rewritten('raise_waiting_marks', [['    uncommitted integer;\n', '    uncommitted bigint;\n']]),
+];
+
+/**
+ * What a worker is refused waits again, with the time that it had. Marks that somebody else is changing stay as they are: others may hold several, in another
+ * order, and within five seconds all is looked through.
+ */
+const claim = rewritten('claim_attempts', [
+    [
+        `        where d.id = any (array[f.id]) and not f.holds
+    )
+`,
+        `        where d.id = any (array[f.id]) and not f.holds
+        returning d.exporter_id, d.priority, d.due_at, d.state
+    ),
+    lowered as (
+        update scanwire.waiting_marks m
+        set due_from = t.due_at
+        from (
+            select w.exporter_id, w.priority, b.due_at
+            from (
+                select r.exporter_id, r.priority, min(r.due_at) as due_at from moved r
+                where r.state = 'pending'
+                group by r.exporter_id, r.priority
+            ) b
+            join scanwire.waiting_marks w on w.exporter_id = any (array[b.exporter_id]) and w.priority = b.priority
+            where w.due_from > b.due_at
+            for no key update of w skip locked
+        ) t
+        where m.exporter_id = t.exporter_id and m.priority = t.priority
+    )
+`,
+    ],
+]);
+
+const sql = [lower, raise, keepAlive, heartbeat, ...seconds, claim].join('\n');
 
 export const marksLowered: Migration = { id: '0116-marks-lowered', sql };

@@ -131,6 +131,34 @@ t.test('what is taken back is handed out at once, though it was due long ago', a
     t.strictSame(idsOf(await deliveries.dispatch(dispatch)), [unbegun.deliveryId]);
 });
 
+t.test('what a worker is refused is handed out at once, though it was due long ago', async (t) => {
+    const exporterId = await start();
+    const { beginWithin: _, ...withoutClaims } = dispatch;
+    await deliveries.accept([forAll(sampleEvent())]);
+    const deliveryId = only(idsOf(await deliveries.dispatch(withoutClaims)));
+    await pass(300, 0);
+    await setTime(at(10_300));
+    await deliveries.dispatch(dispatch);
+    await exporters.update(exporterId, { pausedAt: at(10_300) });
+    t.strictSame(await deliveries.claim([{ deliveryId, token: randomUUID(), duration: 60_000 }], null), [null]);
+    await exporters.update(exporterId, { pausedAt: null });
+    t.strictSame(idsOf(await deliveries.dispatch(dispatch)), [deliveryId]);
+});
+
+t.test('marks rise after January 2038', async (t) => {
+    const noted = new Date('2038-01-20T00:00:00.000Z').getTime() - at(0).getTime();
+    await start();
+    await setTime(at(noted));
+    await deliveries.dispatch(dispatch);
+    const { tx, commit } = await stores.begin();
+    const [accepted] = await deliveries.accept([forAll(sampleEvent())], { tx });
+    await pass(100, noted);
+    await setTime(at(noted + 4_000));
+    await deliveries.dispatch(dispatch);
+    await commit();
+    t.strictSame(idsOf(await deliveries.dispatch(dispatch)), accepted?.deliveries);
+});
+
 t.test('what comes to wait with a time that is below the mark is found within five seconds', async (t) => {
     await start();
     const [accepted] = await deliveries.accept([forAll(sampleEvent())]);

@@ -121,6 +121,20 @@ export const outcomeLaws: Laws<WebhookBench> = {
         );
     },
 
+    async 'ends by a 2xx that comes late what an outcome behind it ends in vain, in one call'(bench) {
+        const lost = await bench.claimMany(2);
+        await sweepAll(bench);
+        const held = new Map((await bench.claimDue({ now: at(61_001) })).map((one) => [one.deliveryId, one]));
+        const [first, second] = lost.map((one) => {
+            const inVain = failure(present(held.get(one.deliveryId)), 0, { next: { state: 'exhausted' } });
+            return { id: one.deliveryId, taken: success(one), inVain };
+        });
+        const outcomes = [present(first).taken, present(first).inVain, present(second).inVain, present(second).taken];
+        await bench.record(outcomes, at(61_002));
+        await bench.assertDelivery(present(first).id, { state: 'delivered', finishedAt: at(61_002), lastCode: 'delivered' });
+        await bench.assertDelivery(present(second).id, { state: 'exhausted', lastCode: 'connect_refused' });
+    },
+
     async 'tries again by a back-off of its own what failed on this side'(bench) {
         const first = await bench.claimOne();
         await bench.record([failure(first, 0, { next: { state: 'pending', delay: 'fault' }, health: 'none' })], at(50));

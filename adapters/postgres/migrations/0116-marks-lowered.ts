@@ -87,7 +87,10 @@ const heartbeat = rewritten('heartbeat', [
 /** Seconds since 1970 in the 32 bits that the number of a lock has, which are read without a sign. */
 const seconds = [
     rewritten('store_delivery', [
-        ['floor(extract(epoch from new.due_at))::integer', '((floor(extract(epoch from new.due_at))::bigint + 2147483648) % 4294967296 - 2147483648)::integer'],
+        [
+            'floor(extract(epoch from new.due_at))::integer',
+            '((floor(extract(epoch from new.due_at))::bigint + 2147483648) % 4294967296 - 2147483648)::integer',
+        ],
     ]),
     rewritten('raise_waiting_marks', [['    uncommitted integer;\n', '    uncommitted bigint;\n']]),
 ];

@@ -83,6 +83,7 @@ import { retentionRemovesByPlace } from './0114-retention-removes-by-place.ts';
 import { othersCountedFurther } from './0115-others-counted-further.ts';
 import { marksLowered } from './0116-marks-lowered.ts';
 import { timesToCome } from './0117-times-to-come.ts';
+import { noneLeftOut } from './0118-none-left-out.ts';
 
 /** All steps in order. A new one goes to the end. */
 export const migrations: readonly Migration[] = [
@@ -170,4 +171,5 @@ export const migrations: readonly Migration[] = [
     othersCountedFurther,
     marksLowered,
     timesToCome,
+    noneLeftOut,
 ];

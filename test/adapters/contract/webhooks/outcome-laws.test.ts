@@ -3,6 +3,13 @@ import { outcomeLaws } from '../../../../adapters/contract/webhooks/outcome-laws
 import type { DeliveryStore, RecordedOutcome } from '../../../../lib/webhooks/deliveries/delivery-store.ts';
 import { type Mutant, type Mutants, proveWebhookLaws } from './mutants.ts';
 
+/** Records the last first. */
+const backwards: Mutant = (_, deliveries) => ({
+    deliveries: {
+        recordOutcomes: async (outcomes, rules) => (await deliveries.recordOutcomes(outcomes.toReversed(), rules)).toReversed(),
+    },
+});
+
 const MUTANTS: Mutants = {
     'records what was delivered': (_, deliveries) => ({
         deliveries: { attempts: async (id) => (await deliveries.attempts(id)).map((attempt) => ({ ...attempt, late: true })) },
@@ -32,6 +39,7 @@ const MUTANTS: Mutants = {
     'ends a delivery that was delivered under a claim that was lost, whoever holds it by then': telling((one) => {
         return { ...one, outcome: { ...one.outcome, code: 'server_error' } };
     }),
+    'ends by a 2xx that comes late what an outcome behind it ends in vain, in one call': backwards,
     'tries again by a back-off of its own what failed on this side': telling((one) => {
         return one.next.state === 'pending' ? { ...one, next: { state: 'pending', delay: 1000 } } : one;
     }),
@@ -49,11 +57,7 @@ const MUTANTS: Mutants = {
     }),
     'lets one of many outcomes at once win': alwaysHeld,
     'counts the failures of an exporter': telling((one) => ({ ...one, health: 'none' })),
-    'counts in the order given, since the last success': (_, deliveries) => ({
-        deliveries: {
-            recordOutcomes: async (outcomes, rules) => (await deliveries.recordOutcomes(outcomes.toReversed(), rules)).toReversed(),
-        },
-    }),
+    'counts in the order given, since the last success': backwards,
     'forgets the failures after a success': telling((one) => (one.health === 'success' ? { ...one, health: 'none' } : one)),
     'counts the failures of each exporter apart': telling((one, _, [first]) => ({ ...one, exporterId: first?.exporterId ?? '' })),
     'counts no failure that says nothing about health': telling((one) => (one.health === 'none' ? { ...one, health: 'failure' } : one)),

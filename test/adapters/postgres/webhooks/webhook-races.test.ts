@@ -149,6 +149,28 @@ t.test('waits with a replay for the removal of the exporter', async (t) => {
     await t.rejects(refused, { code: 'CONFLICT' });
 });
 
+t.test('replays also what somebody else had locked for a moment, before it is done', async (t) => {
+    for (const state of ['exhausted', 'pending'] as const) {
+        const own = await emptyBench();
+        const claims = await own.claimMany(6);
+        const exporterId = present(claims[0]).exporter.id;
+        const next = state === 'pending' ? ({ state, delay: 3_600_000 } as const) : { state };
+        await own.record(claims.map((one) => failure(one, 0, { next, health: 'none' })));
+        await own.setTime(at(5_000));
+        const { plan, advance, get } = present(own.deliveries.replays);
+        const { id } = await plan({ id: sampleEvent().id, exporterId, failedSince: at(0), rate: 100 });
+        const goesOn = await meanwhile(
+            pool,
+            (client) => client.query('select from scanwire.deliveries where id = $1 for update', [claims[2]?.deliveryId]),
+            () => advance(100),
+        );
+        t.equal(goesOn, true, state);
+        t.match(await get(id), { state: 'running', done: 5 });
+        t.equal(await advance(100), false);
+        t.match(await get(id), { state: 'done', done: 6, total: 6 });
+    }
+});
+
 t.test('neither locks nor writes an exporter that goes on faring well', async (t) => {
     const own = await emptyBench();
     const { id } = await own.addExporter();

@@ -4,6 +4,7 @@ import type { Collection, ReadOptions, SelectableCollection } from '../../../lib
 import type { Reader } from '../left-statements.ts';
 import { prepared } from '../prepared.ts';
 import { isLookedUp } from './hosts-by-address.ts';
+import { idWindows } from './id-windows.ts';
 import { forManyListings, type Readers } from './readers.ts';
 import { type Counted, rangesOf } from './search-ranges.ts';
 import {
@@ -71,6 +72,8 @@ export function collection<Row extends { readonly id: number }>(readers: Readers
     const { database, searching } = readers;
     const { select: columns, from, parents, filters, kept, whole = (rows) => rows } = source;
     const below = seenBelow(source);
+    const windows = idWindows(source, searching.inRanges);
+    const rangesWithin = (path: readonly number[], selection: Selection) => (searching.inRanges ? rangesOf(source, path, selection) : null);
     // One for each resource, however many columns its table has.
     const one = prepared(`select ${columns} from ${from} where ${[...below, `rows.id = $${parents.length + 1}`].join(' and ')}`);
 
@@ -101,7 +104,7 @@ export function collection<Row extends { readonly id: number }>(readers: Readers
 
         const isFollowed = followsIndex(source, selection) && !(searching.inRanges && (await passesOver(path, options)));
         const { database: first, further } = isFollowed ? readers : searching;
-        const ranges = !isFollowed && searching.inRanges ? rangesOf(source, path, selection) : null;
+        const ranges = isFollowed ? windows?.of(path, selection) : rangesWithin(path, selection);
         let left = path.every(isRowId) ? limit : 0;
         for (let behind = after; left > 0; ) {
             const size = Math.min(left, BATCH);
@@ -109,7 +112,7 @@ export function collection<Row extends { readonly id: number }>(readers: Readers
             const read = (part: Part) =>
                 rowsOf(reader, path, selectingByAddress(source, path, part) ?? selecting(source, path, part), options);
             const part = partOf(selection, behind, size);
-            const rows = ranges === null ? await read(part) : await ranges.read(reader, part, read, options.signal);
+            const rows = ranges ? await ranges.read(reader, part, read, options.signal) : await read(part);
             if (rows.length > 0) {
                 yield rows;
             }
@@ -155,7 +158,7 @@ export function collection<Row extends { readonly id: number }>(readers: Readers
                 return rows[0] as Result;
             };
             const { updated_since: _, ...others } = where;
-            const ranges = searching.inRanges ? rangesOf(source, path, { where: others }) : null;
+            const ranges = rangesWithin(path, { where: others });
             return ranges === null
                 ? (await asked<Pick<Counted, 'count'>>(counting(source, path, where))).count
                 : await ranges.count(searching.database, (between) => asked<Counted>(countingRange(source, path, where, between)), signal);
@@ -181,10 +184,15 @@ function textOf<Row extends { readonly id: number }>(
     { row, from, isKept }: NonNullable<CollectionSource['text']>,
     select: Required<Collection<Row>>['select'],
 ): NonNullable<Collection<Row>['listText']> {
-    const page = (after: string, until?: string, within?: (name: string) => string): string => `select rows.id, ${row} as text
-        from ${fromWithin(from, within)} where ${[...belowOf(source), listed, idsWithin(after, until)].join(' and ')} order by rows.id`;
+    const windows = idWindows(source, readers.searching.inRanges);
+    const page = (after: string, until?: string, within?: (name: string) => string): string => {
+        const end = until ?? (within === undefined ? windows?.endOf(after) : undefined);
+        return `select rows.id, ${row} as text
+            from ${fromWithin(from, within)} where ${[...belowOf(source), listed, idsWithin(after, end)].join(' and ')} order by rows.id`;
+    };
     const usable = '(select not staged_shown from scanwire.workspaces where id = $1)';
-    const pages = textBatches(readers, { parents: source.parents.length, page, usable, ...(isKept && { isKept }) }, select);
+    const own = { parents: source.parents.length, page, usable, ...(isKept && { isKept }), ...(windows !== null && { windows }) };
+    const pages = textBatches(readers, own, select);
     return (path, options) => (path.every(isRowId) ? pages(path, options) : select(path, {}, options));
 }
 

@@ -4,6 +4,7 @@ import type { Collection, ReadOptions } from '../../../lib/inventory/store.ts';
 import type { Reader } from '../left-statements.ts';
 import { prepared } from '../prepared.ts';
 import { batchOf, type TextOfRow } from './copy-out.ts';
+import type { IdWindows } from './id-windows.ts';
 import { FIRST_BATCH, forManyListings, type Readers, SHORT_BATCH } from './readers.ts';
 
 /** Rows of the second batch. Text costs little to read, so that batches are larger than those of rows, and round trips fewer. */
@@ -44,6 +45,8 @@ export interface TextSource {
     readonly isKept?: boolean;
     /** The columns of the rows that a page reads, for a role that may read no others; all by default. */
     readonly columns?: readonly string[];
+    /** Where a page without an end has one all the same. */
+    readonly windows?: IdWindows;
     /** Rows of a batch of a long listing where the text is made; more of them where the statement itself is long. */
     readonly atOnce?: number;
 }
@@ -126,8 +129,8 @@ type TextReading = ReturnType<ReturnType<typeof textReading>>;
 
 /** The statements that read text. */
 function textReading(
-    { firsts, further, seconds, texts, areSeveral, isShared }: Readers,
-    { parents, page, usable = 'true', isKept = false, columns, atOnce = LONG_BATCH }: TextSource,
+    { database, firsts, further, seconds, texts, areSeveral, isShared }: Readers,
+    { parents, page, usable = 'true', isKept = false, columns, windows, atOnce = LONG_BATCH }: TextSource,
 ) {
     const behind = page(`$${parents + 1}`);
     // Row by row: what is longer than some ten KiB the database, which gives its memory back behind each statement, is slower to join than to send.
@@ -169,10 +172,17 @@ function textReading(
             batchOf((await reader.query<TextOfRow>(statement, [...path, from], signal)).rows);
         const asEach = async (statement: string, ...values: readonly number[]): Promise<TextBatch> =>
             (await texts.query<TextBatch>(withIds(statement, [...path, ...values]), undefined, signal)).rows[0] as TextBatch;
+        const windowed = windows?.of(path, {});
+        /** Where fewer rows than are asked for came of a window, the last of them is as good as where the next ones begin. */
+        const wholly = async (from: number, limit: number, batch: TextBatch): Promise<TextPage> => {
+            const isShort = batch.rows < limit;
+            const next = isShort && windowed ? await windowed.next(database, from, signal) : null;
+            return next === null ? { ...batch, isLast: isShort } : { ...batch, isLast: false, last: next };
+        };
         const unbounded = (from: number, limit: number, batch: Promise<TextBatch>): AskedBatch => ({
             from,
             until: null,
-            page: ask(batch, limit),
+            page: ask(batch.then((found) => wholly(from, limit, found))),
         });
 
         return {
@@ -193,7 +203,7 @@ function textReading(
                 // Of parts it is not known how many rows they have; where some have no text, as many are read as there were.
                 page: ask(
                     asEach(until - from > CLOSE * atOnce ? between : close, from, until, Math.ceil((until - from) / parts)).then(
-                        (batch) => ({ ...batch, last: until, rows: Math.min(batch.rows, 1) * atOnce }),
+                        (batch) => ({ ...batch, last: until, rows: Math.min(batch.rows, 1) * atOnce, isLast: false }),
                     ),
                 ),
             }),
@@ -207,10 +217,8 @@ function textReading(
     };
 }
 
-/** @param limit How many rows are asked for; where there are fewer, they are the last. Zero where others come behind in any case. */
-function ask(reading: Promise<TextBatch>, limit = 0): Promise<TextPage> {
-    const asked = reading.then((batch) => ({ ...batch, isLast: batch.rows < limit }));
-    // It may fail while nobody waits for it, and where nobody reads on nobody hears of it.
+/** It may fail while nobody waits for it, and where nobody reads on nobody hears of it. */
+function ask(asked: Promise<TextPage>): Promise<TextPage> {
     asked.catch(() => {});
     return asked;
 }

@@ -1,5 +1,5 @@
 import t from 'tap';
-import { postgresInventory } from '../../adapters/postgres/index.ts';
+import { type PoolLike, postgresInventory } from '../../adapters/postgres/index.ts';
 import { addressRange } from '../../lib/address-range.ts';
 import type { Selection } from '../../lib/inventory/selection.ts';
 import { explainedDatabase } from './executed-plans.ts';
@@ -83,5 +83,19 @@ t.test('a page of the services of some addresses reads little more than these ho
         t.equal(await read(), address.includes('/') ? 101 : 5, name);
         const { pages } = await connection.executed(read);
         t.ok(pages <= maxPages, `${name}: ${pages} pages`);
+    }
+});
+
+t.test('a count by ranges reads each row once, of a table of which the planner knows nothing too', async (t) => {
+    const { pool, connection } = await explainedDatabase(t);
+    const { id } = await postgresInventory({ pool }).ensureWorkspace('many');
+    await pool.query(FILL, [id]);
+    const { query, connect } = connection.pool;
+    const embedded = { embedded: true, query: query.bind(connection.pool), connect: connect.bind(connection.pool) } as unknown as PoolLike;
+    const { hosts } = postgresInventory({ pool: embedded });
+    for (const address of [undefined, addressRange('10.0.0.0/8')]) {
+        const executed = await connection.each(async () => t.equal(await hosts.count?.([id], { ...(address && { address }) }), HOSTS));
+        const rows = executed.flatMap(({ scans }) => scans).reduce((sum, scan) => sum + scan.rows, 0);
+        t.ok(rows < 1.1 * HOSTS, `${rows} rows in ${executed.length} statements`);
     }
 });

@@ -161,7 +161,7 @@ export function collection<Row extends { readonly id: number }>(readers: Readers
             const ranges = rangesWithin(path, { where: others });
             return ranges === null
                 ? (await asked<Pick<Counted, 'count'>>(counting(source, path, where))).count
-                : await ranges.count(searching.database, (between) => asked<Counted>(countingRange(source, path, where, between)), signal);
+                : await ranges.count((range) => asked<Counted>(countingRange(source, path, where, range)));
         },
     };
 }

@@ -4,7 +4,7 @@ import type { Reader } from '../left-statements.ts';
 import { paceOf } from '../pace.ts';
 import type { CollectionSource } from './collection.ts';
 import { areFew } from './hosts-by-address.ts';
-import { ending, type Part } from './selecting.ts';
+import { beginning, ending, type IdRange, type Part, type Statement } from './selecting.ts';
 
 /**
  * How many rows a search looks through at once, and how many milliseconds that should take: on the embedded database everybody waits meanwhile. It
@@ -12,10 +12,11 @@ import { ending, type Part } from './selecting.ts';
  */
 const RANGE = { max: MAX_ID, first: 1_000, min: 250, takes: 40 } as const;
 
-/** The rows of a range, and how many milliseconds it took to count them. */
+/** The rows of a range of ids, how many milliseconds it took to count them, and the first id behind it that there is. */
 export interface Counted {
     readonly count: number;
     readonly took: number;
+    readonly next: number | null;
 }
 
 /** A search that looks through the rows range by range, each by a statement of its own that gives way to others. */
@@ -32,7 +33,7 @@ export interface Ranges {
         signal?: AbortSignal,
     ): Promise<readonly Row[]>;
     /** @param count Counts those of a range. */
-    count(reader: Reader, count: (part: Part) => Promise<Counted>, signal?: AbortSignal): Promise<number>;
+    count(count: (range: IdRange) => Promise<Counted>): Promise<number>;
     /** Does work for every range. */
     each(reader: Reader, work: (part: Part) => Promise<void>, signal?: AbortSignal): Promise<void>;
 }
@@ -42,33 +43,60 @@ interface Ranged {
     /** Whether no more rows are wanted. */
     readonly enough: boolean;
     readonly took?: number;
+    readonly next?: number | null;
 }
+
+type Work = (part: Part) => Promise<Ranged>;
+/** The first id behind a place that there is. */
+type Next = (behind: Pick<Position, 'id'>) => Promise<number | null>;
 
 /** The ranges of a selection; null where it is read at once: few hosts that are found by their addresses, and rows whose order no index has. */
 export function rangesOf(source: CollectionSource, path: readonly number[], selection: Selection): Ranges | null {
-    const { where: { address } = {} } = selection;
+    const { where: { address, updated_since: since } = {} } = selection;
     const isFound = address !== undefined && source.byHost !== true && areFew(address);
-    if (isFound || ending(source, path, selection, 1) === null) {
+    if (isFound || (since !== undefined && source.staged === undefined)) {
         return null;
     }
 
     const pace = paceOf(() => performance.now(), RANGE);
+    // Where there was enough, not all of the range was looked through.
+    const timed = (rows: number, work: () => Promise<Ranged>): Promise<Ranged> =>
+        pace.timed(rows, work, { most: ({ enough }) => (enough ? 1 / 2 : 2), took: ({ took }) => took });
 
-    /** Those behind a place, until one of them is the last or has enough. */
-    async function untilEnough(reader: Reader, from: Part, work: (part: Part) => Promise<Ranged>, signal?: AbortSignal): Promise<void> {
-        for (let after = from.after, goesOn = true; goesOn; ) {
+    /** Those behind a place in the order of changes, until one of them is the last or has enough. */
+    async function untilEnoughChanges(reader: Reader, from: Part, since: Date, work: Work, signal?: AbortSignal): Promise<void> {
+        for (let after: Position | undefined = from.after, goesOn = true; goesOn; ) {
             const rows = pace.size();
-            const { text, values } = ending(source, path, { ...selection, ...(after !== undefined && { after }) }, rows) ?? {
-                text: '',
-                values: [],
-            };
-            const until = (await reader.query<Position>(text, values, signal)).rows[0];
-            const ranged = () => work({ ...from, ...(after !== undefined && { after }), until });
-            // Where there was enough, not all of it was looked through, though its end was looked for.
-            const { enough } = await pace.timed(rows, ranged, { most: ({ enough }) => (enough ? 1 / 2 : 2), took: ({ took }) => took });
+            const { text, values }: Statement = ending(source, path, { after, since }, rows);
+            const until: Position | undefined = (await reader.query<Position>(text, values, signal)).rows[0];
+            const { enough } = await timed(rows, () => work({ ...from, ...(after !== undefined && { after }), until }));
             goesOn = until !== undefined && !enough;
             after = until;
         }
+    }
+
+    /** The same in the order of ids. */
+    async function untilEnoughIds(from: Part, work: (range: IdRange) => Promise<Ranged>, next: Next): Promise<void> {
+        for (let after: number | null = from.after?.id ?? 0; after !== null; ) {
+            const ids = pace.size();
+            const until: Position = { id: Math.min(after + ids, MAX_ID) };
+            const range = { ...from, after: { id: after }, until };
+            const ranged = await timed(ids, () => work(range));
+            const id: number | null = ranged.enough ? null : ranged.next === undefined ? await next(until) : ranged.next;
+            after = id === null ? null : id - 1;
+        }
+    }
+
+    async function untilEnough(reader: Reader, from: Part, work: Work, signal?: AbortSignal): Promise<void> {
+        if (since !== undefined) {
+            await untilEnoughChanges(reader, from, since, work, signal);
+            return;
+        }
+
+        await untilEnoughIds(from, work, async (behind) => {
+            const { text, values } = beginning(source, path, behind);
+            return (await reader.query<{ next: number | null }>(text, values, signal)).rows[0]?.next ?? null;
+        });
     }
 
     return {
@@ -83,14 +111,14 @@ export function rangesOf(source: CollectionSource, path: readonly number[], sele
             return found;
         },
 
-        async count(reader, count, signal) {
+        async count(count) {
             let sum = 0;
-            const work = async (range: Part): Promise<Ranged> => {
-                const { count: more, took } = await count(range);
+            const work = async (range: IdRange): Promise<Ranged> => {
+                const { count: more, ...ranged } = await count(range);
                 sum += more;
-                return { enough: false, took };
+                return { enough: false, ...ranged };
             };
-            await untilEnough(reader, {}, work, signal);
+            await untilEnoughIds({}, work, async () => null);
             return sum;
         },
 

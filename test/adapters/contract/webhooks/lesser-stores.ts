@@ -62,6 +62,7 @@ const ABSENT: Partial<Record<WebhookAbility, Lesser>> = {
     discarding: { deliveries: { discard: undefined } },
     replays: { deliveries: { replays: undefined } },
     traces: { deliveries: { traces: undefined } },
+    keptTraces: { deliveries: { traces: undefined } },
     responses: { deliveries: { responses: undefined } },
     lateMessages: { deliveries: { messages: undefined } },
     retention: { deliveries: { retention: undefined } },

@@ -145,6 +145,8 @@ async function waitingWay({ pool }: ExplainedConnection, deliveries: DeliverySto
     const { deliveryId, token } = holderOf(first);
     const begunAt = await deliveries.now();
     const begun = { upTo: begunAt, attempts: [{ deliveryId, token, claimedAt: begunAt, duration: 30_000 }] };
+    // Whoever begins looks for the lowest in flight, which reads what vacuum has left.
+    await deliveries.keepAlive(session, 30_000);
     await step('keep alive and name one', () => deliveries.keepAlive(session, 30_000, begun));
     await step('keep alive', () => deliveries.keepAlive(session, 30_000));
     await step('finish with a failure', () => deliveries.recordOutcomes([failure(holderOf(first), 0)], BREAKER));

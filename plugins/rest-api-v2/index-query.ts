@@ -61,13 +61,13 @@ export function askedOf(request: Request, rows: Collection<ResourceRow>, { forms
     });
 }
 
-/** The `Link` to the rows behind a page: the same request with another `after`. It names no path: a proxy may serve this one below a prefix. */
+/** The `Link` to the rows behind a page: the same request with another `after`. */
 export function nextLink({ url }: Request, { selection, deleted }: Asked, last: LastRow): string {
     const query = new URLSearchParams(url.searchParams);
     const time = deleted === null ? last.updated_at : last.deleted_at;
     const isByTime = deleted !== null || selection?.where?.updated_since !== undefined;
     query.set('after', isByTime ? `${new Date(time as Date).getTime()}-${last.id}` : `${last.id}`);
-    return `<?${query}>; rel="next"`;
+    return `<${url.pathname}?${query}>; rel="next"`;
 }
 
 /** A row at the end of a page, or a deletion. */

@@ -70,7 +70,7 @@ t.test('tells what was deleted, and nothing else', async (t) => {
     for (const [query, body, next] of TOLD) {
         const answer = await get(`${W}?${query}`);
         t.strictSame([answer.status, answer.body], [200, body], query);
-        t.equal(answer.headers.link, next === undefined ? undefined : `<?${next}>; rel="next"`, query);
+        t.equal(answer.headers.link, next === undefined ? undefined : `</rest_api/v2${W}?${next}>; rel="next"`, query);
     }
     t.equal((await get(`/workspaces?deleted_since=${NINE}`)).body, '[{"id":2,"deleted_at":"2026-11-21T10:00:00+00:00"}]');
     t.equal((await get(`/workspaces/1/services?deleted_since=${NINE}`)).body, '[]');

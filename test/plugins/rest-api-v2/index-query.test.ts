@@ -133,7 +133,7 @@ t.test('selects what the query says', async (t) => {
         const answer = await get(`${W}${query}`);
         t.equal(answer.status, 200, query);
         t.strictSame(idsOf(answer), ids, query);
-        t.equal(answer.headers.link, next === undefined ? undefined : `<?${next}>; rel="next"`, query);
+        t.equal(answer.headers.link, next === undefined ? undefined : `</rest_api/v2${W}?${next}>; rel="next"`, query);
     }
 });
 

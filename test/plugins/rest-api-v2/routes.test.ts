@@ -107,7 +107,7 @@ t.test('shows what is below all hosts of a workspace in one index', async (t) =>
         }
     }
     t.same(await ids('/workspaces/1/services?state=open&limit=2&after=2'), [3, 4]);
-    t.equal((await get('/workspaces/1/services?limit=2')).headers.link, '<?limit=2&after=2>; rel="next"');
+    t.equal((await get('/workspaces/1/services?limit=2')).headers.link, '</rest_api/v2/workspaces/1/services?limit=2&after=2>; rel="next"');
     t.same(await ids('/workspaces/1/vulns?search=cve'), [1]);
     t.equal((await get('/workspaces/1/vulns?fields=id,name')).body, '[{"id":1,"name":"CVE-2026-0001"}]');
 });
@@ -246,7 +246,7 @@ t.test('takes one trailing slash for none, of its own paths only', async (t) => 
     t.match(await get('/workspaces/7/'), { status: 200, body: 'own' }, 'a route of the application');
     t.equal((await get('/workspaces/7')).status, 404);
     t.match(await get('/workspaces/1/', { method: 'POST', headers }), { status: 404, body: unknown.body });
-    t.match((await get('/workspaces/1/hosts/?limit=1')).headers.link, /^<\?limit=1&after=1>/);
+    t.match((await get('/workspaces/1/hosts/?limit=1')).headers.link, /^<\/rest_api\/v2\/workspaces\/1\/hosts\/\?limit=1&after=1>/);
 });
 
 t.test('tolerates a trailing slash beside what an application has for whatever is not found', async (t) => {

@@ -54,7 +54,7 @@ export function repeated(text: string, before: readonly string[] = []): readonly
     return [...before, text];
 }
 
-const ZONED = /^\d{4}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d)?(?:Z|[+-]\d\d:\d\d))?$/;
+const DATE = /^\d{4}-\d\d-\d\d$/;
 
 /** Parses an option that is a length of time, in milliseconds. */
 export function span(text: string): number {
@@ -100,7 +100,7 @@ export function spanOrForever(min: number): (text: string) => number | null {
 export function moment(direction: 1 | -1): (text: string) => Date {
     return (text) => {
         const length = spanOf(text);
-        const named = ZONED.test(text) ? (instantOf(text.includes('T') ? text : `${text}T00:00Z`)?.getTime() ?? Number.NaN) : Number.NaN;
+        const named = instantOf(DATE.test(text) ? `${text}T00:00Z` : text)?.getTime() ?? Number.NaN;
         const time = length === null ? named : Date.now() + direction * length;
         if (Number.isNaN(time)) {
             throw new commander.InvalidArgumentError(

@@ -33,7 +33,9 @@ t.test('answers commands through its socket', async (t) => {
 
     const expire = ['hosts', 'expire', '--workspace', 'lab', '--not-seen'];
     t.same(await json(data, ...expire, '1d'), { hosts: 0 });
-    t.match(await said([...expire, '2999-01-31', '--dry-run', '--data', data]), { code: 0, stdout: 'Would remove 10 hosts of lab\n' });
+    const now = new Date().toISOString();
+    t.match(await said([...expire, now, '--dry-run', '--data', data]), { code: 0, stdout: 'Would remove 10 hosts of lab\n' });
+    t.match(await said([...expire, '2999-01-31', '--dry-run', '--data', data]), { code: 1, stderr: /must not be later than now/ });
 
     const limited = ['--workspace', '2', '--workspace', '7', '--expires', '90d'];
     const { key: partner } = await json<{ key: string }>(data, 'keys', 'create', 'partner', ...limited);

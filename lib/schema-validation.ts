@@ -174,16 +174,13 @@ export function isStorableTime(date: Date): boolean {
 
 /** Joi type of a time that a store is given: a `Date`, or an ISO 8601 text, of which {@link isStorableTime} holds. It comes out as a `Date`. */
 export function storableTime(): Joi.DateSchema {
-    return dates.date().iso().min(FIRST).max(LAST);
+    return Joi.date()
+        .iso()
+        .min(FIRST)
+        .max(LAST)
+        .custom((date: Date, { original, message }) =>
+            typeof original !== 'string' || namesRealDay(original)
+                ? date
+                : message({ custom: '{{#label}} must be on a day that its month has' }),
+        );
 }
-
-/** Of the same type, and no rule of its own, which no description of the API could say. */
-const dates = Joi.extend({
-    type: 'date',
-    base: Joi.date(),
-    messages: { 'date.day': '{{#label}} must be on a day that its month has' },
-    validate(value: unknown, helpers: Joi.CustomHelpers) {
-        const isReal = typeof helpers.original !== 'string' || namesRealDay(helpers.original);
-        return isReal ? { value } : { value, errors: helpers.error('date.day') };
-    },
-}) as { date(): Joi.DateSchema };

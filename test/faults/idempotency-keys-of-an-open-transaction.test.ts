@@ -26,7 +26,9 @@ async function host(t: Test) {
         publish,
 
         async waitingForLocks(): Promise<number> {
-            const { rows } = await watching.query('select from pg_locks where not granted');
+            const { rows } = await watching.query(
+                'select from pg_locks l join pg_stat_activity a using (pid) where a.datname = current_database() and not l.granted',
+            );
             return rows.length;
         },
 

@@ -47,7 +47,10 @@ async function host(t: Test) {
         },
 
         async waitingForLocks(): Promise<number> {
-            const { rows } = await watching.query('select from pg_locks where locktype = $1 and not granted', ['advisory']);
+            const { rows } = await watching.query(
+                'select from pg_locks l join pg_stat_activity a using (pid) where a.datname = current_database() and not l.granted and l.locktype = $1',
+                ['advisory'],
+            );
             return rows.length;
         },
 

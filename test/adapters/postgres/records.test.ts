@@ -35,7 +35,14 @@ t.test('takes the lock of the table before that of the workspace, as processes o
     await other.query('begin isolation level read committed');
     await other.query("select pg_advisory_xact_lock(hashtextextended('scanwire.records', 0))");
     const adding = postgresRecords({ pool }).add(manyRecords(2), { enrich: { workspace: 'default' } });
-    await until(async () => (await pool.query(`select from pg_locks where locktype = 'advisory' and not granted`)).rows.length > 0);
+    await until(
+        async () =>
+            (
+                await pool.query(
+                    `select from pg_locks l join pg_stat_activity a using (pid) where a.datname = current_database() and not l.granted and l.locktype = 'advisory'`,
+                )
+            ).rows.length > 0,
+    );
     await other.query(`set local lock_timeout = '250ms'`);
     await t.resolves(other.query(`select from scanwire.workspaces where name = 'default' for no key update`));
     await other.query('rollback');

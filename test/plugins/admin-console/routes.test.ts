@@ -455,9 +455,10 @@ t.test('documents every route with schemas that OpenAPI can say', async (t) => {
                 continue;
             }
 
+            // That there are no other days than those of the calendar is what the format of a date says.
             const unsayable = Array.from(within(schema.describe() as Described, name)).filter(
                 ([, { type, flags, rules = [] }]) =>
-                    type === 'any' || flags?.presence === 'forbidden' || rules.some((rule) => rule.name === 'custom'),
+                    type === 'any' || flags?.presence === 'forbidden' || (type !== 'date' && rules.some((rule) => rule.name === 'custom')),
             );
             t.same(unsayable, []);
             const standard = (schema as unknown as { '~standard': { jsonSchema: { output(options: object): object } } })['~standard'];

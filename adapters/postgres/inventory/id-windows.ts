@@ -1,9 +1,9 @@
 import { MAX_ID } from '../../../lib/inventory/fields.ts';
-import type { Position, Selection } from '../../../lib/inventory/selection.ts';
+import type { Selection } from '../../../lib/inventory/selection.ts';
 import type { Reader } from '../left-statements.ts';
 import { prepared } from '../prepared.ts';
 import type { CollectionSource } from './collection.ts';
-import type { Part } from './selecting.ts';
+import type { ReadInRanges } from './search-ranges.ts';
 
 /**
  * How many ids a statement walks along at most, and below how many hosts it looks for rows: PostgreSQL does either in about a hundredth of a second. On the
@@ -23,14 +23,7 @@ export interface IdWindows {
     of(path: readonly number[], selection: Selection): Listed | null;
 }
 
-interface Listed {
-    /** Reads as many rows as the part wants, window by window. */
-    read<Row extends Position>(
-        reader: Reader,
-        part: Part,
-        read: (part: Part) => Promise<readonly Row[]>,
-        signal?: AbortSignal,
-    ): Promise<readonly Row[]>;
+interface Listed extends ReadInRanges {
     /** The id behind which it goes on where the window behind another had too few rows; null at the end. */
     next(reader: Reader, after: number, signal?: AbortSignal): Promise<number | null>;
 }

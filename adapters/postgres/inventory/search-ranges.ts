@@ -19,8 +19,8 @@ export interface Counted {
     readonly next: number | null;
 }
 
-/** A search that looks through the rows range by range, each by a statement of its own that gives way to others. */
-export interface Ranges {
+/** What is read range by range, each by a statement of its own. */
+export interface ReadInRanges {
     /**
      * Reads as many rows as the part wants.
      *
@@ -32,6 +32,10 @@ export interface Ranges {
         read: (part: Part) => Promise<readonly Row[]>,
         signal?: AbortSignal,
     ): Promise<readonly Row[]>;
+}
+
+/** A search that looks through the rows so, and gives way to others between two statements. */
+export interface Ranges extends ReadInRanges {
     /** @param count Counts those of a range. */
     count(count: (range: IdRange) => Promise<Counted>): Promise<number>;
     /** Does work for every range. */

@@ -3,8 +3,8 @@ import { join } from 'node:path';
 import { PGlite } from '@electric-sql/pglite';
 import t, { type Test } from 'tap';
 import { type EmbeddedDatabase, openEmbeddedDatabase, openMemoryDatabase } from '../../../adapters/pglite/index.ts';
-import { maintain } from '../../../adapters/pglite/maintenance.ts';
 import { GIVES_WAY } from '../../../lib/giving-way.ts';
+import { cutOff, maintained } from './maintained.ts';
 
 const FREEZE_AGE = 1_000;
 
@@ -132,33 +132,24 @@ interface Watched {
 /** A database whose freezing goes by rounds, with the vacuums of the last one. */
 async function underWatch(t: Test, database: EmbeddedDatabase, { atWork, othersWait = () => false }: Watched = {}) {
     const statements: string[] = [];
-    let tick = (): void => {};
     let toWrite = 0;
-    const maintenance = await maintain({
-        database: {
-            async query(text: string, values?: unknown[]) {
-                const statement = text.replace(GIVES_WAY, '');
-                if (text.startsWith(GIVES_WAY) && othersWait(text)) {
-                    statements.push(`${statement}: cut off`);
-                    throw Object.assign(new Error('canceling statement due to user request'), { code: '57014' });
+    const maintenance = await maintained(
+        async (text, values) => {
+            const statement = text.replace(GIVES_WAY, '');
+            if (text.startsWith(GIVES_WAY) && othersWait(text)) {
+                statements.push(`${statement}: cut off`);
+                throw cutOff();
+            }
+            if (statement.startsWith('vacuum')) {
+                statements.push(statement);
+                for (; toWrite > 0; toWrite -= 9) {
+                    await database.query(`select pg_logical_emit_message(false, 'written', repeat('x', 9437184))`);
                 }
-                if (statement.startsWith('vacuum')) {
-                    statements.push(statement);
-                    for (; toWrite > 0; toWrite -= 9) {
-                        await database.query(`select pg_logical_emit_message(false, 'written', repeat('x', 9437184))`);
-                    }
-                }
-                return await database.query(text, values);
-            },
-        } as Pick<EmbeddedDatabase, 'query'>,
-        requests: () => 0,
-        ticker(task) {
-            tick = task;
-            return () => {};
+            }
+            return await database.query(text, values);
         },
-        ...(atWork !== undefined && { atWork }),
-        freezeAge: FREEZE_AGE,
-    });
+        { freezeAge: FREEZE_AGE, ...(atWork !== undefined && { atWork }) },
+    );
     async function end(): Promise<void> {
         await maintenance.end();
         await database.end();
@@ -174,7 +165,7 @@ async function underWatch(t: Test, database: EmbeddedDatabase, { atWork, othersW
         async round({ written = 0 }: { readonly written?: number } = {}): Promise<void> {
             statements.length = 0;
             toWrite = written;
-            tick();
+            maintenance.tick();
             (await maintenance.pause())();
         },
     };

@@ -1,8 +1,8 @@
 import t, { type Test } from 'tap';
 import { until } from '../../../adapters/contract/assertions.ts';
 import { type EmbeddedDatabase, openEmbeddedDatabase, openMemoryDatabase } from '../../../adapters/pglite/index.ts';
-import { maintain } from '../../../adapters/pglite/maintenance.ts';
 import { GIVES_WAY } from '../../../lib/giving-way.ts';
+import { cutOff, maintained } from './maintained.ts';
 
 t.test('clears up in a quiet moment after much was written', async (t) => {
     const ticks: (() => void)[] = [];
@@ -37,23 +37,13 @@ t.test('clears up in a quiet moment after much was written', async (t) => {
 t.test('leaves off between two tables when it is to end', async (t) => {
     const database = await openMemoryDatabase();
     t.teardown(() => database.end());
-    let tick = (): void => {};
     const statements: string[] = [];
     let ending: Promise<void> | undefined;
-    const { end } = await maintain({
-        database: {
-            async query(text: string, values?: unknown[]) {
-                const statement = text.replace(GIVES_WAY, '');
-                statements.push(statement);
-                ending ??= statement.startsWith('vacuum') ? end() : undefined;
-                return await database.query(text, values);
-            },
-        } as Pick<EmbeddedDatabase, 'query'>,
-        requests: () => 0,
-        ticker(task) {
-            tick = task;
-            return () => {};
-        },
+    const { end, tick } = await maintained(async (text, values) => {
+        const statement = text.replace(GIVES_WAY, '');
+        statements.push(statement);
+        ending ??= statement.startsWith('vacuum') ? end() : undefined;
+        return await database.query(text, values);
     });
     for (const table of ['one', 'two']) {
         await database.query(`create table ${table} (n integer, filler text)`);
@@ -71,23 +61,15 @@ t.test('leaves off between two tables when it is to end', async (t) => {
 t.test('vacuums nothing while something is at work, and what it owes afterwards', async (t) => {
     const database = await openMemoryDatabase();
     t.teardown(() => database.end());
-    let tick = (): void => {};
     let working = true;
     const statements: string[] = [];
-    const { end } = await maintain({
-        database: {
-            async query(text: string, values?: unknown[]) {
-                statements.push(text.replace(GIVES_WAY, ''));
-                return await database.query(text, values);
-            },
-        } as Pick<EmbeddedDatabase, 'query'>,
-        requests: () => 0,
-        ticker(task) {
-            tick = task;
-            return () => {};
+    const { end, tick } = await maintained(
+        async (text, values) => {
+            statements.push(text.replace(GIVES_WAY, ''));
+            return await database.query(text, values);
         },
-        atWork: async () => working,
-    });
+        { atWork: async () => working },
+    );
     await database.query('create table busy (n integer, filler text)');
     await database.query(`insert into busy select n, repeat('x', 500) from generate_series(1, 10000) as n`);
     await database.query('delete from busy');
@@ -200,20 +182,10 @@ t.test('vacuums to the end what was cut off often, when so much is dead that the
 t.test('lets no round begin while it is paused', async (t) => {
     const database = await openMemoryDatabase();
     t.teardown(() => database.end());
-    let tick = (): void => {};
     let rounds = 0;
-    const { pause, end } = await maintain({
-        database: {
-            async query(text: string, values?: unknown[]) {
-                rounds += 1;
-                return await database.query(text, values);
-            },
-        } as Pick<EmbeddedDatabase, 'query'>,
-        requests: () => 0,
-        ticker(task) {
-            tick = task;
-            return () => {};
-        },
+    const { pause, end, tick } = await maintained(async (text, values) => {
+        rounds += 1;
+        return await database.query(text, values);
     });
     const before = rounds;
     const resume = await pause();
@@ -233,26 +205,19 @@ t.test('lets no round begin while it is paused', async (t) => {
 async function underWatch(t: Test, othersWait: (statement: string) => boolean = () => false) {
     const database = await openMemoryDatabase();
     const statements: string[] = [];
-    let tick = (): void => {};
     let requests = 0;
-    const { end, pause } = await maintain({
-        database: {
-            async query(text: string, values?: unknown[]) {
-                if (text.startsWith(GIVES_WAY) && othersWait(text)) {
-                    statements.push(`${text.replace(GIVES_WAY, '')}: cut off`);
-                    throw Object.assign(new Error('canceling statement due to user request'), { code: '57014' });
-                }
-                const result = await database.query(text, values);
-                statements.push(text.replace(GIVES_WAY, ''));
-                return result;
-            },
-        } as Pick<EmbeddedDatabase, 'query'>,
-        requests: () => requests,
-        ticker(task) {
-            tick = task;
-            return () => {};
+    const { end, pause, tick } = await maintained(
+        async (text, values) => {
+            if (text.startsWith(GIVES_WAY) && othersWait(text)) {
+                statements.push(`${text.replace(GIVES_WAY, '')}: cut off`);
+                throw cutOff();
+            }
+            const result = await database.query(text, values);
+            statements.push(text.replace(GIVES_WAY, ''));
+            return result;
         },
-    });
+        { requests: () => requests },
+    );
     t.teardown(async () => {
         await end();
         await database.end();

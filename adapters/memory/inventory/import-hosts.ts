@@ -74,7 +74,8 @@ function rowWriter(tables: InventoryTables, clock: Clock) {
         const verdict = verdictOn(known, hostFields(input), 'down');
         const host = known === undefined || verdict !== 'unchanged' ? storeHost(workspaceId, input) : known;
         if (input.state !== 'down') {
-            sightings.set(host.id, clock());
+            // One time for both: an import never sees a host later than it writes it.
+            sightings.set(host.id, host === known ? clock() : host.updated_at);
         } else if (known === undefined) {
             sightings.set(host.id, null);
         }
@@ -119,7 +120,7 @@ export function inventoryImport(tables: InventoryTables, clock: Clock): Inventor
         const input = { address, ...(known === undefined && name !== null && { name }) };
         const host = known === undefined || isNew ? storeHost(workspaceId, input) : known;
         if (isNew && sightings.has(host.id)) {
-            sightings.set(host.id, clock());
+            sightings.set(host.id, host.updated_at);
         }
 
         const service = services.find(host.id, serviceKey({ port, proto: 'tcp' }));

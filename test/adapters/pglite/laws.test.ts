@@ -1,3 +1,3 @@
 import { keepsLaws } from '../postgres/kept-laws.ts';
 
-keepsLaws('PGlite');
+keepsLaws('PGlite', { part: 0, parts: 2 });

@@ -1,25 +1,45 @@
 import t from 'tap';
 import { apiKeyStoreContract, inventoryContract, recordStoreContract, webhookStoresContract } from '../../../adapters/contract/index.ts';
+import type { ContractTest } from '../../../adapters/contract/register-laws.ts';
 import { type PoolLike, postgresApiKeys, postgresInventory, postgresRecords } from '../../../adapters/postgres/index.ts';
 import { tapTest } from '../contract/tap-test.ts';
 import { databaseNamed, startAfresh } from './databases.ts';
 import { emptyWebhookStores } from './webhooks/empty-webhook-stores.ts';
 
-/** The laws of inventories, keys and records on one kind of database. A file for each: together they take longer than a file may. */
-export function keepsLaws(name: string): void {
-    t.test(`keeps the laws on ${name}`, async (t) => {
+/** Which of the laws. */
+interface Part {
+    /** From 0. */
+    readonly part: number;
+    readonly parts: number;
+}
+
+const WHOLE: Part = { part: 0, parts: 1 };
+
+/** Every so-many-th law alone. */
+function partOf(test: ContractTest, { part, parts }: Part): ContractTest {
+    let laws = 0;
+    return (law, run) => {
+        laws += 1;
+        return laws % parts === part ? test(law, run) : undefined;
+    };
+}
+
+/** The laws of inventories, keys and records on one kind of database. A file for each, and several where one takes longer than a file may. */
+export function keepsLaws(name: string, part: Part = WHOLE): void {
+    t.test(`keeps the laws on ${name}, part ${part.part + 1} of ${part.parts}`, async (t) => {
         const { pool, stop } = await databaseNamed(name).openMigrated();
         t.after(stop);
         const start = () => startAfresh(pool);
+        const test = partOf(tapTest(t), part);
 
-        inventoryContract(tapTest(t), () => ({
+        inventoryContract(test, () => ({
             store: postgresInventory({ pool }),
             add: adding(pool),
             openReads: () => checkedOut(pool),
             start,
         }));
-        apiKeyStoreContract(tapTest(t), () => ({ store: postgresApiKeys({ pool }), start, ...stoppableClock(pool) }));
-        recordStoreContract(tapTest(t), () => {
+        apiKeyStoreContract(test, () => ({ store: postgresApiKeys({ pool }), start, ...stoppableClock(pool) }));
+        recordStoreContract(test, () => {
             let now = new Date();
             const options = { pool, clock: () => now };
             return {
@@ -34,27 +54,12 @@ export function keepsLaws(name: string): void {
     });
 }
 
-/** Which of the laws. */
-interface Part {
-    /** From 0. */
-    readonly part: number;
-    readonly parts: number;
-}
-
-/** The laws of webhook stores on one kind of database, in files of their own for the same reason; in several where one takes too long, each with every so-many-th law. */
-export function keepsWebhookLaws(name: string, { part, parts }: Part = { part: 0, parts: 1 }): void {
-    t.test(`keeps the laws of webhook stores on ${name}, part ${part + 1} of ${parts}`, async (t) => {
+/** The laws of webhook stores on one kind of database, in files of their own for the same reason. */
+export function keepsWebhookLaws(name: string, part: Part = WHOLE): void {
+    t.test(`keeps the laws of webhook stores on ${name}, part ${part.part + 1} of ${part.parts}`, async (t) => {
         const { pool, stop } = await databaseNamed(name).openMigrated();
         t.after(stop);
-        const test = tapTest(t);
-        let laws = 0;
-        webhookStoresContract(
-            (law, run) => {
-                laws += 1;
-                return laws % parts === part ? test(law, run) : undefined;
-            },
-            () => emptyWebhookStores(pool),
-        );
+        webhookStoresContract(partOf(tapTest(t), part), () => emptyWebhookStores(pool));
     });
 }
 

@@ -8,6 +8,7 @@ import { errorCode } from '../errors.ts';
 import { afterWait, within } from '../within.ts';
 import { type ConnectionCode, ConnectionFailure, connectionCode, lateBy } from './connection-code.ts';
 import { hostsReader } from './hosts-file.ts';
+import { knownWaysOut } from './routes.ts';
 
 /** The part of `dns.lookup` that is used. */
 export type Lookup = (
@@ -118,6 +119,7 @@ export function nameResolver(options: ResolverOptions): Resolve {
     const pending = new Map<string, Pending>();
     const kept = new Map<string, Answer & { readonly until: number }>();
     const slow = slowNames(maxKept);
+    const waysOut = knownWaysOut();
 
     function start(hostname: string): Pending {
         if (pending.size >= maxPending || (slow.has(hostname) && slow.among(pending.keys()) >= placesForSlow)) {
@@ -172,12 +174,14 @@ export function nameResolver(options: ResolverOptions): Resolve {
 
         kept.delete(hostname);
         const started = pending.get(hostname) ?? start(hostname);
-        const { addresses } = await within(started.answer, {
-            timeout,
-            late: (by) => lateBy(by, late(hostname, started.begunAt())),
-            signal,
-        });
-        return addresses;
+        const found = within(started.answer, { timeout, late: (by) => lateBy(by, late(hostname, started.begunAt())), signal });
+        try {
+            const { addresses } = await found;
+            waysOut.resolved();
+            return addresses;
+        } catch (error) {
+            throw await waysOut.judged(error);
+        }
     };
 }
 

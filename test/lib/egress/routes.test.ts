@@ -1,8 +1,12 @@
+import dgram from 'node:dgram';
+import { EventEmitter } from 'node:events';
 import net from 'node:net';
 import t from 'tap';
 import { connectVetted } from '../../../lib/egress/connect.ts';
 import { egressGuard } from '../../../lib/egress/guard.ts';
+import { nameResolver } from '../../../lib/egress/resolver.ts';
 import { knownRoutes } from '../../../lib/egress/routes.ts';
+import { nameServer } from '../../support/name-server.ts';
 
 const withCode = (code: string): Error => Object.assign(new Error('secret text'), { code });
 const [A, B, C] = ['192.0.2.1', '2001:db8::1', '192.0.2.3'] as const;
@@ -71,4 +75,34 @@ t.test('a connection fails as interrupted while this machine has lost its networ
     (await to(C)).destroy();
     answer = 'ENETUNREACH';
     await t.rejects(to(A), { code: 'connect_failed' });
+});
+
+t.test('a name that nobody tells is a fault of this machine once that has lost its network', async (t) => {
+    let answer: 'fails' | 'unknown' | readonly string[] = 'fails';
+    const { address, close } = await nameServer(() => answer, 0);
+    t.teardown(close);
+    let hasRoute = true;
+    const socket = (): EventEmitter =>
+        Object.assign(new EventEmitter(), {
+            connect(this: EventEmitter) {
+                process.nextTick(() => (hasRoute ? this.emit('connect') : this.emit('error', withCode('ENETUNREACH'))));
+            },
+            close() {},
+        });
+    t.intercept(dgram, 'createSocket', { value: socket });
+    const resolve = nameResolver({ timeout: 2_000, maxPending: 8, nameServers: [address] });
+    const find = (name = 'shop.example') => resolve(name, new AbortController().signal);
+
+    hasRoute = false;
+    await t.rejects(find(), { code: 'dns_failed' }, 'it may never have had a network');
+    [hasRoute, answer] = [true, [C]];
+    t.same(await find(), [C]);
+    answer = 'fails';
+    await t.rejects(find(), { code: 'dns_failed' }, 'it has its network');
+    hasRoute = false;
+    await t.rejects(find(), { code: 'interrupted', message: 'This machine has lost its network: shop.example could not be resolved' });
+    answer = 'unknown';
+    await t.rejects(find(), { code: 'dns_not_found' }, 'it is told that there is no such name');
+    [hasRoute, answer] = [true, 'fails'];
+    await t.rejects(find(), { code: 'dns_failed' });
 });

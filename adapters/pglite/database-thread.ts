@@ -9,8 +9,8 @@ import type { ThreadData, ThreadReply, ThreadRequest } from './thread-main.ts';
 export interface DatabaseThread {
     /** A new connection, as the socket of a node-postgres client. */
     connect(): Duplex;
-    /** Whether the client at the other end of this stream has a transaction open or an answer to wait for. */
-    busy(stream: object): boolean;
+    /** Whether the client at the other end of this stream, or any, has a transaction open or an answer to wait for. */
+    busy(stream?: object): boolean;
     /** Resolves when no connection is busy. */
     idle(): Promise<void>;
     /** How many times anything was asked of the database. */

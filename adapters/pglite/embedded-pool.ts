@@ -1,4 +1,4 @@
-import { setTimeout as sleep } from 'node:timers/promises';
+import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises';
 import type { Client, Pool, PoolClient } from 'pg';
 import { ScanwireError } from '../../lib/errors.ts';
 import { optionalPackage } from '../../lib/optional-packages.ts';
@@ -34,6 +34,8 @@ export interface EmbeddedDatabase extends Executor {
     /** The pool's options. Another `pg.Pool` made from them leads to the same database. */
     readonly options: Readonly<Record<string, unknown>>;
     connect(): Promise<EmbeddedClient>;
+    /** Resolves once nobody has a transaction or a statement under way, nor goes on with another one at once; after so many milliseconds at the latest. */
+    othersFirst(patience: number): Promise<void>;
     /** Ends pending transactions and statements, closes the database and gives its folder back. */
     end(): Promise<void>;
     on(event: 'error', listener: (error: Error) => void): this;
@@ -96,6 +98,7 @@ function withOwnEnd(pool: Pool, thread: DatabaseThread): Pool {
 
     return Object.assign(pool, {
         embedded: true,
+        othersFirst: (patience: number) => othersFirst(thread, patience),
         connect(callback?: ConnectCallback) {
             if (ended === null) {
                 return connectUnlessClosed(callback);
@@ -109,6 +112,15 @@ function withOwnEnd(pool: Pool, thread: DatabaseThread): Pool {
             return callback === undefined ? ended : void ended.then(callback);
         },
     });
+}
+
+async function othersFirst(thread: DatabaseThread, patience: number): Promise<void> {
+    const until = performance.now() + patience;
+    for (let left = patience; left > 0; left = thread.busy() ? until - performance.now() : 0) {
+        await Promise.race([thread.idle(), sleep(left, undefined, { ref: false })]);
+        // Whoever has several statements asks for the next one as soon as it has been answered.
+        await turn();
+    }
 }
 
 type ConnectCallback = (error: Error | undefined, client: PoolClient | undefined, done: () => void) => void;

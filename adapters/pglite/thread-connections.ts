@@ -55,9 +55,9 @@ export function threadConnections(request: (message: ThreadRequest, transfer?: r
             return stream;
         },
 
-        busy(stream: object): boolean {
-            const connection = byStream.get(stream);
-            return connection !== undefined && isBusy(connection);
+        busy(stream?: object): boolean {
+            const connection = stream && byStream.get(stream);
+            return stream === undefined ? [...connections.values()].some(isBusy) : connection !== undefined && isBusy(connection);
         },
 
         idle: () =>

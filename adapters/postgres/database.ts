@@ -32,6 +32,8 @@ export interface ClientLike extends Executor {
 export interface PoolLike extends Executor {
     /** True of the embedded database. */
     readonly embedded?: boolean;
+    /** Of the embedded database: resolves once nobody uses it, after so many milliseconds at the latest. */
+    othersFirst?(patience: number): Promise<void>;
     connect(): Promise<ClientLike>;
 }
 
@@ -80,7 +82,6 @@ export interface PreparingOptions {
     readonly prepare?: boolean;
 }
 
-/** How the statements of a pool go to its connections. */
 interface SessionOptions extends PreparingOptions {
     /** Makes of a connection what takes the statements instead. */
     readonly through?: (client: ClientLike) => Executor;
@@ -221,7 +222,6 @@ export function patiently(pool: PoolLike, patience: Patience = {}, { prepare = t
         if (onServer !== undefined || (await beginsOtherwise(pool, question))) {
             return await inTransaction(statements, drop, run, watching(pool, patience));
         }
-
         if (probe !== undefined) {
             await question.query('select');
         }

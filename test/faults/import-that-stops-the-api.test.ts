@@ -30,6 +30,36 @@ t.test('an import into the embedded database never holds its connection for long
     }
 });
 
+const CHAIN = 10;
+
+t.test('what takes several statements does not wait for a piece before each of them', async (t) => {
+    const pool = await openMemoryDatabase();
+    t.teardown(() => pool.end());
+    await migrate(pool);
+    const pieces: number[] = [];
+    const importing = underWay(postgresInventory({ pool: counted(pool, pieces, false) }).importHosts('default', scan('a')));
+    const store = postgresInventory({ pool });
+    const waited: number[] = [];
+    while (!importing.ended()) {
+        const before = pieces.length;
+        for (let statement = 0; statement < CHAIN; statement += 1) {
+            await store.workspaces.get([], 1);
+        }
+        waited.push(pieces.length - before);
+        await nextPiece(pieces, importing.ended);
+    }
+    await importing.result;
+    const usual = waited.sort((a, b) => a - b)[waited.length >> 1] ?? Number.NaN;
+    t.ok(waited.length > 10, `${waited.length} were answered`);
+    t.ok(usual <= MOST_PIECES, `${CHAIN} statements waited for ${usual} pieces`);
+});
+
+async function nextPiece(pieces: readonly number[], ended: () => boolean): Promise<void> {
+    for (const before = pieces.length; pieces.length === before && !ended(); ) {
+        await turn();
+    }
+}
+
 t.test('nor does one of a single host, however much is below it', async (t) => {
     const pool = await openMemoryDatabase();
     t.teardown(() => pool.end());
@@ -169,13 +199,18 @@ async function* scan(name: string, hosts = HOSTS): AsyncGenerator<HostInput> {
 const HANDLED = `select coalesce(sum(seq_tup_read + coalesce(idx_tup_fetch, 0) + n_tup_ins + n_tup_upd + n_tup_del), 0)::int as handled
 from pg_catalog.pg_stat_user_tables`;
 
-/** Notes of each transaction of the connections how many rows the database handled in it. */
-function counted(pool: PoolLike, pieces: number[]): PoolLike {
+/** Notes of each transaction of the connections how many rows the database handled in it, unless only the transactions are to be counted. */
+function counted(pool: PoolLike, pieces: number[], rowsToo = true): PoolLike {
     return {
+        embedded: true,
+        othersFirst: (patience) => pool.othersFirst?.(patience) ?? Promise.resolve(),
         query: pool.query.bind(pool),
         async connect() {
             const client = await pool.connect();
             const handled = async (): Promise<number> => {
+                if (!rowsToo) {
+                    return 0;
+                }
                 await client.query('select pg_catalog.pg_stat_force_next_flush()');
                 const { rows } = await client.query<{ handled: number }>(HANDLED);
                 return rows[0]?.handled ?? Number.NaN;

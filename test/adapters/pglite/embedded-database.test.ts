@@ -200,6 +200,31 @@ t.test('the session that all clients share', async (t) => {
         );
     });
 
+    t.test('tells when nobody uses it, nor goes on with another statement', async (t) => {
+        await database.othersFirst(60_000);
+        const done: number[] = [];
+        const chain = async (): Promise<void> => {
+            for (let statement = 0; statement < 5; statement += 1) {
+                await database.query('select');
+                done.push(statement);
+            }
+        };
+        const asked = chain();
+        await database.othersFirst(60_000);
+        t.equal(done.length, 5);
+        await asked;
+
+        const client = await database.connect();
+        await client.query('begin');
+        let isFree = false;
+        const free = database.othersFirst(60_000).then(() => (isFree = true));
+        await database.othersFirst(20);
+        t.notOk(isFree, 'a transaction is open, and no longer waited for than asked');
+        await client.query('commit');
+        client.release();
+        await free;
+    });
+
     async function listener(channel: string, heard: string[], name = channel): ReturnType<EmbeddedDatabase['connect']> {
         const client = await database.connect();
         client.on('notification', ({ channel, payload }) => heard.push(`${name}: ${channel} ${payload}`));

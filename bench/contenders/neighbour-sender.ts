@@ -46,7 +46,9 @@ await pool.query(
     cross join (select * from scanwire.exporters where type = 'investigation_legacy' order by seq desc limit 1) e`,
     [Number(retries)],
 );
-await pool.query('analyze');
+// Retries come to be one by one; what so many at once leave the database to clear up and to write would come at some time during the measurement.
+await pool.query('vacuum analyze');
+await pool.query('checkpoint');
 
 serveSender({
     async publish({ noise, ...event }) {

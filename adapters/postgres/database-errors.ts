@@ -2,14 +2,18 @@ import { ScanwireError } from '../../lib/errors.ts';
 import { MAX_ID } from '../../lib/inventory/fields.ts';
 import { UNSTORABLE } from '../../lib/schema-validation.ts';
 
+const silences = new WeakSet<object>();
+
 /** Of a database that does not answer. */
 export function silent(what: string): ScanwireError {
-    return new ScanwireError('UNAVAILABLE', `The database cannot be used now: it ${what}`);
+    const error = new ScanwireError('UNAVAILABLE', `The database cannot be used now: it ${what}`);
+    silences.add(error);
+    return error;
 }
 
-/** Whether it was one: of a connection that was lost somebody has said so, and another may be had. */
+/** Whether it is of a database that does not answer: of a connection that was lost somebody has said so, and another may be had. */
 export function isSilence(error: unknown): boolean {
-    return error instanceof ScanwireError && error.code === 'UNAVAILABLE' && error.cause === undefined;
+    return error instanceof ScanwireError && silences.has(error);
 }
 
 /** Serialisation failure and deadlock. The others of class 40 may have been committed, or would fail again. */
@@ -20,7 +24,12 @@ const SESSION_GOES_ON = /^(?:40|53|58)...$|^55P03$|^57014$/;
 
 /** Whether a connection on which this came up is silent, lost, or leads to a server that is of no use. */
 export function losesConnection(error: unknown): boolean {
-    return error instanceof ScanwireError && error.code === 'UNAVAILABLE' && !SESSION_GOES_ON.test(causeCode(error));
+    return isSilence(error) || (isCaused(error) && error.code === 'UNAVAILABLE' && !SESSION_GOES_ON.test(causeCode(error)));
+}
+
+/** What we find ourselves in what the database answers, for example that rows are lost, has no cause. */
+function isCaused(error: unknown): error is ScanwireError {
+    return error instanceof ScanwireError && error.cause !== undefined;
 }
 
 /** Whether the statement was rolled back for the sake of another one. */

@@ -46,6 +46,11 @@ const LOST: Readonly<Record<string, { first: readonly HostInput[]; batches: numb
     'those of a batch of which more is said': { first: manyHosts(BATCH + 1), batches: 1, lost: 'seq = 0', last: manyHosts(1) },
 };
 
+/** What an import leaves takes its time to be removed. */
+const SLOWLY = `
+    create or replace function scanwire.slowly() returns trigger language plpgsql as 'begin perform pg_sleep(0.2); return null; end';
+    create trigger slowly before delete on scanwire.import_batches execute function scanwire.slowly()`;
+
 function refuses(t: Test, pool: PoolLike): void {
     for (const [what, { first, batches, lost, last }] of Object.entries(LOST)) {
         t.test(`is refused where the database has lost ${what}`, async (t) => {
@@ -53,7 +58,12 @@ function refuses(t: Test, pool: PoolLike): void {
             const store = postgresInventory({ pool });
             const { workspace } = await store.importHosts('office', each(manyHosts(400)));
             const before = await all(store.hosts, [workspace.id]);
-            const source = withPause(first, batches, pool, () => pool.query(`delete from scanwire.import_batches where ${lost}`), last);
+            t.teardown(() => pool.query('drop trigger slowly on scanwire.import_batches'));
+            const lose = async (): Promise<void> => {
+                await pool.query(`delete from scanwire.import_batches where ${lost}`);
+                await pool.query(SLOWLY);
+            };
+            const source = withPause(first, batches, pool, lose, last);
             await t.rejects(store.importHosts('office', source, { replace: true }), {
                 code: 'UNAVAILABLE',
                 message: 'The database has lost hosts that were read, and none is stored: import them again',

@@ -82,7 +82,10 @@ async function quickWay(deliveries: DeliveryStore, step: Step): Promise<void> {
     const next = await acceptOne(deliveries, step, 'accept and hand out the next');
     await step('finish the next', () => deliveries.recordOutcomes([success(holderOf(next), { begunAt })], BREAKER));
     const two = await step('accept and hand out two', () =>
-        deliveries.accept([forAll(sampleEvent()), forAll(sampleEvent())], { handOut: HAND_OUT }),
+        deliveries.accept(
+            [forAll(sampleEvent()), forAll(sampleEvent())].map((one) => ({ ...one, isJson: true })),
+            { handOut: HAND_OUT },
+        ),
     );
     const both = two.flatMap(({ handedOut }) => handedOut.map((one) => success(holderOf(one), { begunAt })));
     await step('finish two', () => deliveries.recordOutcomes(both, BREAKER));

@@ -4,7 +4,7 @@ import type { NewEvent } from '../../../lib/webhooks/events/new-event.ts';
 import type { FormattedMessage } from '../../../lib/webhooks/messages/formatted-message.ts';
 import { only, present } from '../assertions.ts';
 import type { Laws } from '../register-laws.ts';
-import { at, sampleEvent, type WebhookBench } from './fixture.ts';
+import { at, forAll, sampleEvent, type WebhookBench } from './fixture.ts';
 
 const MESSAGE: FormattedMessage = {
     contentType: 'text/plain',
@@ -12,6 +12,16 @@ const MESSAGE: FormattedMessage = {
     body: '{"é":"\\u0000\\"\u2028🦉"}',
     failure: null,
 };
+
+/** JSON that a store which reads it may write otherwise. */
+const BODIES: readonly string[] = [
+    '{ "b" : 1e400,"a":-0.0, "b":"\u2028" }',
+    String.raw`"\u0000 \ud800 \\ \" ]}, \/ \u00fc ü 🦉"`,
+    '[ ]',
+    'null',
+    '12345678901234567890.10',
+    `${'['.repeat(1000)}${']'.repeat(1000)}`,
+];
 
 /** What people see of what a delivery sends. */
 export const contentLaws: Laws<WebhookBench> = {
@@ -27,6 +37,18 @@ export const contentLaws: Laws<WebhookBench> = {
         const [plain, formatted] = await Promise.all(accepted.map(async ({ deliveries }) => await contentOf(bench, only(deliveries))));
         assert.deepEqual(plain, { exporterId, event: { ...event, createdAt: at(3), erasedAt: null }, message: null });
         assert.deepEqual(formatted?.message, message);
+    },
+
+    async 'keeps the body and the kind of each of many events whose bodies are JSON'(bench) {
+        await bench.addExporter();
+        await bench.setTime(at(3));
+        const events = BODIES.map((body, index) => sampleEvent({ kind: `of_kind_${index % 2}`, body }));
+        const accepted = await bench.deliveries.accept(events.map((event) => ({ ...forAll(event), isJson: true })));
+        const contents = await Promise.all(accepted.map(async ({ deliveries }) => await contentOf(bench, only(deliveries))));
+        assert.deepEqual(
+            contents.map((content) => content?.event),
+            events.map((event) => ({ ...event, createdAt: at(3), erasedAt: null })),
+        );
     },
 
     async 'shows nothing of a body that was erased'(bench) {

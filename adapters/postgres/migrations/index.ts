@@ -84,6 +84,7 @@ import { othersCountedFurther } from './0115-others-counted-further.ts';
 import { marksLowered } from './0116-marks-lowered.ts';
 import { timesToCome } from './0117-times-to-come.ts';
 import { noneLeftOut } from './0118-none-left-out.ts';
+import { bodiesAsTheyAre } from './0122-bodies-as-they-are.ts';
 
 /** All steps in order. A new one goes to the end. */
 export const migrations: readonly Migration[] = [
@@ -172,4 +173,5 @@ export const migrations: readonly Migration[] = [
     marksLowered,
     timesToCome,
     noneLeftOut,
+    bodiesAsTheyAre,
 ];

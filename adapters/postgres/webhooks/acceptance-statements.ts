@@ -50,12 +50,14 @@ export const ACCEPT_CHOSEN: string = prepared(accepting('accept_chosen_events'))
 export const ACCEPT_ORDERED: string = prepared(accepting('accept_ordered_events'));
 
 /**
- * The same for events that are all for exporters of the same types, outside a transaction of the application: `$1` their ids, `$2` as `$1` of
- * {@link ACCEPT}, `$3` the types, then as there. An event that is there already violates the key of its table.
+ * The same for events that are all for exporters of the same types and have bodies of JSON, outside a transaction of the application: `$1` their ids, `$2` the
+ * array of their bodies, `$3` their kinds, `$4` their owners, `$5` the types, then as there. An event that is there already violates the key of its table.
  */
 export const ACCEPT_ALIKE: string = prepared(`
 select a.outdated, a.event_id as "eventId", a.deliveries
-from scanwire.accept_alike_events($1, $2::text::json, $3, $4, $5::double precision * interval '1 millisecond', $6, $7, $8, $9) a`);
+from scanwire.accept_written_events(
+    $1, $2::text::json, $3, $4, $5, $6, $7::double precision * interval '1 millisecond', $8, $9, $10, $11
+) a`);
 
 /**
  * The same for one event: `$1` its id, `$2` its kind, `$3` its body, `$4` its owner, `$5` the types, then as in {@link ACCEPT} from `$2` on.

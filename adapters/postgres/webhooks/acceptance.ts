@@ -80,7 +80,8 @@ export async function accept(
     const { beginWithin = null, window = null, breakerAfter = null } = handOut ?? {};
     const parameters = [revision ?? null, beginWithin, window, breakerAfter, SHARES.defaultSlots, SHARES.slowAfter];
     const statements = alone ? keepingTraces(db, newEvents) : db;
-    const rows = await acceptedRows(statements, newEvents.map(eventParameter), parameters, alone, lockTimeout);
+    const areJson = newEvents.every(({ isJson }) => isJson === true);
+    const rows = await acceptedRows(statements, newEvents.map(eventParameter), parameters, { alone, areJson, lockTimeout });
     if (rows === null || rows[0]?.eventId === null) {
         return newEvents.map(leftOut);
     }
@@ -146,15 +147,14 @@ async function acceptedRows(
     db: Executor,
     events: readonly EventParameter[],
     parameters: readonly unknown[],
-    alone: boolean,
-    lockTimeout: number | undefined,
+    { alone, areJson, lockTimeout }: { readonly alone: boolean; readonly areJson: boolean; readonly lockTimeout: number | undefined },
 ): Promise<readonly AcceptedRow[] | null> {
     const statement = statementFor(events);
     if (lockTimeout !== undefined && (statement === ACCEPT_ORDERED || (statement === ACCEPT_CHOSEN && lockTimeout > 0))) {
         return await acceptedInTime(db, statement, events, parameters, lockTimeout);
     }
     const isOfOne = statement === ACCEPT_CHOSEN && events.length === 1;
-    const types = isOfOne || (statement === ACCEPT && alone) ? sharedTypes(events) : null;
+    const types = isOfOne || (statement === ACCEPT && alone && (areJson || events.length === 1)) ? sharedTypes(events) : null;
     if (types === null) {
         return await queryAccept<AcceptedRow>(db, statement, [JSON.stringify(events), ...parameters]);
     }
@@ -163,7 +163,17 @@ async function acceptedRows(
     if (others.length === 0) {
         return [await acceptedSingly(db, first, isOfOne ? ACCEPT_SINGLE_CHOSEN : ACCEPT_SINGLE, parameters)];
     }
-    return await queryAccept<AcceptedRow>(db, ACCEPT_ALIKE, [events.map(({ id }) => id), JSON.stringify(events), types, ...parameters]);
+    return await queryAccept<AcceptedRow>(db, ACCEPT_ALIKE, [...columnsOf(events), types, ...parameters]);
+}
+
+/** What {@link ACCEPT_ALIKE} stores. */
+function columnsOf(events: readonly EventParameter[]): readonly unknown[] {
+    return [
+        events.map(({ id }) => id),
+        `[${events.map(({ body }) => body).join()}]`,
+        events.map(({ kind }) => kind),
+        events.map(({ owner }) => owner),
+    ];
 }
 
 async function acceptedInTime(

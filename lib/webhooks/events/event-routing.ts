@@ -243,6 +243,7 @@ function newEvent(event: UnroutedEvent, chosen: readonly ChosenSubscriber[]): Ne
     const types = isNoticeKind(kind.name) ? [] : typesFor(kind, event.rules);
     return {
         event: { id, kind: kind.name, body },
+        isJson: true,
         ...(owner !== null && { owner }),
         ...(idempotency !== undefined && { idempotency }),
         ...(orderKey !== undefined && { orderKey }),

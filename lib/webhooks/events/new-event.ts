@@ -26,6 +26,8 @@ export interface EventSummary extends Omit<StoredEvent, 'body'> {
 /** An event to accept. It happens when it is accepted, in the store's time. */
 export interface NewEvent {
     readonly event: Omit<StoredEvent, 'createdAt' | 'traceparent'>;
+    /** Whether the body is known to be JSON with nothing around it, so that a store may give it to its database as such. */
+    readonly isJson?: boolean;
     /** Whose it is; the deployment's own when absent. */
     readonly owner?: string | null;
     /** Only where {@link DeliveryStore.idempotent} is true. */

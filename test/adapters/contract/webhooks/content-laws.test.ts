@@ -9,6 +9,10 @@ function showing(change: (content: DeliveryContent | null) => DeliveryContent | 
     return (_, deliveries) => ({ deliveries: { content: async (id) => change((await deliveries.content?.(id)) ?? null) } });
 }
 
+const rewritingBodies = showing(
+    (content) => content && { ...content, event: { ...content.event, body: JSON.stringify(JSON.parse(content.event.body)) } },
+);
+
 /** Keeps messages in another way. */
 function keeping(change: (honest: MessageStore['keep']) => MessageStore['keep']): Mutant {
     return (_, { messages }) => ({ deliveries: { messages: { keep: change((messages as MessageStore).keep) } } });
@@ -30,9 +34,8 @@ const lastOne: Mutant = (_, deliveries) => {
 };
 
 const MUTANTS: Mutants = {
-    'shows what a delivery sends, as it was accepted': showing(
-        (content) => content && { ...content, event: { ...content.event, body: JSON.stringify(JSON.parse(content.event.body)) } },
-    ),
+    'shows what a delivery sends, as it was accepted': rewritingBodies,
+    'keeps the body and the kind of each of many events whose bodies are JSON': rewritingBodies,
     'shows nothing of a body that was erased': showing((content) => content && { ...content, event: { ...content.event, body: '{}' } }),
     'shows nothing of a delivery that does not exist': showing(
         (content) =>

@@ -87,6 +87,7 @@ function waysOf(exporterId: string): Readonly<Record<string, readonly NewEvent[]
         'some in order': [chosen({ orderKey: 'key' }), chosen()],
         'one of everybody': [forAll(sampleEvent())],
         'some of everybody': [forAll(sampleEvent()), forAll(sampleEvent())],
+        'some of everybody, whose bodies are JSON': [forAll(sampleEvent()), forAll(sampleEvent())].map((one) => ({ ...one, isJson: true })),
         'some of everybody, one with a key': [forAll(sampleEvent()), { ...forAll(sampleEvent()), idempotency: { key: '1', digest: '1' } }],
     };
 }

@@ -3,6 +3,8 @@ import t from 'tap';
 import { present } from '../../../../adapters/contract/assertions.ts';
 import { memoryInventory } from '../../../../adapters/memory/inventory/inventory.ts';
 import { migrate, postgresInventory } from '../../../../adapters/postgres/index.ts';
+import type { CollectionSource } from '../../../../adapters/postgres/inventory/collection.ts';
+import { rangesOf } from '../../../../adapters/postgres/inventory/search-ranges.ts';
 import type { InventoryStore, InventoryWriter } from '../../../../lib/inventory/store.ts';
 import { collect } from '../../../support/collect.ts';
 import { migratedMemory } from '../../../support/migrated-database.ts';
@@ -40,3 +42,22 @@ t.test('they are one in memory and in the embedded database', async (t) => {
         t.same(await found(store), ['ÉCOLE', 'école']);
     }
 });
+
+t.test(
+    'a count asks for four times as many rows at once while they take little, and for no more than fits while they take long',
+    async (t) => {
+        const idsOf = async (millisecondsOfRow: number): Promise<readonly number[]> => {
+            const ids: number[] = [];
+            const ranges = present(rangesOf({} as CollectionSource, [1], {}));
+            await ranges.count(async ({ after, until }) => {
+                const rows = until.id - (after?.id ?? 0);
+                ids.push(rows);
+                return { count: rows, took: rows * millisecondsOfRow, next: until.id < 40_000 ? until.id + 1 : null };
+            });
+            return ids;
+        };
+        t.same(await idsOf(0.000_1), [1_000, 4_000, 16_000, 64_000]);
+        t.same((await idsOf(0.02)).slice(0, 3), [1_000, 2_000, 2_000]);
+        t.same((await idsOf(0.08)).slice(0, 3), [1_000, 500, 500]);
+    },
+);

@@ -10,8 +10,8 @@ export type RedisClient = Redis | Cluster;
 export interface RedisAddress {
     /**
      * `redis://` or `rediss://` (TLS), with user, password and database as needed. `redis+sentinel://host:port,host:port/name/database` asks
-     * Sentinels for the server of that name; `redis+cluster://host:port,host:port` is a cluster; with `rediss+` either over TLS. User and
-     * password of the servers stand before the first host, the Sentinels' own in `?sentinelPassword=`.
+     * Sentinels for the server of that name; `redis+cluster://host:port,host:port` is a cluster; with `rediss+` either over TLS, Sentinels
+     * included. User and password of the servers stand before the first host, the Sentinels' own in `?sentinelPassword=`.
      */
     readonly url?: string;
     /** A client of the application, whose connections go where those of the queue are to go, or the options to make one; it stays open. */
@@ -137,7 +137,7 @@ function severalHosts(url: string): SeveralHosts | null {
     const options = {
         ...(username !== '' && { username: decodeURIComponent(username) }),
         ...(password !== '' && { password: decodeURIComponent(password) }),
-        ...(tls === 's' && { tls: {}, enableTLSForSentinelMode: !cluster }),
+        ...(tls === 's' && { tls: {}, ...(!cluster && { enableTLSForSentinelMode: true, sentinelTLS: {} }) }),
         ...(!cluster && { name, db: Number(database) }),
         ...(sentinelPassword !== null && { sentinelPassword }),
     };

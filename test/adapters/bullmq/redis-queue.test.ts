@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import { Socket } from 'node:net';
+import { once } from 'node:events';
+import { type AddressInfo, createServer, Socket } from 'node:net';
 import { mock } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
 import { createRedisBackend, Worker } from 'bullmq';
@@ -30,6 +31,9 @@ async function ownServer(t: Test, settings: readonly string[] = []): Promise<Red
     t.teardown(() => redis.kill());
     return redis;
 }
+
+/** The first byte of a record of a handshake. */
+const isClientHello = (data: Buffer): boolean => data[0] === 22;
 
 function closes(t: Test, queue: DeliveryQueue): DeliveryQueue {
     t.teardown(() => queue.close());
@@ -278,6 +282,25 @@ t.test('is unavailable at once where no Redis listens', async (t) => {
     const queue = closes(t, redisQueue({ url: `redis://:hunter2@127.0.0.1:${await freePort()}` }));
     await t.rejects(queue.ready(), { code: 'UNAVAILABLE', message: 'Redis cannot be reached: ECONNREFUSED' });
     await t.rejects(queue.add([job()]), { code: 'UNAVAILABLE' });
+});
+
+t.test('begins TLS with Sentinels before it says anything, where the URL is for TLS', async (t) => {
+    const said: Buffer[] = [];
+    const sentinel = createServer((socket) => {
+        socket
+            .on('error', () => {})
+            .once('data', (data) => {
+                said.push(data);
+                socket.destroy();
+            });
+    });
+    t.teardown(() => sentinel.close());
+    await once(sentinel.listen(0, '127.0.0.1'), 'listening');
+    const { port } = sentinel.address() as AddressInfo;
+    const queue = closes(t, redisQueue({ url: `rediss+sentinel://127.0.0.1:${port}/jobs?sentinelPassword=hunter2`, ...quiet }));
+    await t.rejects(queue.ready(), { code: 'UNAVAILABLE' });
+    t.ok(said.length > 0);
+    t.ok(said.every(isClientHello));
 });
 
 t.test('tells a wrong password from a Redis that is away', async (t) => {

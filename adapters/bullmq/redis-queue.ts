@@ -76,9 +76,18 @@ function redisServer(
     let producer: Promise<RedisClient> | undefined;
     let connecting: Promise<void> | undefined;
     let ready: RedisClient | undefined;
+    const losses = lossDetector(connected, () => `${prefix}:contents`);
+
+    async function openProducer(): Promise<RedisClient> {
+        const redis = await open(PRODUCER);
+        redis.on('close', losses.noteAway);
+        // A cluster goes on without one of its nodes.
+        redis.on('-node', losses.noteAway);
+        return redis;
+    }
 
     async function connected(): Promise<RedisClient> {
-        producer ??= open(PRODUCER);
+        producer ??= openProducer();
         const redis = await producer;
         if (redis.status === 'wait' || redis.status === 'end') {
             connecting = connect(redis)
@@ -132,7 +141,7 @@ function redisServer(
             return jobs?.[0] ?? null;
         },
 
-        hasLostJobs: lossDetector(connected, () => `${prefix}:contents`),
+        hasLostJobs: losses.hasLostJobs,
 
         async worker() {
             const connection = await workerConnection(open);
@@ -152,27 +161,39 @@ function gatherWritesOf({ stream }: Redis): void {
     setImmediate(() => stream?.uncork());
 }
 
+interface LossDetector {
+    hasLostJobs(): Promise<boolean>;
+    /** The server was away: it may be back before anybody asks. */
+    noteAway(): void;
+}
+
 /**
  * Finds that the server was emptied, or may have come back with less than it had: by a key that whoever finds it missing writes again.
  */
-function lossDetector(connected: () => Promise<RedisClient>, keyName: () => string): () => Promise<boolean> {
+function lossDetector(connected: () => Promise<RedisClient>, keyName: () => string): LossDetector {
     let known: string | null = null;
     let wasAway = false;
 
-    return async () => {
-        try {
-            const redis = await connected();
-            const key = keyName();
-            const wasEmpty = (await redis.set(key, randomUUID(), 'NX')) !== null;
-            const contents = await redis.get(key);
-            const lost = wasAway || wasEmpty || (known !== null && contents !== known);
-            known = contents;
-            wasAway = false;
-            return lost;
-        } catch (error) {
+    return {
+        noteAway() {
             wasAway = true;
-            throw error instanceof ScanwireError ? error : unreachable(error);
-        }
+        },
+
+        async hasLostJobs() {
+            try {
+                const redis = await connected();
+                const key = keyName();
+                const wasEmpty = (await redis.set(key, randomUUID(), 'NX')) !== null;
+                const contents = await redis.get(key);
+                const lost = wasAway || wasEmpty || (known !== null && contents !== known);
+                known = contents;
+                wasAway = false;
+                return lost;
+            } catch (error) {
+                wasAway = true;
+                throw error instanceof ScanwireError ? error : unreachable(error);
+            }
+        },
     };
 }
 

@@ -39,6 +39,29 @@ t.test('a queue says that its server was emptied, or came back', async (t) => {
     t.equal(await first.hasLostJobs?.(), false);
 });
 
+t.test('a queue says that its server came back with less than it had, also where nobody asked meanwhile', async (t) => {
+    const redis = await redisServer(t.testdir(), ['--appendonly', 'no']);
+    const queue = redisQueue({ url: redis.url, ...quiet });
+    t.teardown(async () => {
+        await queue.close();
+        await redis.kill();
+    });
+    const added = { deliveryId: 'delivery', collector: 'default', attempt: 1, singleAttempt: false, reservation: null };
+    t.same([await queue.hasLostJobs?.(), await queue.hasLostJobs?.()], [true, false]);
+    await redis.command('SAVE');
+    await queue.add([added]);
+    await redis.kill();
+    await redis.start();
+    t.match(await redis.command('DBSIZE'), /^:1\b/, 'the job is gone, and what tells an emptied server is there');
+    await until(() =>
+        queue.add([{ ...added, collector: 'other' }]).then(
+            () => true,
+            () => false,
+        ),
+    );
+    t.same([await queue.hasLostJobs?.(), await queue.hasLostJobs?.()], [true, false]);
+});
+
 t.test('what was in a queue that is emptied is sent without waiting for the time after which a job counts as lost', async (t) => {
     const redis = await redisServer(t.testdir());
     const queue = redisQueue({ url: redis.url, ...quiet });

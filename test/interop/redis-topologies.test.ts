@@ -56,6 +56,20 @@ t.test('delivers through a Redis Cluster, by URL or as a client of the applicati
     t.equal(await client.ping(), 'PONG', 'it stays open');
 });
 
+t.test('notices that connections to a Redis Cluster were lost, after which jobs may be, where nobody asked meanwhile', async (t) => {
+    const ports = await redisCluster(t, t.testdir());
+    const queue = redisQueue({ url: `redis+cluster://127.0.0.1:${ports[0]}`, ...quiet });
+    t.teardown(() => queue.close());
+    t.same([await queue.hasLostJobs?.(), await queue.hasLostJobs?.()], [true, false]);
+    await Promise.all(ports.map((port) => inlineCommand(port, 'CLIENT KILL TYPE normal')));
+    let lost: boolean | undefined;
+    await until(async () => {
+        lost = await queue.hasLostJobs?.().catch(() => undefined);
+        return lost !== undefined;
+    });
+    t.equal(lost, true);
+});
+
 t.test('delivers through the Redis that a Sentinel names, by URL, as a client or as its options', async (t) => {
     const folder = t.testdir();
     const redis = await redisServer(folder);

@@ -35,6 +35,8 @@ export interface AccessTokens {
      * @throws AttemptFailure `token_failed` when the token server gives none, or what a connection fails with on this side.
      */
     of(use: TokenUse, signal: AbortSignal): Promise<UsedToken>;
+    /** Gives up what is being asked for. */
+    close(): void;
 }
 
 /** How a token server is reached. */
@@ -80,6 +82,7 @@ const REPLACED_AFTER = 60_000;
 export function accessTokens({ connect, timeout, maxCached = 1_000, monotonic = machineClock.now }: AccessTokensOptions): AccessTokens {
     const cached = new Map<string, CachedToken>();
     const asked = new Map<string, Promise<CachedToken>>();
+    const deadlines = new Set<AbortController>();
 
     function keep(exporterId: string, token: CachedToken): CachedToken {
         cached.delete(exporterId);
@@ -92,11 +95,13 @@ export function accessTokens({ connect, timeout, maxCached = 1_000, monotonic = 
     }
 
     async function ask({ exporterId, owner = null, authentication }: TokenUse, use: string): Promise<CachedToken> {
+        const deadline = new AbortController();
+        deadlines.add(deadline);
         const { token, life } = await requestToken(
             authentication.oauth,
             (url, signal) => connect(url, { ...wayOf(authentication), owner }, signal),
-            timeout,
-        );
+            { timeout, deadline },
+        ).finally(() => deadlines.delete(deadline));
         const since = monotonic();
         const endsAt = since + life;
         const renewAt = endsAt - Math.min(life * RENEWED_IN.part, RENEWED_IN.max);
@@ -140,6 +145,12 @@ export function accessTokens({ connect, timeout, maxCached = 1_000, monotonic = 
                 },
             };
         },
+
+        close() {
+            for (const deadline of deadlines) {
+                deadline.abort(new AttemptFailure('interrupted', 'The sender was closed before there was an access token'));
+            }
+        },
     };
 }
 
@@ -171,7 +182,7 @@ type ConnectTokenServer = (url: URL, signal: AbortSignal) => Promise<Connection>
 async function requestToken(
     { tokenUrl, clientId, clientSecret, scope, audience, authMethod }: OAuthClient,
     connect: ConnectTokenServer,
-    timeout: number,
+    { timeout, deadline }: { readonly timeout: number; readonly deadline: AbortController },
 ): Promise<{ readonly token: string; readonly life: number }> {
     const oauth = await import('oauth4webapi');
     const url = parseReceiverUrl(tokenUrl);
@@ -179,7 +190,6 @@ async function requestToken(
     const client = { client_id: clientId };
     const proof = authMethod === 'client_secret_post' ? oauth.ClientSecretPost(clientSecret) : oauth.ClientSecretBasic(clientSecret);
     const wanted = { ...(scope !== undefined && { scope }), ...(audience !== undefined && { audience }) };
-    const deadline = new AbortController();
     const { signal } = deadline;
     const callOff = afterWait(timeout, (by) => deadline.abort(lateBy(by, failed(`the token server had not answered after ${timeout} ms`))));
     let status: number | null = null;

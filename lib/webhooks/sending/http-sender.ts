@@ -239,6 +239,11 @@ function assertCanAuthenticate(authentication: Authentication, { protocol }: URL
 function poster(limits: SenderLimits, connect: ConnectVetted, clock: Clock) {
     const { connectTimeout, maxResponseBytes, maxIdleConnections, socketMaxAge } = limits;
     const pool = connectionPool({ maxIdle: maxIdleConnections, maxAge: socketMaxAge });
+    const tokens = accessTokens({
+        connect: (url, { owner = null, ...authentication }, signal) =>
+            connectTo(url, { owner, trust: 'strict', authentication }, signal, newProgress()),
+        timeout: Math.ceil(limits.attemptTimeout / 2),
+    });
 
     async function connectTo(
         url: URL,
@@ -284,13 +289,12 @@ function poster(limits: SenderLimits, connect: ConnectVetted, clock: Clock) {
             }
         },
 
-        tokens: accessTokens({
-            connect: (url, { owner = null, ...authentication }, signal) =>
-                connectTo(url, { owner, trust: 'strict', authentication }, signal, newProgress()),
-            timeout: Math.ceil(limits.attemptTimeout / 2),
-        }),
+        tokens,
 
-        close: pool.close,
+        close() {
+            pool.close();
+            tokens.close();
+        },
     };
 }
 

@@ -68,6 +68,8 @@ const TEAMS_TEXT = 3000;
 /** Of a fact, which there may be ten of: its name, and what it says. */
 const TEAMS_NAME = 100;
 const TEAMS_FACT = 300;
+/** Bytes of a link, which is not cut off: in some letters one of as many characters has three times as many. */
+const TEAMS_LINK_BYTES = 2000;
 
 /** A message of a Teams workflow ("When a Teams webhook request is received"): one Adaptive Card. */
 export const teams: Format = {
@@ -83,6 +85,7 @@ export const teams: Format = {
 /** A card of Adaptive Cards 1.2, which every client shows. Text blocks would interpret Markdown; the runs of a rich text block do not. */
 function cardOf(event: FormatEvent, { vendor }: FormatSettings): Block {
     const summary = summaryOf(event);
+    const link = summary.link !== null && Buffer.byteLength(summary.link) <= TEAMS_LINK_BYTES ? summary.link : null;
     const run = (text: string, max: number, looks: Block = {}): Block => ({ type: 'TextRun', text: truncated(text, max), ...looks });
     const paragraph = (...inlines: readonly Block[]): Block => ({ type: 'RichTextBlock', inlines });
     const facts = summary.facts.map(([label, value]) =>
@@ -98,7 +101,7 @@ function cardOf(event: FormatEvent, { vendor }: FormatSettings): Block {
             ...facts,
             paragraph(run(footOf(event, summary), TEAMS_FACT, { size: 'Small', isSubtle: true })),
         ],
-        ...(summary.link !== null && { actions: [{ type: 'Action.OpenUrl', title: `Open in ${vendor}`, url: summary.link }] }),
+        ...(link !== null && { actions: [{ type: 'Action.OpenUrl', title: `Open in ${vendor}`, url: link }] }),
     };
 }
 

@@ -163,6 +163,8 @@ t.test('long texts are cut to what each vendor takes, between characters', (t) =
     };
     const card = sent('teams', eventOf(longest, 'own'));
     t.ok(card.length <= TEAMS_BYTES, `${card.length} bytes for Teams, with long names of facts`);
+    const linked = sent('teams', eventOf({ ...longest, link: `https://example.com/${'漢'.repeat(1900)}` }, 'own'));
+    t.ok(linked.length <= TEAMS_BYTES, `${linked.length} bytes for Teams, with a long link of other letters besides`);
 
     const huge = sent('pagerduty', eventOf({ text: 'x'.repeat(600_000) }, 'huge'));
     t.ok(huge.length <= PAGERDUTY_BYTES);

@@ -1,4 +1,4 @@
-import { testEvent } from '../events/event-kinds.ts';
+import { exporterKinds, isNoticeKind, testEvent } from '../events/event-kinds.ts';
 import type { Format, FormatEvent } from './format.ts';
 import { SECRET_PLACEHOLDER } from './format-secret.ts';
 import { type Severity, summaryOf, truncated } from './summary.ts';
@@ -23,6 +23,9 @@ const PAGERDUTY_SEVERITIES: Readonly<Record<Severity, 'critical' | 'error' | 'wa
     unknown: 'error',
 };
 
+/** Kinds that end an alert, if there is one, and page nobody. */
+const RESOLVING: ReadonlySet<string> = new Set([testEvent.name, exporterKinds.exporter_recovered.name]);
+
 /** An event of PagerDuty's Events API v2. A `test` resolves an alert that does not exist, so that it shows that everything works without paging anybody. */
 export const pagerduty: Format = {
     name: 'pagerduty',
@@ -35,7 +38,7 @@ export const pagerduty: Format = {
     make(event, { vendor }) {
         const summary = summaryOf(event);
         const message = {
-            event_action: event.kind === testEvent.name ? 'resolve' : 'trigger',
+            event_action: RESOLVING.has(event.kind) ? 'resolve' : 'trigger',
             dedup_key: truncated(dedupKey(event), PAGERDUTY_DEDUP_KEY),
             payload: {
                 summary: truncated(summary.title, PAGERDUTY_SUMMARY),
@@ -52,9 +55,10 @@ export const pagerduty: Format = {
     },
 };
 
-/** Events about one investigation are one alert. */
-function dedupKey({ id, body }: FormatEvent): string {
-    return typeof body.investigationId === 'string' ? body.investigationId : id;
+/** Events about one investigation are one alert, and so are those that tell about one exporter. */
+function dedupKey({ kind, id, body }: FormatEvent): string {
+    const subject = isNoticeKind(kind) ? body.exporterId : body.investigationId;
+    return typeof subject === 'string' ? subject : id;
 }
 
 /** What is sent in place of a body that is too large for a receiver; null for a body that is not. */

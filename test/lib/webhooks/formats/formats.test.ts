@@ -206,6 +206,20 @@ t.test('PagerDuty: one alert for an investigation, nobody is paged by a test', (
     t.end();
 });
 
+t.test('PagerDuty: what becomes of an exporter is one alert, which ends once it has recovered', (t) => {
+    const exporterId = 'a1b2c3d4-0d5e-4f6a-8b7c-9d0e1f2a3b4c';
+    const notice = { timestamp: '2026-11-23T10:00:05.000Z', exporterId, exporterName: 'siem', collector: 'default', failures: 10 };
+    for (const [kind, action] of [
+        ['exporter_failing', 'trigger'],
+        ['exporter_stopped', 'trigger'],
+        ['exporter_recovered', 'resolve'],
+    ] as const) {
+        t.match(parsed('pagerduty', eventOf(notice, kind)), { event_action: action, dedup_key: exporterId });
+    }
+    t.match(parsed('pagerduty', eventOf(notice, 'own')), { event_action: 'trigger', dedup_key: ID }, 'a kind of an application');
+    t.end();
+});
+
 t.test('Splunk and Sentinel get the body whole, and the time at which it happened', (t) => {
     t.strictSame(parsed('splunk-hec').event, fullInvestigation);
     t.equal(parsed('splunk-hec').time, 1795253400.5);

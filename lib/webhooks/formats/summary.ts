@@ -1,5 +1,5 @@
 import { isObject } from '../../schema-validation.ts';
-import { investigationCreated, testEvent } from '../events/event-kinds.ts';
+import { exporterKinds, investigationCreated, isNoticeKind, testEvent } from '../events/event-kinds.ts';
 import type { FormatEvent } from './format.ts';
 import { writtenTime } from './written-time.ts';
 
@@ -40,17 +40,39 @@ const SEVERITIES: Readonly<Record<string, Severity>> = {
     informational: 'info',
 };
 
+/** What has become of an exporter, behind its name. */
+const NOTICES: ReadonlyMap<string, string> = new Map([
+    [exporterKinds.exporter_failing.name, 'is failing'],
+    [exporterKinds.exporter_stopped.name, 'was stopped'],
+    [exporterKinds.exporter_recovered.name, 'has recovered'],
+]);
+
 /** What people are shown of an event. */
 export function summaryOf({ kind, body, time }: FormatEvent): Summary {
     return {
-        title: textOf(body.title) ?? (kind === testEvent.name ? `Test of ${textOf(body.webhook_name) ?? 'a webhook'}` : kind),
-        text: textOf(body.description),
+        title: textOf(body.title) ?? ownTitle(kind, body) ?? kind,
+        text: isNoticeKind(kind) ? whyOf(body) : textOf(body.description),
         link: webLink(body.link),
         facts: kind === investigationCreated.name ? investigationFacts(body) : scalarFacts(body),
         severity: kind === testEvent.name ? 'info' : severityOf(body.severity),
         time: writtenTime(textOf(body.timestamp) ?? '') ?? time,
         host: textOf(itemsOf(body, 'assets')[0]?.hostname) ?? textOf(body.hostname) ?? textOf(body.host),
     };
+}
+
+/** The title of a kind of ours whose body has none; null for other kinds. */
+function ownTitle(kind: string, body: FormatEvent['body']): string | null {
+    if (kind === testEvent.name) {
+        return `Test of ${textOf(body.webhook_name) ?? 'a webhook'}`;
+    }
+
+    const became = NOTICES.get(kind);
+    return became === undefined ? null : `Exporter ${textOf(body.exporterName) ?? textOf(body.exporterId)} ${became}`;
+}
+
+/** Why an exporter was stopped, or what its last attempt came to. */
+function whyOf({ reason, lastOutcome }: FormatEvent['body']): string | null {
+    return textOf(reason) ?? (isObject(lastOutcome) ? textOf(lastOutcome.detail) : null);
 }
 
 /** The users or the assets of an investigation; none where a body has no such list. */

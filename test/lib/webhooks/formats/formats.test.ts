@@ -220,6 +220,29 @@ t.test('PagerDuty: what becomes of an exporter is one alert, which ends once it 
     t.end();
 });
 
+t.test('what becomes of an exporter is told to people with its name and why', (t) => {
+    const lastOutcome = { code: 'gone', detail: 'Answered 410' };
+    const notice = {
+        timestamp: '2026-11-23T10:00:05.000Z',
+        exporterId: ID,
+        exporterName: 'siem',
+        collector: 'default',
+        failures: 1,
+        lastOutcome,
+    };
+    const shown = (kind: string, body: object = notice) => {
+        const { text, blocks } = parsed('slack', eventOf(body, kind));
+        return [text, blocks[1].text?.text ?? null];
+    };
+    t.strictSame(shown('exporter_failing'), ['Exporter siem is failing', 'Answered 410']);
+    const stopped = { ...notice, reason: 'The receiver answered 410 Gone' };
+    t.strictSame(shown('exporter_stopped', stopped), ['Exporter siem was stopped', 'The receiver answered 410 Gone']);
+    t.strictSame(shown('exporter_recovered', { ...notice, exporterName: '' }), [`Exporter ${ID} has recovered`, 'Answered 410']);
+    const { lastOutcome: _, ...bare } = notice;
+    t.strictSame(shown('exporter_failing', bare), ['Exporter siem is failing', null]);
+    t.end();
+});
+
 t.test('Splunk and Sentinel get the body whole, and the time at which it happened', (t) => {
     t.strictSame(parsed('splunk-hec').event, fullInvestigation);
     t.equal(parsed('splunk-hec').time, 1795253400.5);

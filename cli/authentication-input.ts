@@ -9,7 +9,7 @@ import type {
 } from '../lib/webhooks/exporters/authentication.ts';
 import { definedFields } from './command.ts';
 import { WrongUsage } from './output/errors.ts';
-import { type HiddenName, hiddenText, type Options, refused, textOfFile } from './secret-input.ts';
+import { type HiddenName, hiddenText, notNull, type Options, refused, textOfFile } from './secret-input.ts';
 
 /** Adds the flags; and those that drop it, where there may be some. */
 export function addAuthentication(target: Command, dropping: boolean): Command {
@@ -45,7 +45,7 @@ export async function authenticationOf(options: Options): Promise<Authentication
         ca: typeof options.ca === 'string' ? await textOfFile(options.ca) : dropped(options.ca),
         clientCertificate: await clientCertificateOf(options),
         proxy: await hidden('proxy', options, proxyIn),
-        oauth: await hidden('oauth', options, (text) => jsonIn('oauth', text)),
+        oauth: await hidden('oauth', options, (text) => notNull('oauth', jsonIn('oauth', text))),
     }) as AuthenticationSettings;
 }
 

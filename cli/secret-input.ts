@@ -185,6 +185,19 @@ function headerPair(text: string): readonly [string, string] {
     return [text.slice(0, colon).trim(), text.slice(colon + 1).trim()];
 }
 
+/**
+ * What a file or a variable of an option holds as JSON. Null would drop what is there, which only `--no-…` says: a filter or a token that a script has not
+ * found must not be one that nobody wants.
+ *
+ * @throws ScanwireError `INVALID_INPUT` for null.
+ */
+export function notNull(name: string, value: unknown): unknown {
+    if (value === null) {
+        throw refused(name, `What is given for --${name} must be more than null`);
+    }
+    return value;
+}
+
 /** What is refused names an option, never what it was given. */
 export function refused(field: string, message: string): ScanwireError {
     return new ScanwireError('INVALID_INPUT', message, { field });

@@ -21,7 +21,7 @@ import { type Answer, type Call, command, commander, definedFields } from '../co
 import { addConfig, repeated, span, spans, wholeNumber } from '../option-values.ts';
 import { WrongUsage } from '../output/errors.ts';
 import { aligned, countText, relativeTime, table, utcTime } from '../output/table.ts';
-import { addHeaders, addSecret, addUrl, assertOneStdin, headersOf, hiddenText, secretOf, urlOf } from '../secret-input.ts';
+import { addHeaders, addSecret, addUrl, assertOneStdin, headersOf, hiddenText, notNull, secretOf, urlOf } from '../secret-input.ts';
 
 export function define(exporters: Command): void {
     const create = command(exporters, 'create', 'configure a receiver', created);
@@ -132,9 +132,10 @@ async function plainSettingsOf(options: Call['options']): Promise<Partial<PlainS
 
 /** What the flag of a plain setting says; undefined where it was not given. */
 async function settingGiven(setting: PlainSetting, options: Call['options']): Promise<unknown> {
-    const given = options[settingOption(setting).attributeName()];
+    const name = settingOption(setting).attributeName();
+    const given = options[name];
     const isDropped = given === false && setting.byDefault === null;
-    return isDropped ? null : setting.as === 'json' && given !== undefined ? await jsonOfFile(String(given)) : given;
+    return isDropped ? null : setting.as === 'json' && given !== undefined ? notNull(name, await jsonOfFile(String(given))) : given;
 }
 
 /** `a, b` as `['a', 'b']`. */

@@ -68,6 +68,13 @@ t.test('says who gets an event and why not, and what would be sent, with nothing
     t.match(await said(['exporters', 'explain', ...question, '--data', data]), { code: 0, stdout: /owner/ });
 
     t.match(await json(data, 'exporters', 'update', id, '--filter', filter), { filter: { all: [{ path: 'title' }] } });
+    const none = join(t.testdir({}), 'none.json');
+    await writeFile(none, 'null');
+    t.match(
+        await said(['exporters', 'update', id, '--filter', none, '--data', data]),
+        { code: 1, stderr: 'scanwire: What is given for --filter must be more than null\n' },
+        'a file without a filter drops none',
+    );
     t.match(await said(['exporters', 'explain', ...question, '--owner', 'ann', '--data', data]), { code: 0, stdout: /title/ });
 
     const previewed = await said(['exporters', 'preview', ...question, '--data', data]);

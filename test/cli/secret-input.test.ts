@@ -48,6 +48,10 @@ t.test('refuses files that do not fit, without what they hold', async (t) => {
         field: 'proxy',
         message: /must be a URL, or valid JSON$/,
     });
+    await t.rejects(given(t, { none: 'null' }, '--oauth', 'none'), {
+        message: 'What is given for --oauth must be more than null',
+        field: 'oauth',
+    });
     await t.rejects(given(t, { text: '{"url' }, '--oauth', 'text'), {
         code: 'INVALID_INPUT',
         field: 'oauth',

@@ -281,7 +281,7 @@ function unwanted(exporter: StoredExporter, event: UnroutedEvent): readonly (str
     }
 
     const unfit = explained.failed.map(({ field, condition, holds, found }) => {
-        return `${field} (${condition}) ${holds ? 'holds, but should not,' : 'does not hold'} for ${found} values found`;
+        return `${field} (${condition}) ${holds ? 'holds, but should not,' : 'does not hold'} for ${found} ${found === 1 ? 'value' : 'values'} found`;
     });
     return [
         explained.kindWanted ? null : `Its kinds do not match ${event.kind.name}`,

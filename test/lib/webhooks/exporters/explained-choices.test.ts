@@ -42,16 +42,16 @@ const CASES: Readonly<Record<string, Case>> = {
     'one of a kind that it did not name': { settings: { kinds: ['other'] }, reason: `Its kinds do not match ${KIND}` },
     'one that a condition does not hold for': {
         settings: { filter: { ...contains, value: 'log-out' } },
-        reason: 'Its filter does not match: filter (title contains "log-out") does not hold for 1 values found',
+        reason: 'Its filter does not match: filter (title contains "log-out") does not hold for 1 value found',
     },
     'one that a condition under not holds for': {
         settings: { filter: { not: contains } },
-        reason: 'Its filter does not match: filter.not (title contains "sign-in") holds, but should not, for 1 values found',
+        reason: 'Its filter does not match: filter.not (title contains "sign-in") holds, but should not, for 1 value found',
     },
     'one that fails both ways': {
         settings: { filter: { all: [{ not: contains }, { path: 'description', op: 'exists', value: true }] } },
         reason:
-            'Its filter does not match: filter.all[0].not (title contains "sign-in") holds, but should not, for 1 values found, ' +
+            'Its filter does not match: filter.all[0].not (title contains "sign-in") holds, but should not, for 1 value found, ' +
             'filter.all[1] (description exists true) does not hold for 0 values found',
     },
     'one while it is stopped': { state: { state: 'stopped' }, reason: 'It is stopped' },
@@ -65,7 +65,7 @@ const CASES: Readonly<Record<string, Case>> = {
     'a notice that its filter does not want': {
         settings: { kinds: watching, filter: { ...ofSiem, value: 'chat' } },
         event: () => notice(),
-        reason: 'Its filter does not match: filter (exporterName = "chat") does not hold for 1 values found',
+        reason: 'Its filter does not match: filter (exporterName = "chat") does not hold for 1 value found',
     },
     'a notice about itself': { settings: { kinds: watching }, event: (id) => notice(id), reason: 'It gets no events about itself' },
     'a notice about an exporter of its owner': {
